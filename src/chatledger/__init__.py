@@ -1,0 +1,1 @@
+"""The conversation store of LLM applications."""

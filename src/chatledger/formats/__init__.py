@@ -1,0 +1,42 @@
+"""Other people's message shapes. A format's module is loaded when its name is first used."""
+
+from __future__ import annotations
+
+import importlib
+
+from chatledger.errors import UnknownFormat
+from chatledger.formats.codec import Codec, Decoded, Encoded
+
+__all__ = ["Codec", "Decoded", "Encoded", "format_names", "get_codec", "recognise"]
+
+# Name -> module and attribute. The order is that of recognition: the more telling shape first.
+_CODECS = {
+    "openai-chat": "chatledger.formats.openai_chat:CODEC",
+}
+_ALIASES: dict[str, str] = {}
+
+
+def format_names() -> list[str]:
+    """The names that `format=` takes, without aliases."""
+    return sorted(_CODECS)
+
+
+def get_codec(name: str) -> Codec:
+    """The codec of a name or an alias. Raises UnknownFormat with the names there are."""
+    try:
+        module, attribute = _CODECS[_ALIASES.get(name, name)].split(":")
+    except KeyError:
+        raise UnknownFormat(name, f"unknown format {name!r}; there are {', '.join(format_names())}") from None
+    codec: Codec = getattr(importlib.import_module(module), attribute)
+    return codec
+
+
+def recognise(payload: object) -> Codec:
+    """The one codec that is sure of the payload. Raises UnknownFormat when none is."""
+    for name in _CODECS:
+        codec = get_codec(name)
+        if codec.recognises(payload):
+            return codec
+    raise UnknownFormat(
+        None, f"no format recognises this payload; say which with format= ({', '.join(format_names())})"
+    )

@@ -1,0 +1,58 @@
+"""What a format is to the ledger: a name, a way in and a way out.
+
+A codec is pure and works on sequences. Two things can be asked of it:
+
+*Identity*: `encode(decode(payload).messages).payload` is the payload, value by value with key order. What the typed
+fields of a ChatMessage cannot carry stays in `ChatMessage.residual`, which only this format reads.
+
+*Conversion*: `encode` takes messages of any origin, never raises, and returns what it could not express as losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from chatledger.models import ChatMessage, Loss, RulesLevel
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The messages of a payload; `losses` is empty unless lenient rules let something in that cannot be kept."""
+
+    messages: list[ChatMessage]
+    losses: list[Loss] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What the format's own API takes, and what of the messages it could not express."""
+
+    payload: Any
+    losses: list[Loss] = field(default_factory=list)
+
+
+class Codec(Protocol):
+    """One format. `name` is what is stored in `ChatMessage.format`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def recognises(self, payload: object) -> bool:
+        """Whether the payload is surely of this format: cheap, and False in doubt."""
+        ...
+
+    def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
+        """The payload as messages. Raises DecodeError with the path of the first thing that is not of the format.
+
+        `rules="lenient"` keeps what an import would lose otherwise: an unknown role is kept as its text.
+        """
+        ...
+
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+        """Messages of any origin as a payload. Never raises on stored messages.
+
+        `carry` puts the residual of another format into a free slot of this one where it has one.
+        """
+        ...

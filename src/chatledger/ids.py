@@ -1,0 +1,35 @@
+"""Ids that the library makes: UUIDv7 where an id is new, a UUIDv8 of a hash where it must come out the same again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+
+
+def new_id() -> str:
+    """A UUIDv7 (RFC 9562): milliseconds, then 74 random bits. Sortable by time; never used as an order."""
+    milliseconds = time.time_ns() // 1_000_000
+    random = int.from_bytes(os.urandom(10), "big")
+    value = (milliseconds & (2**48 - 1)) << 80 | random
+    return str(uuid.UUID(int=_with_version(value, 7)))
+
+
+def derived_id(*parts: str) -> str:
+    """A UUIDv8 (RFC 9562) of the SHA-256 of the parts: the same parts give the same id on any machine, for ever."""
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return str(uuid.UUID(int=_with_version(int.from_bytes(digest.digest()[:16], "big"), 8)))
+
+
+def new_stamp() -> int:
+    """63 random bits: what guards a branch row against a write that was judged on an older state of it."""
+    return int.from_bytes(os.urandom(8), "big") >> 1
+
+
+def _with_version(value: int, version: int) -> int:
+    value = value & ~(0xF << 76) | version << 76
+    return value & ~(0b11 << 62) | 0b10 << 62

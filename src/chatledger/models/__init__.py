@@ -1,0 +1,52 @@
+"""What things are. Frozen models without SQL and without a provider's words."""
+
+from chatledger.models.feedback import Feedback, FeedbackSummary
+from chatledger.models.limits import Limits
+from chatledger.models.messages import LENIENT, ROLES, ChatMessage, State, ToolCall, Violation
+from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page
+from chatledger.models.parts import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    MediaPart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    VideoPart,
+)
+from chatledger.models.runs import Run, RunStatus, Usage
+from chatledger.models.threads import Branch, Deleted, RulesLevel, Thread
+
+__all__ = [
+    "LENIENT",
+    "ROLES",
+    "Appended",
+    "AudioPart",
+    "Branch",
+    "ChatMessage",
+    "Deleted",
+    "Feedback",
+    "FeedbackSummary",
+    "FilePart",
+    "FormattedHistory",
+    "History",
+    "ImagePart",
+    "Limits",
+    "Loss",
+    "MediaPart",
+    "OpaquePart",
+    "Page",
+    "Part",
+    "RulesLevel",
+    "Run",
+    "RunStatus",
+    "State",
+    "TextPart",
+    "ThinkPart",
+    "Thread",
+    "ToolCall",
+    "Usage",
+    "VideoPart",
+    "Violation",
+]

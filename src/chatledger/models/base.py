@@ -1,0 +1,23 @@
+"""What all models share: frozen, and no field that we do not know."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+
+
+def _to_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("outside the years 1 to 9999 in UTC") from error
+
+
+UtcDatetime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+"""A moment: a date with its zone, kept as UTC. Without a zone it is refused, since it could mean any of 26 hours."""

@@ -1,0 +1,37 @@
+"""Feedback: scores on runs. Append-only, so 4 → 5 → 4 stars is three records."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.json import JsonObject
+
+
+class Feedback(Model):
+    """A score on a run under a key; `message_id` points it at one message of the run's thread.
+
+    `kwargs` holds whatever comes with it (a comment, a correction); `author` who gave it, `source` where (ui, eval, …).
+    """
+
+    run_id: str
+    key: Annotated[str, Field(min_length=1)]
+    score: Annotated[float, Field(allow_inf_nan=False)]
+    kwargs: JsonObject = Field(default_factory=dict)
+    author: str | None = None
+    source: str | None = None
+    message_id: str | None = None
+    feedback_id: str | None = None
+    created_at: UtcDatetime | None = None
+
+
+class FeedbackSummary(Model):
+    """The scores of one key: how many, their mean, the lowest and the highest."""
+
+    key: str
+    count: int
+    mean: float
+    min: float
+    max: float

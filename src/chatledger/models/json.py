@@ -1,0 +1,107 @@
+"""JSON as we keep it: the values of Python's json module, checked once, in the caller's key order.
+
+NaN, the infinities, integers of any size and -0.0 are kept as Python writes them; live objects, tuples and keys that
+are not text are refused with the path that leads to them, because json.dumps would change or drop them silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+
+MAX_DEPTH = 500
+"""How deep a payload may nest: Python's own parser and writer recurse, and this leaves them room."""
+_WRAPPED_DEPTH = MAX_DEPTH + 16  # a format keeps a payload of full depth inside a few levels of its own
+
+JsonValue = Any
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNJOINED_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def check_json(value: JsonValue) -> JsonValue:
+    """Give the value back, or raise ValueError with the JSON path of what is not JSON. Linear, without recursion."""
+    problem = json_problem(value)
+    if problem is not None:
+        path, detail = problem
+        raise ValueError(f"{path}: {detail}")
+    return value
+
+
+def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[str, str] | None:
+    """(path, what is wrong) of a place that is not JSON, or None."""
+    if value is None or isinstance(value, str):
+        return None
+    pending = [(value, "$", 1)]
+    while pending:
+        item, path, depth = pending.pop()
+        if item is None or isinstance(item, (str, int, float)):
+            continue
+        if depth > max_depth:
+            return path[:80], f"nested deeper than {max_depth}"
+        if isinstance(item, dict):
+            for key, child in item.items():
+                if not isinstance(key, str):
+                    return path, f"the key {key!r} is {type(key).__name__}, not text"
+                pending.append((child, f"{path}.{key}", depth + 1))
+        elif isinstance(item, list):
+            pending.extend((child, f"{path}[{index}]", depth + 1) for index, child in enumerate(item))
+        else:
+            return path, f"{type(item).__name__} is not JSON"
+    return None
+
+
+def dumps(value: JsonValue) -> str:
+    """Compact JSON text that `loads` turns into an equal value, whatever its strings hold.
+
+    A lone surrogate is escaped as JSON escapes it. Two that would be joined into one character when read back stay
+    unescaped: the text codec of the storage takes care of them.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if _LONE_SURROGATE.search(text) is None or _UNJOINED_PAIR.search(text) is not None:
+        return text
+    return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def loads(text: str) -> JsonValue:
+    return json.loads(text)
+
+
+def same_json(left: JsonValue, right: JsonValue) -> bool:
+    """Equal value by value: the same types, key order and spelling of numbers (NaN equals NaN, 1 is not 1.0)."""
+    return all(a == b for a, b in zip_longest(_tokens(left), _tokens(right)))
+
+
+def _tokens(value: JsonValue) -> Iterator[tuple[str, str]]:
+    """The value as a flat sequence of tokens, so that comparing needs no recursion."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            yield "object", str(len(item))
+            for key, child in reversed(item.items()):
+                pending += (child, _Key(key))
+        elif isinstance(item, list):
+            yield "array", str(len(item))
+            pending.extend(reversed(item))
+        elif isinstance(item, _Key):
+            yield "key", item.name
+        elif isinstance(item, str):
+            yield "text", item
+        else:
+            yield type(item).__name__, repr(item)
+
+
+class _Key:
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+Json = Annotated[JsonValue, AfterValidator(check_json)]
+JsonObject = Annotated[dict[str, JsonValue], BeforeValidator(check_json)]

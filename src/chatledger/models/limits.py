@@ -1,0 +1,16 @@
+"""How much one append may hold. Judged before anything is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_KEY_BYTES = 512
+"""Ids that are keys: three of them and a position must fit PostgreSQL's index row of 2,704 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`messages` and `bytes` (of text and JSON, as UTF-8) of one append."""
+
+    messages: int = 1_000
+    bytes: int = 64 * 1024 * 1024

@@ -1,0 +1,87 @@
+"""A message of a conversation, as stored: one shape for every source.
+
+A ChatMessage that is appended needs a role and little else; position, thread and time are filled when it is stored.
+None, `""`, `[]` and `[TextPart(text="")]` are four different contents, and come back as they went in.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.json import Json, JsonObject
+from chatledger.models.parts import Part, TextPart, ThinkPart
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "custom"})
+
+State: TypeAlias = Literal["complete", "partial", "interrupted", "synthetic"]
+"""partial: still being written. interrupted: it never was finished. synthetic: the ledger wrote it to close a call."""
+
+LENIENT: dict[str, str] = {"rules": "lenient"}
+"""Validation context in which any role is kept as given: `ChatMessage.model_validate(data, context=LENIENT)`."""
+
+
+def _known_role(role: str, info: ValidationInfo) -> str:
+    if role in ROLES or (info.context is not None and info.context.get("rules") == "lenient"):
+        return role
+    raise ValueError(f"unknown role {role!r}; known are {', '.join(sorted(ROLES))}")
+
+
+class Violation(Model):
+    """A rule that a stored message breaks: lenient let it in and says so here."""
+
+    rule: str
+    detail: str
+
+
+class ToolCall(Model):
+    """A call that an assistant asks for. `arguments` stay verbatim: a text (JSON or not), an object, or none.
+
+    `id` is the provider's, or None; it may be of any length and may stand again later in the thread.
+    """
+
+    id: str | None = None
+    name: str
+    arguments: str | JsonObject | None = None
+    extras: JsonObject | None = None
+
+
+class ChatMessage(Model):
+    role: Annotated[str, AfterValidator(_known_role)]
+    content: str | list[Part] | None = None
+    reasoning: str | list[Part] | None = None
+    name: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    is_error: bool | None = None
+    message_id: str | None = None
+    thread_id: str | None = None
+    branch: int | None = None
+    seq: int | None = None
+    created_at: UtcDatetime | None = None
+    run_id: str | None = None
+    state: State = "complete"
+    response_metadata: JsonObject | None = None
+    custom_data: JsonObject | None = None
+    format: str | None = None
+    residual: Json | None = None
+    violations: list[Violation] = Field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All text of the content joined by nothing; reasoning is not part of it."""
+        if self.content is None or isinstance(self.content, str):
+            return self.content or ""
+        return "".join(part.text for part in self.content if isinstance(part, TextPart))
+
+    @property
+    def reasoning_text(self) -> str:
+        """All reasoning, wherever the source kept it: its own field first, then the think parts of the content."""
+        own = self.reasoning if isinstance(self.reasoning, str) else _reasoning(self.reasoning, TextPart, ThinkPart)
+        return own + (_reasoning(self.content, ThinkPart) if isinstance(self.content, list) else "")
+
+
+def _reasoning(parts: list[Part] | None, *kinds: type[TextPart | ThinkPart]) -> str:
+    return "".join(part.text for part in parts or () if isinstance(part, (TextPart, ThinkPart)) and type(part) in kinds)

@@ -1,0 +1,82 @@
+"""What the reading and writing calls give back: pages, histories, and the outcome of an append."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from chatledger.models.messages import ChatMessage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some items in order, and the cursor that continues after them: None at the end."""
+
+    items: list[T]
+    next_cursor: str | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One consistent state of a branch, or a window of it, in order of seq.
+
+    `version` is the last seq of the branch. `next_cursor` is the seq to pass on in the direction of the call: as
+    `after=` when reading forward, as `before=` when reading backward; None when nothing follows.
+    """
+
+    thread_id: str
+    branch: int
+    messages: list[ChatMessage]
+    version: int
+    next_cursor: int | None = None
+
+    def __iter__(self) -> Iterator[ChatMessage]:
+        return iter(self.messages)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append stored: the batch with ids, positions and times filled in.
+
+    `replayed`: all of it was stored before by an earlier call with the same ids, and this one wrote nothing; the other
+    fields are then those of that call.
+    """
+
+    first_seq: int
+    last_seq: int
+    version: int
+    messages: list[ChatMessage]
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that a conversion could not express: what kind, at which message, where in it."""
+
+    code: str
+    seq: int | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedHistory:
+    """A history as another format writes it; `payload` is what that format's own API takes."""
+
+    payload: Any
+    messages: list[ChatMessage]
+    version: int
+    losses: Sequence[Loss] = field(default=())
+    repairs: Sequence[Any] = field(default=())
+    next_cursor: int | None = None

@@ -1,0 +1,60 @@
+"""Runs: one execution of an agent each, named from outside, and what it used."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.json import Json, JsonObject
+
+RunStatus: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
+
+Tokens: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Usage(Model):
+    """What a run used. None is "not said" and stays so in a sum of Nones; 0 is none used. `cost` is exact."""
+
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+    total_tokens: Tokens | None = None
+    details: dict[str, Tokens] | None = None
+    cost: Annotated[Decimal, Field(allow_inf_nan=False)] | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            total_tokens=_sum(self.total_tokens, other.total_tokens),
+            details=_sum_details(self.details, other.details),
+            cost=self.cost if other.cost is None else other.cost if self.cost is None else self.cost + other.cost,
+        )
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return left if right is None else right if left is None else left + right
+
+
+def _sum_details(left: dict[str, int] | None, right: dict[str, int] | None) -> dict[str, int] | None:
+    if left is None or right is None:
+        return left if right is None else right
+    return {key: left.get(key, 0) + right.get(key, 0) for key in {**left, **right}}
+
+
+class Run(Model):
+    """One execution of an agent. A run that an append named first has no agent or model until `runs.start` says."""
+
+    run_id: str
+    thread_id: str
+    agent: str | None = None
+    model: str | None = None
+    status: RunStatus = "running"
+    input: Json | None = None
+    usage: Usage | None = None
+    error: str | None = None
+    metadata: JsonObject | None = None
+    started_at: UtcDatetime
+    ended_at: UtcDatetime | None = None

@@ -1,0 +1,44 @@
+"""Judging a stored branch as a whole: what it breaks, which calls wait, which message was left partial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from chatledger.models import ChatMessage
+from chatledger.rules.invariants import broken_order, judge_one
+from chatledger.rules.tip import OpenCall, Tip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a stored branch breaks, and the seq of the message that does."""
+
+    seq: int
+    rule: str
+    detail: str
+
+
+def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
+    """Fold a whole branch from its first message, R13 included. One pass, memory for the open calls only."""
+    tip = Tip()
+    findings: list[Finding] = []
+    for message in messages:
+        if message.seq is not None and message.seq != tip.last_seq + 1:
+            findings.append(Finding(message.seq, "R2", f"seq {message.seq} follows seq {tip.last_seq}"))
+            tip = replace(tip, last_seq=message.seq - 1)
+        if tip.partial_seq is not None:
+            findings.append(Finding(tip.partial_seq, "R10", "partial, but not at the end"))
+        order = list(broken_order(tip, message))  # before the message moves the tip
+        tip, judged = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
+        findings += [
+            Finding(judged.seq, violation.rule, violation.detail) for violation in (*judged.violations, *order)
+        ]
+    findings += [_still_open(call) for call in tip.open_calls]
+    if tip.partial_seq is not None:
+        findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned"))
+    return findings
+
+
+def _still_open(call: OpenCall) -> Finding:
+    return Finding(call.seq, "R6", f"call {call.idx} ({call.name}) has no result")

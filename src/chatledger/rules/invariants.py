@@ -1,0 +1,166 @@
+"""The invariants R1 to R13 (design section 8) as a fold: a tip and new messages give a new tip and what they break.
+
+R1, R2, R11 and R12 are held by the storage, which knows the stored ids; everything that can be judged from the tip
+alone is judged here, without a database. A rule reports what a message breaks; what then happens depends on the level:
+lenient keeps the message with a record, strict refuses, ordered refuses R13 as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from chatledger.errors import RuleViolation
+from chatledger.models import ROLES, ChatMessage, RulesLevel, ToolCall, Violation
+from chatledger.rules.pairing import answer
+from chatledger.rules.tip import OpenCall, Tip
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One message as it will stand: its seq, what it breaks, and the call it answers."""
+
+    message: ChatMessage
+    seq: int
+    violations: tuple[Violation, ...] = ()
+    answers: OpenCall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A batch as it will stand. `interrupted` is the seq of a stored partial message that this batch cuts short."""
+
+    tip: Tip
+    messages: list[Judged] = field(default_factory=list)
+    interrupted: int | None = None
+
+
+def judge(tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: RulesLevel) -> Judgement:
+    """Fold the messages into the tip. Raises RuleViolation for the first message that the level refuses."""
+    interrupted = None
+    judged: list[Judged] = []
+    for index, message in enumerate(messages):
+        if tip.partial_seq is not None:
+            _refuse_or_record(level, index, Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq)))
+            if index == 0:
+                interrupted = tip.partial_seq
+            else:  # the partial is of this very batch, so it is stored as interrupted from the start
+                cut = judged[-1].message.model_copy(update={"state": "interrupted"})
+                judged[-1] = replace(judged[-1], message=cut)
+            tip = replace(tip, partial_seq=None)
+        tip, one = judge_one(tip, message, branch=branch, index=index, level=level)
+        judged.append(one)
+    return Judgement(tip, judged, interrupted)
+
+
+_PARTIAL = "message {} is still partial; complete or interrupt it before anything follows"
+
+
+def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level: RulesLevel) -> tuple[Tip, Judged]:
+    seq = tip.last_seq + 1
+    broken = [_refuse_or_record(level, index, v) for v in _broken_alone(message)]
+    broken += [_refuse_or_record(level, index, v) for v in _broken_in_place(tip, message)]
+    if level == "ordered":
+        broken += [_refuse_or_record(level, index, v) for v in broken_order(tip, message)]
+    broken += _arguments_not_json(message)
+    call = None
+    if message.role == "tool":
+        call, problem = answer(tip, message)
+        if problem is not None:
+            broken.append(_refuse_or_record(level, index, problem))
+    return _advance(tip, message, seq, branch, call), Judged(message, seq, tuple(broken), call)
+
+
+def _refuse_or_record(level: RulesLevel, index: int, violation: Violation) -> Violation:
+    # A call with an empty name is nothing that anyone could run or match, so not even an import brings one in.
+    if level != "lenient" or violation.rule == "R9":
+        raise RuleViolation(violation.rule, index, violation.detail)
+    return violation
+
+
+def _broken_alone(message: ChatMessage) -> Iterator[Violation]:
+    """What a message breaks whatever stands before it."""
+    if message.role not in ROLES:
+        yield Violation(rule="R3", detail=f"unknown role {message.role!r}")
+    if message.tool_calls and message.role != "assistant":
+        yield Violation(rule="R4", detail=f"tool calls on a message of role {message.role!r}")
+    if message.tool_call_id is not None and message.role != "tool":
+        yield Violation(rule="R4", detail=f"a tool_call_id on a message of role {message.role!r}")
+    for idx, call in enumerate(message.tool_calls or ()):
+        if not call.name:
+            yield Violation(rule="R9", detail=f"tool call {idx} has an empty name")
+    ids = [call.id for call in message.tool_calls or () if call.id is not None]
+    for repeated in dict.fromkeys(id_ for id_ in ids if ids.count(id_) > 1):
+        yield Violation(rule="R5", detail=f"call id {_short(repeated)} stands twice in one message")
+
+
+def _arguments_not_json(message: ChatMessage) -> list[Violation]:
+    """R9: models really emit arguments that are not JSON, so they are kept verbatim at every level, with a record."""
+    return [
+        Violation(rule="R9", detail=f"the arguments of tool call {idx} ({call.name}) are not JSON")
+        for idx, call in enumerate(message.tool_calls or ())
+        if not _is_json(call)
+    ]
+
+
+def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
+    """What a message breaks by coming now: R5 among open calls, and R8."""
+    if not tip.open_calls:
+        return
+    open_ids = {call.id for call in tip.open_calls if call.id is not None}
+    for call in message.tool_calls or ():
+        if call.id in open_ids:
+            yield Violation(rule="R5", detail=f"call id {_short(call.id)} is still open")
+    if message.role in ("tool", "custom"):
+        return
+    same_turn = message.role == "assistant" and message.run_id == tip.turn_run and not tip.answered
+    if not same_turn:
+        waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in tip.open_calls[:3])
+        yield Violation(rule="R8", detail=f"a {message.role} message while calls wait for results: {waiting}")
+
+
+def broken_order(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
+    """R13: what the strictest providers ask for. A turn's assistant messages count as one."""
+    for not_json in _arguments_not_json(message):
+        yield Violation(rule="R13", detail=not_json.detail)
+    if message.role in ("system", "developer") and tip.last_role not in (None, "system", "developer"):
+        yield Violation(rule="R13", detail=f"a {message.role} message after the conversation began")
+    if message.role == "user" and tip.last_role == "user":
+        yield Violation(rule="R13", detail="two user messages in a row")
+
+
+def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> Tip:
+    open_calls = tip.open_calls
+    if answered is not None:
+        open_calls = tuple(call for call in open_calls if call is not answered)
+    opened = tuple(OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ()))
+    if message.role == "custom":  # for the screen only: it moves nothing but the position
+        return replace(tip, last_seq=seq, open_calls=open_calls + opened, partial_seq=_partial(message, seq))
+    closes = message.role == "tool"
+    return Tip(
+        last_seq=seq,
+        last_role=message.role,
+        open_calls=open_calls + opened,
+        answered=(*tip.answered, answered.id) if answered else tip.answered if closes else (),
+        turn_run=message.run_id if message.role == "assistant" else tip.turn_run if closes else None,
+        partial_seq=_partial(message, seq),
+    )
+
+
+def _partial(message: ChatMessage, seq: int) -> int | None:
+    return seq if message.state == "partial" else None
+
+
+def _is_json(call: ToolCall) -> bool:
+    if not isinstance(call.arguments, str):
+        return True
+    try:
+        json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _short(id_: str | None) -> str:
+    return "no id" if id_ is None else repr(id_ if len(id_) <= 60 else id_[:57] + "…")

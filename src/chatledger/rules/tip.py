@@ -1,0 +1,37 @@
+"""The tip: what the rules need to know of a branch's end, so that judging an append never reads its past.
+
+A few hundred bytes however long the thread is. Positions are (branch, seq, idx), since a fork may leave calls of the
+shared part open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that has no result yet, and where it stands."""
+
+    branch: int
+    seq: int
+    idx: int
+    id: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """The end of a branch.
+
+    `last_role` is that of the last message that is not `custom`. `answered` holds the ids of the calls answered since
+    the last message that was no result: it tells a doubled result from an orphan, and that a turn's results began.
+    `turn_run` is the run of the assistant turn at the end.
+    """
+
+    last_seq: int = 0
+    last_role: str | None = None
+    open_calls: tuple[OpenCall, ...] = ()
+    answered: tuple[str | None, ...] = ()
+    turn_run: str | None = None
+    partial_seq: int | None = None
