@@ -12,11 +12,15 @@ from chatledger.rules.tip import OpenCall, Tip
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a stored branch breaks, and the seq of the message that does."""
+    """One thing that a stored branch breaks, and the seq of the message that does.
+
+    `open`: not broken but unfinished, and an append may still mend it: a call without result, a partial at the end.
+    """
 
     seq: int
     rule: str
     detail: str
+    open: bool = False
 
 
 def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
@@ -36,9 +40,9 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
         ]
     findings += [_still_open(call) for call in tip.open_calls]
     if tip.partial_seq is not None:
-        findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned"))
+        findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned", open=True))
     return findings
 
 
 def _still_open(call: OpenCall) -> Finding:
-    return Finding(call.seq, "R6", f"call {call.idx} ({call.name}) has no result")
+    return Finding(call.seq, "R6", f"call {call.idx} ({call.name}) has no result", open=True)

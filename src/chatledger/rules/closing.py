@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chatledger.models import ChatMessage
+from chatledger.rules.invariants import judge_one, must_wait
 from chatledger.rules.tip import Tip
 
 INTERRUPTED = "interrupted"
@@ -22,3 +25,16 @@ def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]
         )
         for call in tip.open_calls
     ]
+
+
+def close_before(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> tuple[int, list[ChatMessage]]:
+    """Where in the batch the open calls must be closed, and the results that close them.
+
+    Results that the batch brings itself come first and count; what then still waits is closed before the first message
+    that may not come while calls are open.
+    """
+    for index, message in enumerate(messages):
+        if must_wait(tip, message):
+            return index, closing_results(tip)
+        tip, _ = judge_one(tip, message, branch=branch, index=index, level="lenient")
+    return len(messages), []

@@ -36,9 +36,16 @@ class Judgement:
     interrupted: int | None = None
 
 
-def judge(tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: RulesLevel) -> Judgement:
-    """Fold the messages into the tip. Raises RuleViolation for the first message that the level refuses."""
-    interrupted = None
+def judge(
+    tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: RulesLevel, interrupt: bool = False
+) -> Judgement:
+    """Fold the messages into the tip. Raises RuleViolation for the first message that the level refuses.
+
+    `interrupt` cuts a partial message at the tip short, whatever the level.
+    """
+    interrupted = tip.partial_seq if interrupt else None
+    if interrupt:
+        tip = replace(tip, partial_seq=None)
     judged: list[Judged] = []
     for index, message in enumerate(messages):
         if tip.partial_seq is not None:
@@ -112,12 +119,16 @@ def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
     for call in message.tool_calls or ():
         if call.id in open_ids:
             yield Violation(rule="R5", detail=f"call id {_short(call.id)} is still open")
-    if message.role in ("tool", "custom"):
-        return
-    same_turn = message.role == "assistant" and message.run_id == tip.turn_run and not tip.answered
-    if not same_turn:
+    if must_wait(tip, message):
         waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in tip.open_calls[:3])
         yield Violation(rule="R8", detail=f"a {message.role} message while calls wait for results: {waiting}")
+
+
+def must_wait(tip: Tip, message: ChatMessage) -> bool:
+    """R8: whether the message may not come before the open calls have their results."""
+    if not tip.open_calls or message.role in ("tool", "custom"):
+        return False
+    return message.role != "assistant" or message.run_id != tip.turn_run or bool(tip.answered)
 
 
 def broken_order(tip: Tip, message: ChatMessage) -> Iterator[Violation]:

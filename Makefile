@@ -1,0 +1,46 @@
+# Everything that a checkout needs is Python >= 3.11 and make; the rest is set up in .venv by the first target called.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DATA ?= ../shared/data
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-data lint types imports bench clean
+
+help:  ## Show the targets
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## Set up .venv with the pinned versions
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+demo: $(READY)  ## Import the samples, append, read, score and show, on SQLite and on PostgreSQL where it is found
+	@rm -f demo.db demo.db-wal demo.db-shm
+	$(BIN)/chatledger demo --url demo.db
+	@$(BIN)/python -m tests.postgres --if-found $(BIN)/chatledger demo --migrate
+
+test: $(READY)  ## Run the whole suite on both databases
+	$(BIN)/python -m pytest
+
+test-data: $(READY)  ## Import, read back and export the real transcripts below DATA
+	CHATLEDGER_TEST_DATA=$(DATA) $(BIN)/python -m pytest tests/data
+
+lint: $(READY)  ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)  ## Check types
+	$(BIN)/mypy
+
+imports: $(READY)  ## Check that imports point down
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## Compare append and load with the bare drivers, in under five minutes
+	$(BIN)/python -m tests.postgres --durable $(BIN)/python -m benchmarks
+
+clean:  ## Remove what was set up and built
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

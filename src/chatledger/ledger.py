@@ -1,0 +1,306 @@
+"""Ledger and Transaction: storage joined to a lifetime.
+
+A Ledger is a database that this process opened; each call on it is a transaction of its own. A Transaction is several
+calls with one commit, on the ledger's connection or on the caller's. Both have the same nouns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from chatledger.errors import StorageError
+from chatledger.models import Appended, FormattedHistory, Limits, RulesLevel
+from chatledger.storage.branches import BranchRepository
+from chatledger.storage.database import Database
+from chatledger.storage.engine import read_url
+from chatledger.storage.feedback import FeedbackRepository
+from chatledger.storage.messages import MessageRepository
+from chatledger.storage.opening import open_engine, open_postgresql, open_sqlite
+from chatledger.storage.pooled import ConnectionWork
+from chatledger.storage.request import AppendRequest
+from chatledger.storage.runs import RunRepository
+from chatledger.storage.scope import TenantScope
+from chatledger.storage.sql import Sql
+from chatledger.storage.tables import SCHEMA
+from chatledger.storage.text import encode_key
+from chatledger.storage.threads import ThreadRepository
+
+T = TypeVar("T")
+
+DEFAULT_TENANT = "default"
+
+
+class Nouns:
+    """The repositories of one scope, and the two calls that speak other people's formats."""
+
+    def __init__(self, scope: TenantScope) -> None:
+        encode_key(scope.tenant, "tenant")
+        self._scope = scope
+        self.threads = ThreadRepository(scope)
+        self.messages = MessageRepository(scope)
+        self.branches = BranchRepository(scope)
+        self.runs = RunRepository(scope)
+        self.feedback = FeedbackRepository(scope)
+
+    async def append(
+        self,
+        thread_id: str,
+        payload: object,
+        *,
+        format: str | None = None,  # noqa: A002 - the word of the design, of the tables and of the command line
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+    ) -> Appended:
+        """`messages.append` for a payload in a format: a list of its messages, dicts or the framework's own objects.
+
+        Without `format` the payload is recognised, or UnknownFormat raised. DecodeError names the place of what is not
+        of the format; nothing is written then.
+        """
+        from chatledger.formats import get_codec, recognise  # a format is loaded when it is used
+
+        codec = recognise(payload) if format is None else get_codec(format)
+        decoded = codec.decode(payload, rules=rules or self._scope.rules)
+        return await self.messages.append(
+            thread_id,
+            decoded.messages,
+            run_id=run_id,
+            branch=branch,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+            rules=rules,
+            on_open_calls=on_open_calls,
+        )
+
+    async def history(
+        self,
+        thread_id: str,
+        *,
+        format: str,  # noqa: A002
+        carry: bool = False,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        last: int | None = None,
+        last_turns: int | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+    ) -> FormattedHistory:
+        """`messages.history` as another format writes it: `.payload` is what that format's own API takes.
+
+        What was stored in the same format comes back as it was. For the rest, `.losses` says what the format cannot
+        express; `carry` keeps that in a free slot of the format, where it has one.
+        """
+        from chatledger.formats import get_codec
+
+        codec = get_codec(format)
+        history = await self.messages.history(
+            thread_id,
+            branch=branch,
+            limit=limit,
+            before=before,
+            after=after,
+            last=last,
+            last_turns=last_turns,
+            run_id=run_id,
+            user_id=user_id,
+        )
+        encoded = codec.encode(history.messages, carry=carry)
+        return FormattedHistory(
+            payload=encoded.payload,
+            messages=history.messages,
+            version=history.version,
+            losses=tuple(encoded.losses),
+            next_cursor=history.next_cursor,
+        )
+
+
+class Ledger(Nouns):
+    """A database of conversations, seen as one tenant. Made by `Ledger.open`; safe to share between tasks."""
+
+    def __init__(self, database: Database, scope: TenantScope, *, owner: bool) -> None:
+        super().__init__(scope)
+        self._database = database
+        self._owner = owner
+
+    @classmethod
+    def open(
+        cls,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        engine: AsyncEngine | None = None,
+        tenant: str = DEFAULT_TENANT,
+        rules: RulesLevel = "strict",
+        schema: str = SCHEMA,
+        pooler: Literal["session", "transaction"] = "session",
+        limits: Limits | None = None,
+        migrate: bool | None = None,
+    ) -> Opening:
+        """A ledger, by `async with Ledger.open(…) as ledger` or `ledger = await Ledger.open(…)` and `close()`.
+
+        `url` is a path, `sqlite:///…` or `postgresql://…`; by default CHATLEDGER_URL, else ./chatledger.db. `engine` is
+        the application's own instead, and is never disposed. A SQLite file is made, or brought up to date after a
+        copy; on PostgreSQL the schema is left alone unless `migrate` is True.
+
+        Raises SchemaMismatch with the command that mends it, and StorageError if the database cannot be reached.
+        """
+        if url is not None and engine is not None:
+            raise ValueError("give a url or an engine, not both")
+
+        async def opened() -> Ledger:
+            database = await _open_database(url, engine, schema, pooler, migrate)
+            work = _Guarded(database)
+            return cls(database, TenantScope(work, tenant, rules, limits or Limits()), owner=True)
+
+        return Opening(opened)
+
+    def tenant(self, name: str) -> Ledger:
+        """The same database seen as another tenant. Closing it does nothing: the pool is this ledger's."""
+        scope = TenantScope(self._scope.work, name, self._scope.rules, self._scope.limits)
+        return Ledger(self._database, scope, owner=False)
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[Transaction]:
+        """Several writes, one commit: it commits on exit and rolls back on an exception.
+
+        Write through what it gives, not through the ledger. On SQLite it holds the file's one write lock meanwhile.
+        """
+        _refuse_inside_transaction(self._database)
+        async with self._database.transaction() as work:
+            begun = _Begun(self._database)
+            token = _BEGUN.set(begun)
+            try:
+                scope = TenantScope(work, self._scope.tenant, self._scope.rules, self._scope.limits)
+                yield Transaction.over(scope)
+            finally:
+                begun.open = False
+                _BEGUN.reset(token)
+
+    async def close(self) -> None:
+        """Give the connections back. Nothing is done on an application's own engine."""
+        if self._owner:
+            await self._database.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+class Transaction(Nouns):
+    """Several calls, one commit. `tx.<noun>` is what `ledger.<noun>` is, inside this transaction.
+
+    `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection of theirs, and
+    commits with it. Each call is a savepoint there: what is refused does not end the caller's transaction.
+    """
+
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        rules: RulesLevel = "strict",
+        schema: str = SCHEMA,
+        limits: Limits | None = None,
+    ) -> None:
+        own_schema = schema if connection.dialect.name == "postgresql" else None
+        work = ConnectionWork(connection, own_schema, check=True)
+        super().__init__(TenantScope(work, tenant, rules, limits or Limits()))
+
+    @classmethod
+    def over(cls, scope: TenantScope) -> Transaction:
+        """A transaction that the ledger began."""
+        transaction = cls.__new__(cls)
+        Nouns.__init__(transaction, scope)
+        return transaction
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        return None
+
+
+class Opening:
+    """A ledger that is about to be opened: await it, or enter it."""
+
+    def __init__(self, opened: Callable[[], Any]) -> None:
+        self._opened = opened
+        self._ledger: Ledger | None = None
+
+    def __await__(self) -> Generator[Any, None, Ledger]:
+        return self._opened().__await__()  # type: ignore[no-any-return]
+
+    async def __aenter__(self) -> Ledger:
+        self._ledger = await self
+        return self._ledger
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._ledger is not None
+        await self._ledger.close()
+
+
+async def _open_database(
+    url: str | os.PathLike[str] | None, engine: AsyncEngine | None, schema: str, pooler: str, migrate: bool | None
+) -> Database:
+    if engine is not None:
+        return await open_engine(engine, schema=schema)
+    address = read_url(url)
+    if address.get_backend_name() == "sqlite":
+        return await open_sqlite(address, migrate=migrate is not False)
+    return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True)
+
+
+# --- The ledger inside its own transaction ----------------------------------------------------------------------------
+
+
+class _Begun:
+    """A transaction that this task, or one that started it, has open on a database."""
+
+    __slots__ = ("database", "open")
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.open = True
+
+
+_BEGUN: ContextVar[_Begun | None] = ContextVar("chatledger_begun", default=None)
+
+
+def _refuse_inside_transaction(database: Database) -> None:
+    """On SQLite such a write would wait for ever for the transaction around it; elsewhere it would not be in it."""
+    begun = _BEGUN.get()
+    if begun is not None and begun.open and begun.database is database:
+        raise StorageError("inside `async with ledger.begin() as tx` write through tx, not through the ledger")
+
+
+class _Guarded:
+    """The ledger's own work: each call a transaction, and none inside an open `begin()`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read(self, query: Callable[[Sql], T]) -> T:
+        return await self._database.read(query)
+
+    async def write(self, command: Callable[[Sql], T]) -> T:
+        _refuse_inside_transaction(self._database)
+        return await self._database.write(command)
+
+    async def append(self, request: AppendRequest) -> Appended:
+        _refuse_inside_transaction(self._database)
+        return await self._database.append(request)

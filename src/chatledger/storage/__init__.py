@@ -1,0 +1,1 @@
+"""Where conversations rest: tables, the append, the history, and one repository for each noun."""

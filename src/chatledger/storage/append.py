@@ -1,0 +1,111 @@
+"""Append: the order of judgement (design section 6), one attempt at a time.
+
+An attempt looks, judges on what it just saw, and writes under the guard of the stamp. What an attempt raises is final,
+because it was judged on a fresh tip after the ids were looked for; None says that the branch moved meanwhile, and the
+caller tries again under the lock.
+"""
+
+from __future__ import annotations
+
+from chatledger.errors import IdConflict, StorageError
+from chatledger.models import Appended, ChatMessage
+from chatledger.rules import Judged, Judgement, Tip, close_before, closing_results, judge
+from chatledger.storage.history import load_range
+from chatledger.storage.look import Look, find_replay, look, require_branch
+from chatledger.storage.request import AppendRequest
+from chatledger.storage.rows import encode_message
+from chatledger.storage.sql import Sql
+from chatledger.storage.write import Plan, plan_rows, write
+
+
+def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Appended | None:
+    """One look, one judgement, one guarded write."""
+    seen = look(sql, request, lock=lock)
+    replay = find_replay(request, seen)
+    if replay is not None:
+        return _replayed(sql, request, *replay)
+    branch, tip = require_branch(request, seen)
+    interrupts = request.close_open_calls and tip.partial_seq is not None
+    if not request.messages and not interrupts:
+        return _appended([], tip.last_seq)
+    given = set(request.message_ids)
+    request = _with_closing_results(request, tip, branch)
+    judgement = judge(
+        tip,
+        request.messages,
+        branch=branch,
+        level=request.rules or seen.rules or request.default_rules,
+        interrupt=interrupts,
+    )
+    if not write(sql, _plan(request, seen, branch, judgement)):
+        return None
+    stored = [_stored(request, branch, judged) for judged in judgement.messages]
+    own = [message for message, row in zip(stored, request.rows, strict=True) if row.message_id in given]
+    return _appended(own, judgement.tip.last_seq)
+
+
+def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
+    """An attempt inside a transaction that nobody else can write in between."""
+    outcome = attempt(sql, request, lock=True)
+    if outcome is None:
+        raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
+    return outcome
+
+
+def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
+    """Append nothing but synthetic results for the calls that are open now, in a transaction."""
+    _, tip = require_branch(request, look(sql, request, lock=True))
+    return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
+
+
+def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:
+    if not request.close_open_calls or not tip.open_calls:
+        return request
+    index, results = close_before(tip, request.messages, branch=branch)
+    return request.insert(index, results) if results else request
+
+
+def _plan(request: AppendRequest, seen: Look, branch: int, judgement: Judgement) -> Plan:
+    return Plan(
+        request=request,
+        branch=branch,
+        unless_switched=request.branch is None,
+        stamp=seen.stamp,
+        judgement=judgement,
+        rows=plan_rows(request, judgement),
+    )
+
+
+def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = False) -> Appended:
+    """The outcome of a call: about the caller's own messages, so that a repeat gives the same."""
+    first = version + 1 if not messages else messages[0].seq or 0
+    return Appended(first, version, version, messages, replayed)
+
+
+def _stored(request: AppendRequest, branch: int, judged: Judged) -> ChatMessage:
+    """The message as a history gives it, without reading it back."""
+    return judged.message.model_copy(
+        update={
+            "thread_id": request.thread_id,
+            "branch": branch,
+            "seq": judged.seq,
+            "created_at": judged.message.created_at or request.now,
+            "violations": list(judged.violations),
+        }
+    )
+
+
+def _replayed(sql: Sql, request: AppendRequest, branch: int, first: int, last: int) -> Appended | None:
+    """The first result again if the content is the same (row 3), IdConflict otherwise (row 4)."""
+    given = {row.message_id: row for row in request.rows}
+    stored = []
+    for message in load_range(sql, request.tenant, request.thread, branch, first, last):
+        encoded = encode_message(message)
+        if encoded.message_id in given:
+            if encoded != given[encoded.message_id]:
+                raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
+            stored.append(message)
+        elif message.state != "synthetic":
+            raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
+    # Fewer than the look found: the thread was deleted since, so the next attempt judges anew.
+    return _appended(stored, last, replayed=True) if len(stored) == len(given) else None

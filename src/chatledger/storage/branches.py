@@ -1,0 +1,138 @@
+"""Branches: an edit or a regenerated answer is another line through the thread, and nothing is copied for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, func, insert, select, update
+
+from chatledger.errors import LimitExceeded, RuleViolation, ThreadNotFound
+from chatledger.ids import new_stamp
+from chatledger.models import Branch, RulesLevel
+from chatledger.rules import Tip, judge
+from chatledger.storage.database import Scope
+from chatledger.storage.history import HistoryRequest, Path, find_path, load_path, turn_start
+from chatledger.storage.lineage import forked, read_lineage, write_lineage
+from chatledger.storage.look import write_open_calls
+from chatledger.storage.sql import Sql
+from chatledger.storage.tables import branches, threads
+from chatledger.storage.text import decode_json, encode_key
+
+
+class BranchRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def fork(self, thread_id: str, at: int, *, branch: int | None = None, activate: bool = True) -> Branch:
+        """A new branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
+
+        The first message appended to it has seq `at` + 1. Unless `activate` is False, it becomes the active branch.
+        Raises RuleViolation where calls of the shared part would stay open, unless the thread is lenient.
+        """
+        request = self._request(thread_id, branch)
+        return await self._scope.write(lambda sql: _fork(sql, request, at, activate, self._scope.rules))
+
+    async def activate(self, thread_id: str, branch: int) -> Branch:
+        """Make a branch the one that calls without `branch=` mean."""
+        request = self._request(thread_id, branch)
+        return await self._scope.write(lambda sql: _activate(sql, request, branch))
+
+    async def list(self, thread_id: str) -> Sequence[Branch]:
+        """All branches of the thread, in the order in which they were made."""
+        request = self._request(thread_id, None)
+        return await self._scope.read(lambda sql: _list(sql, request))
+
+    def _request(self, thread_id: str, branch: int | None) -> HistoryRequest:
+        tenant = encode_key(self._scope.tenant, "tenant")
+        return HistoryRequest(tenant, encode_key(thread_id, "thread_id"), thread_id, branch)
+
+
+def _own(table: Any, request: HistoryRequest) -> Any:
+    return and_(table.c.tenant_id == request.tenant, table.c.thread_id == request.thread_id)
+
+
+def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_rules: RulesLevel) -> Branch:
+    rules = sql.execute(select(threads.c.rules).where(_own(threads, request)).with_for_update()).one_or_none()
+    path = find_path(sql, request)
+    if rules is None:
+        raise ThreadNotFound(request.thread_id)
+    if not 0 <= at <= path.last_seq:
+        raise LimitExceeded("seq of a fork (0 shares nothing)", at, path.last_seq)
+    tip = fold_tip(sql, request, path, at)
+    if (tip.open_calls or tip.partial_seq) and (rules[0] or default_rules) != "lenient":
+        raise RuleViolation("R8", at, f"a fork at seq {at} would leave calls or a partial message of the past open")
+    last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, request))).scalar_one()
+    return _store(sql, request, path, at, last + 1, tip, activate)
+
+
+def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
+    now = datetime.now(UTC)
+    row = {
+        "tenant_id": request.tenant,
+        "thread_id": request.thread_id,
+        "branch": number,
+        "lineage": write_lineage(forked(path.segments, number, at)),
+        "last_seq": at,
+        "stamp": new_stamp(),
+        "last_role": tip.last_role,
+        "open_calls": decode_json(write_open_calls(tip)),
+        "partial_seq": tip.partial_seq,
+        "created_at": now,
+    }
+    sql.execute(insert(branches).values(**row))
+    if activate:
+        sql.execute(update(threads).where(_own(threads, request)).values(active_branch=number))
+    forked_from = path.branch if at else None
+    return Branch(
+        thread_id=request.thread_id,
+        branch=number,
+        forked_from=forked_from,
+        forked_at=at if at else None,
+        version=at,
+        active=activate,
+        created_at=now,
+    )
+
+
+def fold_tip(sql: Sql, request: HistoryRequest, path: Path, at: int) -> Tip:
+    """The tip as it was after seq `at`: folded from the beginning of the turn that `at` is in."""
+    start = turn_start(sql, request, path, at)
+    messages = load_path(sql, request, path, start, at)
+    before = load_path(sql, request, path, start - 1, start - 1) if start > 1 else []
+    tip = Tip(last_seq=start - 1, last_role=before[0].role if before else None)
+    return judge(tip, messages, branch=path.branch, level="lenient").tip if messages else tip
+
+
+def _activate(sql: Sql, request: HistoryRequest, branch: int) -> Branch:
+    find_path(sql, request)
+    sql.execute(update(threads).where(_own(threads, request)).values(active_branch=branch))
+    return next(found for found in _list(sql, request) if found.branch == branch)
+
+
+def _list(sql: Sql, request: HistoryRequest) -> list[Branch]:
+    statement = (
+        select(branches, threads.c.active_branch)
+        .join(threads, and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id"))))
+        .where(_own(branches, request))
+        .order_by(branches.c.branch)
+    )
+    rows = sql.execute(statement).all()
+    if not rows:
+        raise ThreadNotFound(request.thread_id)
+    return [_to_branch(row) for row in rows]
+
+
+def _to_branch(row: Any) -> Branch:
+    shared = read_lineage(row.lineage)[:-1]
+    parent = shared[-1] if shared else None
+    return Branch(
+        thread_id=row.thread_id,
+        branch=row.branch,
+        forked_from=None if parent is None else parent.branch,
+        forked_at=None if parent is None else parent.last,
+        version=row.last_seq,
+        active=row.branch == row.active_branch,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,50 @@
+"""What a ledger needs of a database, whichever it is.
+
+A scope is where a repository's work happens: the ledger, where each call is a transaction of its own, or a transaction,
+whose owner commits. It has three methods; a repository never opens, never commits and never sees which database it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
+
+from chatledger.models import Appended, Limits, RulesLevel
+from chatledger.storage.request import AppendRequest
+from chatledger.storage.sql import Sql
+
+T = TypeVar("T")
+
+
+class Work(Protocol):
+    """Runs storage functions: all of one call in one state of the database, and a write whole or not at all."""
+
+    async def read(self, query: Callable[[Sql], T]) -> T: ...
+
+    async def write(self, command: Callable[[Sql], T]) -> T: ...
+
+    async def append(self, request: AppendRequest) -> Appended: ...
+
+
+class Scope(Work, Protocol):
+    """Work on behalf of one tenant."""
+
+    @property
+    def tenant(self) -> str: ...
+
+    @property
+    def rules(self) -> RulesLevel: ...
+
+    @property
+    def limits(self) -> Limits: ...
+
+
+class Database(Work, Protocol):
+    """A database that a ledger opened."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Work]:
+        """Several calls, one commit; an exception rolls all of them back."""
+        ...
+
+    async def close(self) -> None: ...

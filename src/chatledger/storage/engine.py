@@ -1,0 +1,101 @@
+"""URLs and engines: the drivers we use, and the settings without which their transactions are none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from chatledger.errors import StorageError
+
+DEFAULT_URL = "chatledger.db"
+URL_VARIABLE = "CHATLEDGER_URL"
+MEMORY = ":memory:"
+BUSY_TIMEOUT = 10.0
+"""Seconds that a writer waits for another process's lock on a SQLite file."""
+
+READ_ONLY = "chatledger_read_only"
+"""Execution option of a connection that only reads: its transaction does not take the write lock on SQLite."""
+
+
+def read_url(url: str | os.PathLike[str] | URL | None) -> URL:
+    """The URL of a path, `sqlite:///…`, `postgresql://…` or `postgres://…`, with the asynchronous driver put in."""
+    text = os.environ.get(URL_VARIABLE, DEFAULT_URL) if url is None else url
+    if not isinstance(text, URL):
+        text = os.fspath(text)
+        if "://" not in text:
+            return URL.create("sqlite+aiosqlite", database=text)
+        try:
+            text = make_url(text)
+        except ArgumentError as error:
+            raise StorageError(f"not a database URL: {_scheme(str(url))}") from error
+    backend = text.get_backend_name().replace("postgres", "postgresql").replace("postgresqlql", "postgresql")
+    if backend == "sqlite":
+        return text.set(drivername="sqlite+aiosqlite", database=text.database or MEMORY)
+    if backend == "postgresql":
+        return text.set(drivername="postgresql+asyncpg")
+    raise StorageError(f"{backend} is not supported; use a path, sqlite:///… or postgresql://…")
+
+
+def _scheme(url: str) -> str:
+    """Enough of a URL to recognise it, without its password."""
+    return url.partition("://")[0] + "://…"
+
+
+def sqlite_path(url: URL) -> str:
+    database = url.database or MEMORY
+    return database if database == MEMORY else str(Path(database).expanduser())
+
+
+def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngine:
+    """An engine whose pool resets nothing: a reset costs a round trip, and each unit of work of ours ends itself.
+
+    `pooler="transaction"`: behind a pooler that may give each transaction another server connection, no prepared
+    statement may be expected to be there again.
+    """
+    arguments: dict[str, Any] = {"server_settings": {"application_name": "chatledger"}}
+    if pooler == "transaction":
+        arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
+    elif pooler != "session":
+        raise ValueError(f"pooler must be 'session' or 'transaction', not {pooler!r}")
+    return create_async_engine(
+        url, pool_reset_on_return=None, pool_size=16, max_overflow=16, connect_args=arguments, pool_timeout=30
+    )
+
+
+def configure_sqlite(engine: AsyncEngine | Engine) -> None:
+    """Make an engine's SQLite transactions real, for an application that shares its engine with a ledger.
+
+    The driver's own transaction handling lets DDL and released savepoints survive a ROLLBACK; here each transaction
+    begins with an explicit BEGIN IMMEDIATE. Foreign keys are enforced, the journal is a WAL and commits are durable.
+    Call it once, before the engine's first connection.
+    """
+    target = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+    event.listen(target, "connect", _on_connect)
+    event.listen(target, "begin", _on_begin)
+
+
+def _on_connect(dbapi_connection: Any, _record: Any) -> None:
+    dbapi_connection.isolation_level = None
+    cursor = dbapi_connection.cursor()
+    for pragma in sqlite_pragmas():
+        cursor.execute(pragma)
+    cursor.close()
+
+
+def sqlite_pragmas() -> tuple[str, ...]:
+    return (
+        f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA foreign_keys = ON",
+    )
+
+
+def _on_begin(connection: Connection) -> None:
+    read_only = connection.get_execution_options().get(READ_ONLY)
+    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

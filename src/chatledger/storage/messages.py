@@ -1,0 +1,208 @@
+"""Messages: append at the end of a branch, read any window of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Literal
+
+from chatledger.errors import InvalidCursor, LimitExceeded, MessageNotFound, VersionConflict
+from chatledger.models import Appended, ChatMessage, History, RulesLevel
+from chatledger.rules import INTERRUPTED
+from chatledger.storage.append import close_open_calls
+from chatledger.storage.database import Scope
+from chatledger.storage.history import HistoryRequest, find_path, load_history, load_range
+from chatledger.storage.lineage import END
+from chatledger.storage.request import make_request
+from chatledger.storage.sql import Sql
+from chatledger.storage.sync import following
+from chatledger.storage.text import encode_key, encode_text
+
+PAGE = 500
+"""Messages that `iterate` holds at a time."""
+
+
+class MessageRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def append(
+        self,
+        thread_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+    ) -> Appended:
+        """Store the messages at the end of the branch (None: the active one): all in this order, or none.
+
+        Repeating a call stores nothing twice if the messages bring their `message_id`s or the call its
+        `idempotency_key`; without either, a second call is a second turn. `run_id` goes to each message that has none,
+        system and developer messages apart; a run that does not exist is made. `on_open_calls="close"` first answers
+        calls that got no result and would stand in the way.
+
+        Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
+        RuleViolation, RunConflict, StorageError. OutcomeUnknown if the database went away in the middle.
+        """
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            messages,
+            limits=self._scope.limits,
+            run_id=run_id,
+            branch=branch,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+            rules=rules,
+            default_rules=self._scope.rules,
+            close_open_calls=on_open_calls == "close",
+        )
+        return await self._scope.append(request)
+
+    async def sync(
+        self,
+        thread_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+    ) -> Appended:
+        """Store what follows the stored messages, for a service that sends its whole history each time.
+
+        `messages` must begin with all that is stored; content is compared, and ids where they are given. Raises
+        VersionConflict where they differ or something stored is missing. `replayed` if nothing followed. Reads the
+        whole branch: where the caller knows what is new, `append` costs less.
+        """
+        for last_attempt in (False, False, True):
+            history = await self.history(thread_id, branch=branch)
+            rest = following(history, messages)
+            if not rest:
+                return Appended(history.version + 1, history.version, history.version, [], replayed=True)
+            try:
+                return await self.append(
+                    thread_id,
+                    rest,
+                    run_id=run_id,
+                    branch=history.branch,
+                    expected_version=history.version,
+                    rules=rules,
+                    on_open_calls=on_open_calls,
+                )
+            except VersionConflict:  # somebody appended since: what they stored may be what we were about to
+                if last_attempt:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def history(
+        self,
+        thread_id: str,
+        *,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        last: int | None = None,
+        last_turns: int | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+    ) -> History:
+        """The messages of a branch (None: the active one) in order, whole or a window of them, in one state.
+
+        `limit` pages: forward from `after`, or backward from `before`; pass `next_cursor` on as the same one. `last`
+        gives at most that many messages, from the beginning of a turn, and at least the last turn; `last_turns` counts
+        turns. `run_id` keeps only that run's messages. A thread of another user than `user_id` is not found.
+
+        Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
+        """
+        request = self._request(
+            thread_id,
+            branch=branch,
+            limit=limit,
+            before=before,
+            after=after,
+            last=last,
+            last_turns=last_turns,
+            run_id=run_id,
+            user_id=user_id,
+        )
+        return await self._scope.read(lambda sql: load_history(sql, request))
+
+    async def iterate(self, thread_id: str, *, branch: int | None = None) -> AsyncIterator[ChatMessage]:
+        """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
+
+        The branch is chosen, and its end fixed, when the first page is read; what is appended later is not seen.
+        """
+        page = await self.history(thread_id, branch=branch, limit=PAGE)
+        end = page.version
+        while True:
+            for message in page.messages:
+                yield message
+            if page.next_cursor is None or page.next_cursor >= end:
+                return
+            limit = min(PAGE, end - page.next_cursor)
+            page = await self.history(thread_id, branch=page.branch, limit=limit, after=page.next_cursor)
+
+    async def get(self, thread_id: str, message_id: str) -> ChatMessage:
+        """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
+        request = self._request(thread_id)
+        return await self._scope.read(lambda sql: _get(sql, request, message_id))
+
+    async def close_open_calls(
+        self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
+    ) -> Appended:
+        """Answer every open call with a synthetic result whose text is `reason`, and mark a partial message at the end
+        as interrupted: the thread then takes any message again. Nothing is written where nothing is open.
+        """
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            [],
+            limits=self._scope.limits,
+            branch=branch,
+            default_rules=self._scope.rules,
+            close_open_calls=True,
+        )
+        return await self._scope.write(lambda sql: close_open_calls(sql, request, reason))
+
+    def _request(self, thread_id: str, **window: Any) -> HistoryRequest:
+        tenant, thread = encode_key(self._scope.tenant, "tenant"), encode_key(thread_id, "thread_id")
+        request = HistoryRequest(tenant, thread, thread_id, **window)
+        check_window(request)
+        return request
+
+
+def check_window(request: HistoryRequest) -> None:
+    """Raises InvalidCursor for windows that contradict each other, LimitExceeded for a size below zero."""
+    sizes = {"limit": request.limit, "last": request.last, "last_turns": request.last_turns}
+    given = [name for name, size in sizes.items() if size is not None]
+    if len(given) > 1:
+        raise InvalidCursor(None, f"{' and '.join(given)} are different windows; give one")
+    if given and given[0] != "limit" and (request.before is not None or request.after is not None):
+        raise InvalidCursor(request.before or request.after, f"before and after do not go with {given[0]}")
+    for name, size in sizes.items():
+        if size is not None and size < 0:
+            raise LimitExceeded(f"{name} (at least 0)", size, END)
+    for cursor in (request.before, request.after):
+        if cursor is not None and not 0 <= cursor <= END:
+            raise InvalidCursor(cursor, "not the seq of a message")
+
+
+_FIND = """
+SELECT branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
+"""
+
+
+def _get(sql: Sql, request: HistoryRequest, message_id: str) -> ChatMessage:
+    find_path(sql, request)
+    place = {"tenant": request.tenant, "thread": request.thread, "message_id": encode_text(message_id)}
+    rows = sql.fetch(_FIND, place)
+    if not rows:
+        raise MessageNotFound(request.thread_id, message_id)
+    branch, seq = rows[0]
+    return load_range(sql, request.tenant, request.thread, branch, seq, seq)[0]

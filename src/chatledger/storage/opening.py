@@ -1,0 +1,110 @@
+"""Opening a database: find out what it is, bring a file to this release's schema, refuse what is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, inspect
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from chatledger.errors import SchemaMismatch, StorageError
+from chatledger.storage.constraints import translate
+from chatledger.storage.database import Database
+from chatledger.storage.engine import MEMORY, create_postgresql_engine, sqlite_path
+from chatledger.storage.pooled import PooledDatabase
+from chatledger.storage.schema import SchemaStatus, create_schema, read_status, require_usable
+from chatledger.storage.sqlite import SqliteDatabase
+from chatledger.storage.sqlite_connection import SqliteConnection
+
+
+async def open_sqlite(url: URL, *, migrate: bool) -> Database:
+    """The database of a file, made if there is none and brought up to date if it is older and `migrate` says so."""
+    path = sqlite_path(url)
+    if path == MEMORY:
+        database = SqliteDatabase(path)
+        await database.write(lambda sql: create_schema(sql.connection, None))
+        return database
+    await asyncio.to_thread(prepare_file, path, migrate=migrate)
+    return SqliteDatabase(path)
+
+
+def prepare_file(path: str, *, migrate: bool) -> None:
+    """Two processes at once: one makes or migrates the file under its write lock, the other waits and finds it done."""
+    if not Path(path).parent.is_dir():
+        raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
+    command = f"chatledger migrate --url {shlex.quote(path)}"
+    try:
+        connection = SqliteConnection(path)
+        try:
+            status = read_status(connection.sql.connection, None)
+            if status.found is None and migrate:
+                with connection.transaction("BEGIN IMMEDIATE") as sql:
+                    status = _create_if_empty(sql.connection, command)
+        finally:
+            connection.close()
+    except Exception as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from error
+    if migrate and status.found is not None and int(status.found) < int(status.expected):
+        from chatledger.storage.migrate import upgrade_file
+
+        status = upgrade_file(path)
+    require_usable(status, command)
+
+
+def _create_if_empty(connection: Connection, command: str) -> SchemaStatus:
+    status = read_status(connection, None)
+    if status.found is not None:
+        return status  # another process was faster
+    if inspect(connection).get_table_names():
+        detail = "the file is a SQLite database of something else: it has tables, but none of chatledger's"
+        raise SchemaMismatch(None, status.expected, command, detail)
+    create_schema(connection, None)
+    return read_status(connection, None)
+
+
+async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool) -> Database:
+    engine = create_postgresql_engine(url, pooler=pooler)
+    try:
+        if migrate:
+            from chatledger.storage.migrate import upgrade_engine
+
+            await upgrade_engine(engine, schema)
+        await require_engine(engine, schema, f"chatledger migrate --url {url.render_as_string()}")
+    except BaseException:
+        await engine.dispose()
+        raise
+    return PooledDatabase(engine, schema, owned=True)
+
+
+async def open_engine(engine: AsyncEngine, *, schema: str) -> Database:
+    """A database on the application's own engine, which stays the application's to configure and to dispose."""
+    own_schema = schema if engine.dialect.name == "postgresql" else None
+    if engine.dialect.name not in ("postgresql", "sqlite"):
+        raise StorageError(
+            f"{engine.dialect.name} is not supported; use PostgreSQL with asyncpg or SQLite with aiosqlite"
+        )
+    await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>")
+    return PooledDatabase(engine, own_schema, owned=False)
+
+
+async def require_engine(engine: AsyncEngine, schema: str | None, command: str) -> None:
+    try:
+        async with engine.connect() as connection:
+            if engine.dialect.name == "sqlite":
+                foreign_keys = (await connection.exec_driver_sql("PRAGMA foreign_keys")).scalar()
+                if not foreign_keys:
+                    raise StorageError(
+                        "this engine does not enforce foreign keys; call chatledger.configure_sqlite(engine)"
+                    )
+            status = await connection.run_sync(read_status, schema)
+    except Exception as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from error
+    require_usable(status, command)

@@ -1,0 +1,125 @@
+"""What an append asks for, prepared once before the first attempt: ids minted, rows encoded, limits judged.
+
+Because ids are minted here, every attempt of the same request writes the same ids, and a lost acknowledgement is found
+out by looking for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+from chatledger.errors import IdConflict, LimitExceeded
+from chatledger.ids import derived_id, new_id
+from chatledger.models import ChatMessage, Limits, RulesLevel
+from chatledger.storage.rows import EncodedMessage, encode_message
+from chatledger.storage.text import encode_key
+
+
+@dataclass(frozen=True)
+class AppendRequest:
+    """`tenant` and `thread` are keys as stored; `branch` None is the active one; `rules` None is the thread's level."""
+
+    tenant: str
+    thread: str
+    thread_id: str
+    messages: tuple[ChatMessage, ...]
+    rows: tuple[EncodedMessage, ...]
+    now: datetime
+    branch: int | None = None
+    expected_version: int | None = None
+    rules: RulesLevel | None = None
+    default_rules: RulesLevel = "strict"
+    close_open_calls: bool = False
+
+    @cached_property
+    def message_ids(self) -> list[str]:
+        """As stored."""
+        return [row.message_id or "" for row in self.rows]
+
+    @cached_property
+    def runs(self) -> list[str]:
+        """The runs that the messages name, each once, as stored."""
+        return list(dict.fromkeys(row.run_id for row in self.rows if row.run_id is not None))
+
+    def insert(self, index: int, messages: Sequence[ChatMessage]) -> AppendRequest:
+        """The request with messages of the ledger's own before those of the caller at `index`."""
+        own = prepare_messages(messages, thread_id=self.thread_id, run_id=None, idempotency_key=None)
+        rows = tuple(map(encode_message, own))
+        return replace(
+            self,
+            messages=(*self.messages[:index], *own, *self.messages[index:]),
+            rows=(*self.rows[:index], *rows, *self.rows[index:]),
+        )
+
+
+def prepare_messages(
+    messages: Sequence[ChatMessage], *, thread_id: str, run_id: str | None, idempotency_key: str | None
+) -> list[ChatMessage]:
+    """The messages with ids and run filled in. An idempotency key gives the same ids each time."""
+    prepared = []
+    for index, message in enumerate(messages):
+        filled: dict[str, object] = {}
+        if message.message_id is None:
+            filled["message_id"] = (
+                new_id() if idempotency_key is None else derived_id("message", thread_id, idempotency_key, str(index))
+            )
+        if message.run_id is None and run_id is not None and message.role not in ("system", "developer"):
+            filled["run_id"] = run_id
+        prepared.append(message.model_copy(update=filled) if filled else message)
+    return prepared
+
+
+def make_request(
+    tenant: str,
+    thread_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    limits: Limits,
+    run_id: str | None = None,
+    branch: int | None = None,
+    expected_version: int | None = None,
+    idempotency_key: str | None = None,
+    rules: RulesLevel | None = None,
+    default_rules: RulesLevel = "strict",
+    close_open_calls: bool = False,
+) -> AppendRequest:
+    """Raises LimitExceeded and IdConflict for what can be seen before anything is sent."""
+    if len(messages) > limits.messages:
+        raise LimitExceeded("messages of an append", len(messages), limits.messages)
+    prepared = prepare_messages(messages, thread_id=thread_id, run_id=run_id, idempotency_key=idempotency_key)
+    _refuse_repeated_ids(prepared)
+    rows = tuple(map(encode_message, prepared))
+    _refuse_too_large(rows, limits.bytes)
+    return AppendRequest(
+        tenant=encode_key(tenant, "tenant"),
+        thread=encode_key(thread_id, "thread_id"),
+        thread_id=thread_id,
+        messages=tuple(prepared),
+        rows=rows,
+        now=datetime.now(UTC),
+        branch=branch,
+        expected_version=expected_version,
+        rules=rules,
+        default_rules=default_rules,
+        close_open_calls=close_open_calls,
+    )
+
+
+def _refuse_repeated_ids(messages: Sequence[ChatMessage]) -> None:
+    seen: set[str | None] = set()
+    for message in messages:
+        if message.message_id in seen:
+            raise IdConflict(str(message.message_id), None, "stands twice in the batch")
+        seen.add(message.message_id)
+
+
+def _refuse_too_large(rows: Sequence[EncodedMessage], maximum: int) -> None:
+    # UTF-8 needs at most four bytes a character, so nearly every batch is cleared without encoding it.
+    if sum(row.characters for row in rows) * 4 <= maximum:
+        return
+    size = sum(row.bytes for row in rows)
+    if size > maximum:
+        raise LimitExceeded("bytes of an append", size, maximum)

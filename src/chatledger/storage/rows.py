@@ -1,0 +1,238 @@
+"""The one place that turns a ChatMessage into rows and rows into a ChatMessage.
+
+An EncodedMessage is everything about a message that does not depend on where it will stand, as the columns hold it:
+made once before anything is sent, whatever the number of attempts, and what two messages are compared by.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from chatledger.models import LENIENT, ChatMessage, TextPart
+from chatledger.models.json import dumps, loads
+from chatledger.storage.sql import Row
+from chatledger.storage.text import decode_json, decode_text, encode_json, encode_key, encode_text
+
+# What a caller gives, then what the ledger adds when it knows the place; in this order in every statement.
+GIVEN_COLUMNS = (
+    "message_id",
+    "role",
+    "name",
+    "content_form",
+    "text",
+    "reasoning_form",
+    "call_count",
+    "tool_call_id",
+    "is_error",
+    "run_id",
+    "format",
+    "residual",
+    "response_metadata",
+    "custom_data",
+)
+PLACED_COLUMNS = ("seq", "state", "violations", "created_at")
+MESSAGE_COLUMNS = (*GIVEN_COLUMNS, *PLACED_COLUMNS)
+PART_COLUMNS = ("seq", "idx", "channel", "kind", "text", "body")
+CALL_COLUMNS = ("seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras")
+RESULT_COLUMNS = ("seq", "call_branch", "call_seq", "call_idx")
+
+_MESSAGE_ID = GIVEN_COLUMNS.index("message_id")
+_RUN_ID = GIVEN_COLUMNS.index("run_id")
+_MESSAGES = TypeAdapter(list[ChatMessage])
+_PLAIN_TEXT = {"kind", "text"}
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedMessage:
+    """A message as GIVEN_COLUMNS, its parts and calls as their columns without seq."""
+
+    message: tuple[Any, ...]
+    parts: tuple[tuple[Any, ...], ...]
+    calls: tuple[tuple[Any, ...], ...]
+
+    @property
+    def message_id(self) -> str | None:
+        return self.message[_MESSAGE_ID]  # type: ignore[no-any-return]
+
+    @property
+    def run_id(self) -> str | None:
+        return self.message[_RUN_ID]  # type: ignore[no-any-return]
+
+    @property
+    def characters(self) -> int:
+        return sum(len(value) for row in (self.message, *self.parts, *self.calls) for value in row if _is_text(value))
+
+    @property
+    def bytes(self) -> int:
+        rows = (self.message, *self.parts, *self.calls)
+        return sum(len(value.encode()) for row in rows for value in row if _is_text(value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def encode_message(message: ChatMessage) -> EncodedMessage:
+    """Raises LimitExceeded for an id that is too long to be a key."""
+    content_form, text, content_rows = _encode_content(message.content)
+    reasoning_form, reasoning_rows = _encode_reasoning(message.reasoning)
+    parts = [("content", *row) for row in content_rows] + [("reasoning", *row) for row in reasoning_rows]
+    given = (
+        None if message.message_id is None else encode_key(message.message_id, "message_id"),
+        encode_text(message.role),
+        _text_or_none(message.name),
+        content_form,
+        text,
+        reasoning_form,
+        None if message.tool_calls is None else len(message.tool_calls),
+        _text_or_none(message.tool_call_id),
+        message.is_error,
+        None if message.run_id is None else encode_key(message.run_id, "run_id"),
+        _text_or_none(message.format),
+        encode_json(message.residual),
+        encode_json(message.response_metadata),
+        encode_json(message.custom_data),
+    )
+    calls = tuple((idx, *_encode_call(call)) for idx, call in enumerate(message.tool_calls or ()))
+    return EncodedMessage(given, tuple((idx, *row) for idx, row in enumerate(parts)), calls)
+
+
+def _text_or_none(text: str | None) -> str | None:
+    return None if text is None else encode_text(text)
+
+
+def _encode_content(content: Any) -> tuple[str | None, str | None, list[tuple[Any, ...]]]:
+    """(content_form, text, part rows): a lone text needs no part row, as str or as a list of one."""
+    if content is None:
+        return None, None, []
+    if isinstance(content, str):
+        return "str", encode_text(content), []
+    if len(content) == 1 and isinstance(content[0], TextPart) and content[0].extras is None:
+        return "text", encode_text(content[0].text), []
+    return "parts", None, [_encode_part(part) for part in content]
+
+
+def _encode_reasoning(reasoning: Any) -> tuple[str | None, list[tuple[Any, ...]]]:
+    if reasoning is None:
+        return None, []
+    if isinstance(reasoning, str):
+        return "str", [("text", encode_text(reasoning), None)]
+    return "parts", [_encode_part(part) for part in reasoning]
+
+
+def _encode_part(part: Any) -> tuple[str, str | None, str | None]:
+    """(kind, text, body)."""
+    fields = {name: value for name, value in part.__dict__.items() if value is not None and name not in _PLAIN_TEXT}
+    if part.kind == "opaque":
+        fields = {"type": part.type, "value": part.value}
+    return part.kind, _text_or_none(getattr(part, "text", None)), encode_json(fields) if fields else None
+
+
+def _encode_call(call: Any) -> tuple[Any, ...]:
+    """(call_id, name, arguments, arguments_form, extras)."""
+    arguments, form = call.arguments, None
+    if isinstance(arguments, str):
+        arguments, form = encode_text(arguments), "str"
+    elif arguments is not None:
+        arguments, form = encode_text(dumps(arguments)), "object"
+    return _text_or_none(call.id), encode_text(call.name), arguments, form, encode_json(call.extras)
+
+
+def decode_messages(
+    thread_id: str, messages: Sequence[Row], parts: Iterable[Row], calls: Iterable[Row]
+) -> list[ChatMessage]:
+    """Rows of one thread as models, in the order of `messages`, by one validation pass over the list.
+
+    Message rows are (branch, *MESSAGE_COLUMNS) with created_at as a datetime; part and call rows are
+    (branch, *their columns).
+    """
+    parts_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in parts:
+        parts_of[row[0], row[1]].append(row)
+    calls_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in calls:
+        calls_of[row[0], row[1]].append(row)
+    dicts = [_decode_message(thread_id, row, parts_of, calls_of) for row in messages]
+    return _MESSAGES.validate_python(dicts, context=LENIENT)
+
+
+def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> dict[str, Any]:
+    (
+        branch, message_id, role, name, content_form, text, reasoning_form, call_count, tool_call_id, is_error, run_id,
+        format_, residual, response_metadata, custom_data, seq, state, violations, created_at,
+    ) = row  # fmt: skip
+    fields: dict[str, Any] = {
+        "role": decode_text(role),
+        "thread_id": thread_id,
+        "branch": branch,
+        "seq": seq,
+        "state": state,
+        "created_at": created_at,
+    }
+    for key, value in (
+        ("message_id", message_id),
+        ("name", name),
+        ("tool_call_id", tool_call_id),
+        ("run_id", run_id),
+        ("format", format_),
+    ):
+        if value is not None:
+            fields[key] = decode_text(value)
+    for key, value in (
+        ("residual", residual),
+        ("response_metadata", response_metadata),
+        ("custom_data", custom_data),
+        ("violations", violations),
+    ):
+        if value is not None:
+            fields[key] = decode_json(value)
+    if is_error is not None:
+        fields["is_error"] = bool(is_error)
+    rows = parts_of.get((branch, seq), ()) if content_form == "parts" or reasoning_form is not None else ()
+    if content_form is not None:
+        fields["content"] = _decode_content(content_form, text, rows)
+    if reasoning_form is not None:
+        fields["reasoning"] = _decode_reasoning(reasoning_form, rows)
+    if call_count is not None:
+        fields["tool_calls"] = [_decode_call(call) for call in calls_of.get((branch, seq), ())]
+    return fields
+
+
+def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> Any:
+    if form == "str":
+        return decode_text(text or "")
+    if form == "text":
+        return [{"kind": "text", "text": decode_text(text or "")}]
+    return [_decode_part(row) for row in rows if row[3] == "content"]
+
+
+def _decode_reasoning(form: str, rows: Sequence[Row]) -> Any:
+    parts = [_decode_part(row) for row in rows if row[3] == "reasoning"]
+    return parts[0]["text"] if form == "str" else parts
+
+
+def _decode_part(row: Row) -> dict[str, Any]:
+    _, _, _, _, kind, text, body = row
+    part: dict[str, Any] = {"kind": kind}
+    if text is not None:
+        part["text"] = decode_text(text)
+    if body is not None:
+        part.update(decode_json(body))
+    return part
+
+
+def _decode_call(row: Row) -> dict[str, Any]:
+    _, _, _, call_id, name, arguments, form, extras = row
+    if arguments is not None:
+        arguments = decode_text(arguments) if form == "str" else loads(decode_text(arguments))
+    return {
+        "id": None if call_id is None else decode_text(call_id),
+        "name": decode_text(name),
+        "arguments": arguments,
+        "extras": decode_json(extras),
+    }

@@ -1,0 +1,33 @@
+"""Scopes: work on behalf of one tenant, with its rules and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chatledger.models import Appended, Limits, RulesLevel
+from chatledger.storage.database import Work
+from chatledger.storage.request import AppendRequest
+from chatledger.storage.sql import Sql
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantScope:
+    """What repositories are built on: a ledger's database or a transaction, seen as one tenant."""
+
+    work: Work
+    tenant: str
+    rules: RulesLevel
+    limits: Limits
+
+    async def read(self, query: Callable[[Sql], T]) -> T:
+        return await self.work.read(query)
+
+    async def write(self, command: Callable[[Sql], T]) -> T:
+        return await self.work.write(command)
+
+    async def append(self, request: AppendRequest) -> Appended:
+        return await self.work.append(request)

@@ -1,0 +1,95 @@
+"""A SQLite file of our own: one writer in a thread of its own, readers beside it.
+
+What costs on SQLite is not the database but the crossing from the event loop to a driver's thread, once for each
+statement. So a whole call is sent across at once: writes to the one thread that holds the write connection, reads to a
+small pool of threads with read-only connections. A database in memory has one connection for everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from chatledger.models import Appended
+from chatledger.storage.append import attempt_locked
+from chatledger.storage.constraints import translate
+from chatledger.storage.engine import MEMORY
+from chatledger.storage.request import AppendRequest
+from chatledger.storage.sql import Sql
+from chatledger.storage.sqlite_connection import SqliteConnection
+from chatledger.storage.writer import Writer, WriterTransaction
+
+T = TypeVar("T")
+
+READERS = 4
+
+
+class SqliteDatabase:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._writer = Writer(path)
+        self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
+        self._own = threading.local()
+        self._connections: list[SqliteConnection] = []
+
+    async def read(self, query: Callable[[Sql], T]) -> T:
+        if self._readers is None:
+            return await self._writer.submit(query)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+
+    async def write(self, command: Callable[[Sql], T]) -> T:
+        return await self._writer.submit(command)
+
+    async def append(self, request: AppendRequest) -> Appended:
+        return await self._writer.submit(lambda sql: attempt_locked(sql, request))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[WriterWork]:
+        transaction = await self._writer.begin()
+        try:
+            yield WriterWork(transaction)
+        except BaseException:
+            await asyncio.shield(transaction.end(commit=False))
+            raise
+        await asyncio.shield(transaction.end(commit=True))
+
+    async def close(self) -> None:
+        await self._writer.close()
+        if self._readers is not None:
+            await asyncio.to_thread(self._readers.shutdown)
+        while self._connections:
+            self._connections.pop().close()
+
+    def _read(self, query: Callable[[Sql], T]) -> T:
+        """In a reader's thread, on its own connection."""
+        try:
+            if not hasattr(self._own, "connection"):
+                self._own.connection = SqliteConnection(self._path, read_only=True)
+                self._connections.append(self._own.connection)
+            with self._own.connection.transaction() as sql:
+                return query(sql)
+        except Exception as error:
+            ours = translate(error)
+            if ours is None:
+                raise
+            raise ours from error
+
+
+class WriterWork:
+    """An explicit transaction on the writer."""
+
+    def __init__(self, transaction: WriterTransaction) -> None:
+        self._transaction = transaction
+
+    async def read(self, query: Callable[[Sql], T]) -> T:
+        return await self._transaction.submit(query)
+
+    async def write(self, command: Callable[[Sql], T]) -> T:
+        return await self._transaction.submit(command)
+
+    async def append(self, request: AppendRequest) -> Appended:
+        return await self._transaction.submit(lambda sql: attempt_locked(sql, request))

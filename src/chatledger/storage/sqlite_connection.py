@@ -1,0 +1,96 @@
+"""A connection of our own to a SQLite file: SQLAlchemy's for Core statements, the driver's for the tuned paths.
+
+Transactions are begun and ended on the driver's connection. SQLAlchemy believes itself in autocommit, where it would
+begin and commit nothing; the begin event makes sure of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from chatledger.storage.engine import BUSY_TIMEOUT, MEMORY, sqlite_pragmas
+from chatledger.storage.sql import Row, Sql
+
+
+class SqliteDriver:
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def fetch(self, text: str, values: Any) -> Sequence[Row]:
+        return self.connection.execute(text, values).fetchall()
+
+    def insert(self, text: str, rows: Sequence[Any]) -> None:
+        self.connection.executemany(text, rows)
+
+
+class SqliteConnection:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
+        self._driver = _connect(path, read_only=read_only)
+        engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool)
+        self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self.sql = Sql(self._connection, None, SqliteDriver(self._driver))
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._driver.in_transaction
+
+    def execute(self, text: str) -> None:
+        self._driver.execute(text)
+
+    @contextmanager
+    def transaction(self, begin: str = "BEGIN") -> Iterator[Sql]:
+        """Commits on exit, rolls back on an exception."""
+        self.execute(begin)
+        try:
+            yield self.sql
+            self.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+        finally:
+            self._forget()
+
+    def rollback(self) -> None:
+        if self._driver.in_transaction:  # some failures (a full disk) have rolled back already
+            self.execute("ROLLBACK")
+        self._forget()
+
+    def commit(self) -> None:
+        self.execute("COMMIT")
+        self._forget()
+
+    def _forget(self) -> None:
+        """End what SQLAlchemy takes for a transaction; the database's own has ended."""
+        if self._connection.in_transaction():
+            self._connection.rollback()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._driver.close()
+
+
+def _connect(path: str, *, read_only: bool) -> sqlite3.Connection:
+    uri = f"file:{quote(path)}?mode={'ro' if read_only else 'rwc'}"
+    connection = sqlite3.connect(
+        MEMORY if path == MEMORY else uri,
+        uri=path != MEMORY,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,  # opened, used and closed by one thread after the other
+        cached_statements=256,
+    )
+    for pragma in sqlite_pragmas():
+        if not (read_only and "journal_mode" in pragma):
+            connection.execute(pragma)
+    return connection

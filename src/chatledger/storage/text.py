@@ -1,0 +1,142 @@
+"""The one codec of every text column, keys included, and the column types built on it.
+
+PostgreSQL refuses NUL and both drivers refuse lone surrogates, and people's words hold both. Text without NUL, lone
+surrogate or a leading U+E000 is stored as it is; any other as U+E000 followed by itself with those characters (and
+the backslash) escaped. Escapes are undone one by one, never joined, so the codec is injective: keys stay unique, joins
+on encoded text hold, and no flag is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Numeric, Text
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from chatledger.errors import LimitExceeded
+from chatledger.models import json
+from chatledger.models.limits import MAX_KEY_BYTES
+
+MARK = "\ue000"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_ESCAPED = re.compile("[\x00\ud800-\udfff\\\\]")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|\\)")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def encode_text(text: str) -> str:
+    """What a text column holds for this text."""
+    if _UNSTORABLE.search(text) is None and not text.startswith(MARK):
+        return text
+    return MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
+
+
+def decode_text(stored: str) -> str:
+    """The text that a text column holds."""
+    if not stored.startswith(MARK):
+        return stored
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
+
+
+def _escape(character: str) -> str:
+    return "\\\\" if character == "\\" else f"\\u{ord(character):04x}"
+
+
+def encode_key(key: str, what: str) -> str:
+    """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes."""
+    stored = encode_text(key)
+    size = len(stored.encode())
+    if not 1 <= size <= MAX_KEY_BYTES:
+        raise LimitExceeded(f"bytes of {what}" if size else f"{what} must not be empty; bytes", size, MAX_KEY_BYTES)
+    return stored
+
+
+def encode_json(value: json.JsonValue) -> str | None:
+    return None if value is None else encode_text(json.dumps(value))
+
+
+def decode_json(stored: str | None) -> Any:
+    return None if stored is None else json.loads(decode_text(stored))
+
+
+def to_microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+class CodedText(TypeDecorator[str]):
+    """Any text."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else encode_text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else decode_text(value)
+
+
+class Key(CodedText):
+    """Text that identifies: compared byte by byte on both databases, whatever the locale of the server."""
+
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Text(collation="C" if dialect.name == "postgresql" else None))
+
+
+class JsonText(TypeDecorator[Any]):
+    """JSON as text, in the caller's key order. Not JSONB: it reorders keys, respells numbers and refuses NUL."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return encode_json(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return decode_json(value)
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time in UTC: TIMESTAMPTZ on PostgreSQL, integer microseconds since 1970 on SQLite. Data, never an order."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else BigInteger())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        return value if value is None or dialect.name == "postgresql" else to_microseconds(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        return value if value is None or dialect.name == "postgresql" else from_microseconds(value)
+
+
+class ExactDecimal(TypeDecorator[Decimal]):
+    """A decimal with all its digits: NUMERIC on PostgreSQL, text on SQLite, which has no decimals."""
+
+    impl = Numeric
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Numeric() if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
+        return value if value is None or dialect.name == "postgresql" else str(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        return None if value is None else Decimal(value)
+
+
+Position = BigInteger().with_variant(Integer(), "sqlite")
+"""seq: a message's place in its branch."""

@@ -1,0 +1,228 @@
+"""Threads: making, finding, listing and deleting conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, and_, delete, insert, literal, select, tuple_, update
+
+from chatledger.errors import AlreadyExists, ThreadNotFound
+from chatledger.ids import new_id, new_stamp
+from chatledger.models import Deleted, Page, RulesLevel, Thread
+from chatledger.models.base import UtcDatetime
+from chatledger.rules import Finding
+from chatledger.storage.check import check_branch, require_level
+from chatledger.storage.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.database import Scope
+from chatledger.storage.lineage import END, Segment, write_lineage
+from chatledger.storage.sql import Row, Sql, insert_if_absent
+from chatledger.storage.tables import INSERTION_ORDER, branches, feedback, messages, runs, threads
+from chatledger.storage.text import Key, Moment, encode_key
+
+
+class Unset(Enum):
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
+"""The default of what `update` leaves alone, since None is a value there."""
+
+_MOMENT: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
+
+
+class ThreadRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def create(
+        self,
+        thread_id: str | None = None,
+        *,
+        title: str | None = None,
+        user_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        rules: RulesLevel | None = None,
+        created_at: datetime | None = None,
+        exist_ok: bool = False,
+    ) -> Thread:
+        """The new thread, empty, with branch 0. Its owner is set here and never cleared.
+
+        A thread that exists raises AlreadyExists. With `exist_ok` it is given as it is; if it belongs to another user
+        than `user_id`, that raises ThreadNotFound, as for a thread that does not exist.
+        """
+        now = datetime.now(UTC) if created_at is None else _MOMENT.validate_python(created_at)
+        thread = Thread(
+            thread_id=new_id() if thread_id is None else thread_id,
+            user_id=user_id,
+            title=title,
+            metadata=metadata,
+            rules=rules,
+            created_at=now,
+            active_at=now,
+        )
+        _check_keys(thread)
+        return await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
+
+    async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
+        """Raises ThreadNotFound; also, if `user_id` is given, for a thread of another user."""
+        thread = await self.find(thread_id, user_id=user_id)
+        if thread is None:
+            raise ThreadNotFound(thread_id)
+        return thread
+
+    async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
+        return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id, user_id))
+
+    async def update(
+        self,
+        thread_id: str,
+        *,
+        title: str | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
+        rules: RulesLevel | Unset | None = UNSET,
+    ) -> Thread:
+        """The thread with what was given changed. Stricter rules are checked against its messages first, on every
+        branch: RuleViolation says which message breaks them.
+        """
+        given = {"title": title, "metadata": metadata, "rules": rules}
+        values = {name: value for name, value in given.items() if value is not UNSET}
+        return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, values))
+
+    async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
+        """What a branch (None: the active one) breaks, R13 included, and what is open at its end, in order of seq.
+
+        Reads the whole branch, in bounded memory.
+        """
+        return await self._scope.read(lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch))
+
+    async def delete(self, thread_id: str) -> Deleted:
+        """Removes the thread with its messages, runs and their feedback, for good; the number of rows by table."""
+        return await self._scope.write(lambda sql: _delete_thread(sql, self._scope.tenant, thread_id))
+
+    async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
+        """Threads of a user, or of everybody, newest activity first."""
+        return await self._scope.read(
+            lambda sql: _list_threads(sql, self._scope.tenant, user_id, page_size(limit), cursor)
+        )
+
+
+def _check_keys(thread: Thread) -> None:
+    encode_key(thread.thread_id, "thread_id")
+    if thread.user_id is not None:
+        encode_key(thread.user_id, "user_id")
+
+
+def _key(tenant: str, thread_id: str) -> Any:
+    return and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+
+
+def create_thread(sql: Sql, tenant: str, thread: Thread, *, exist_ok: bool) -> Thread:
+    existing = find_thread(sql, tenant, thread.thread_id)
+    if existing is None:
+        values = thread.model_dump(exclude={"message_count", "last_text"})
+        insert_thread = insert_if_absent(sql, threads).values(tenant_id=tenant, **values)
+        if sql.execute(insert_thread).rowcount:
+            sql.execute(insert(branches).values(**_first_branch(tenant, thread)))
+            return thread
+        existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
+    if not exist_ok:
+        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already; exist_ok=True gives it")
+    if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
+        raise ThreadNotFound(thread.thread_id)
+    return existing
+
+
+def _first_branch(tenant: str, thread: Thread) -> dict[str, Any]:
+    return {
+        "tenant_id": tenant,
+        "thread_id": thread.thread_id,
+        "branch": 0,
+        "lineage": write_lineage([Segment(0, 1, END)]),
+        "last_seq": 0,
+        "stamp": new_stamp(),
+        "created_at": thread.created_at,
+    }
+
+
+def _select_threads() -> Select[Any]:
+    """Threads with the version of their active branch and its last text; both by primary key."""
+    tip = and_(
+        branches.c.tenant_id == threads.c.tenant_id,
+        branches.c.thread_id == threads.c.thread_id,
+        branches.c.branch == threads.c.active_branch,
+    )
+    last = and_(
+        messages.c.tenant_id == threads.c.tenant_id,
+        messages.c.thread_id == threads.c.thread_id,
+        messages.c.branch == threads.c.active_branch,
+        messages.c.seq == branches.c.last_seq,
+    )
+    columns = [column for column in threads.c if column.name != "tenant_id"]
+    return select(*columns, branches.c.last_seq, messages.c.text).select_from(
+        threads.join(branches, tip).outerjoin(messages, last)
+    )
+
+
+def _to_thread(row: Row) -> Thread:
+    names = [column.name for column in threads.c if column.name != "tenant_id"]
+    return Thread(**dict(zip(names, row, strict=False)), message_count=row[-2], last_text=row[-1])
+
+
+def find_thread(sql: Sql, tenant: str, thread_id: str, user_id: str | None = None) -> Thread | None:
+    row = sql.execute(_select_threads().where(_key(tenant, thread_id))).one_or_none()
+    if row is None or (user_id is not None and row.user_id != user_id):
+        return None
+    return _to_thread(row)
+
+
+def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]) -> Thread:
+    thread = find_thread(sql, tenant, thread_id)
+    if thread is None:
+        raise ThreadNotFound(thread_id)
+    changed = Thread.model_validate(thread.model_dump() | values)
+    if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
+        require_level(sql, tenant, thread_id, changed.rules)
+    if values:
+        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**values))
+    return changed
+
+
+def _list_threads(sql: Sql, tenant: str, user_id: str | None, limit: int, cursor: str | None) -> Page[Thread]:
+    statement = _select_threads().where(threads.c.tenant_id == tenant)
+    if user_id is not None:
+        statement = statement.where(threads.c.user_id == user_id)
+    if cursor is not None:
+        active_at, thread_id = read_cursor(cursor, datetime, str)
+        place = tuple_(threads.c.active_at, threads.c.thread_id)
+        statement = statement.where(place < tuple_(literal(active_at, Moment), literal(thread_id, Key)))
+    newest_first = statement.order_by(threads.c.active_at.desc(), threads.c.thread_id.desc())
+    found = [_to_thread(row) for row in sql.execute(newest_first.limit(limit + 1))]
+    page = found[:limit]
+    following = write_cursor(page[-1].active_at, page[-1].thread_id) if len(found) > limit else None
+    return Page(page, following)
+
+
+def _delete_thread(sql: Sql, tenant: str, thread_id: str) -> Deleted:
+    """Children first, table by table: cascades would depend on the order in which constraints were made."""
+    locked = sql.execute(_lock_branches(tenant, thread_id)).all()
+    if not locked:
+        raise ThreadNotFound(thread_id)
+    rows: dict[str, int] = {}
+    for table in reversed(INSERTION_ORDER):
+        if table is feedback:
+            of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
+            condition = and_(feedback.c.tenant_id == tenant, feedback.c.run_id.in_(of_thread))
+        else:
+            condition = and_(table.c.tenant_id == tenant, table.c.thread_id == thread_id)
+        rows[table.name] = sql.execute(delete(table).where(condition)).rowcount
+    return Deleted(rows=rows)
+
+
+def _lock_branches(tenant: str, thread_id: str) -> Select[Any]:
+    """The branch rows are what appends write: holding them keeps new messages out until the thread is gone."""
+    own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+    return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()

@@ -1,0 +1,210 @@
+"""The guarded write: the tip first, and everything else only if the tip was the one that was judged.
+
+The guard is `stamp`, never the version: a thread deleted and made again, or a restored backup, can bring the same
+version back with other open calls. On PostgreSQL it is one statement, on SQLite one statement a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from chatledger.ids import new_stamp
+from chatledger.models.json import dumps
+from chatledger.rules import Judgement
+from chatledger.storage.constraints import run_conflict
+from chatledger.storage.look import write_open_calls
+from chatledger.storage.request import AppendRequest
+from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, RESULT_COLUMNS
+from chatledger.storage.sql import Sql
+from chatledger.storage.text import encode_json, encode_text, to_microseconds
+
+ACTIVITY_GRAIN = timedelta(seconds=1)
+"""How stale a thread's `active_at` may be: moving it costs two index entries, which every append need not pay."""
+
+# The types of the arrays that PostgreSQL unnests, where they are not text.
+_ARRAY_TYPES = {
+    "seq": "bigint",
+    "idx": "int",
+    "call_count": "int",
+    "is_error": "boolean",
+    "created_at": "timestamptz",
+    "call_branch": "int",
+    "call_seq": "bigint",
+    "call_idx": "int",
+}
+_TABLES = {
+    "messages": MESSAGE_COLUMNS,
+    "message_parts": PART_COLUMNS,
+    "tool_calls": CALL_COLUMNS,
+    "tool_results": RESULT_COLUMNS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A judged append: the stamp that it was judged on, what the branch will be, and the rows, by table.
+
+    `unless_switched`: the caller named no branch, so the write also requires that this one is still the active one.
+    """
+
+    request: AppendRequest
+    branch: int
+    unless_switched: bool
+    stamp: int
+    judgement: Judgement
+    rows: Mapping[str, Sequence[tuple[Any, ...]]]
+
+
+def plan_rows(request: AppendRequest, judgement: Judgement) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of each table in the order of its columns, without (tenant, thread, branch)."""
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TABLES}
+    for judged, encoded in zip(judgement.messages, request.rows, strict=True):
+        message, seq = judged.message, judged.seq
+        violations = [violation.model_dump() for violation in judged.violations] or None
+        created_at = message.created_at or request.now
+        rows["messages"].append((*encoded.message, seq, message.state, encode_json(violations), created_at))
+        rows["message_parts"] += [(seq, *part) for part in encoded.parts]
+        rows["tool_calls"] += [(seq, *call) for call in encoded.calls]
+        if (call := judged.answers) is not None:
+            rows["tool_results"].append((seq, call.branch, call.seq, call.idx))
+    return rows
+
+
+def write(sql: Sql, plan: Plan) -> bool:
+    """Whether it was written: False if the branch row is not the judged one any more, and then nothing was."""
+    return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, plan)
+
+
+def _place(plan: Plan) -> dict[str, Any]:
+    tip = plan.judgement.tip
+    return {
+        "tenant": plan.request.tenant,
+        "thread": plan.request.thread,
+        "branch": plan.branch,
+        "stamp": plan.stamp,
+        "new_stamp": new_stamp(),
+        "last_seq": tip.last_seq,
+        "last_role": None if tip.last_role is None else encode_text(tip.last_role),
+        "open_calls": write_open_calls(tip),
+        "partial_seq": tip.partial_seq,
+    }
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+def _write_postgresql(sql: Sql, plan: Plan) -> bool:
+    now = plan.request.now
+    parameters = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN}
+    filled = tuple(name for name, rows in plan.rows.items() if rows)
+    for name in filled:
+        for column, values in zip(_TABLES[name], zip(*plan.rows[name], strict=True), strict=True):
+            parameters[f"{name}_{column}"] = values
+    if plan.request.runs:
+        parameters["runs"] = plan.request.runs
+    if plan.judgement.interrupted is not None:
+        parameters["interrupted"] = plan.judgement.interrupted
+    statement = _statement(
+        filled, plan.unless_switched, bool(plan.request.runs), plan.judgement.interrupted is not None
+    )
+    return bool(sql.fetch(statement, parameters)[0][0])
+
+
+@lru_cache(maxsize=128)
+def _statement(filled: tuple[str, ...], unless_switched: bool, runs: bool, interrupted: bool) -> str:
+    """One chained statement; its foreign keys are checked when it ends, so the order inside is free."""
+    parts = [f"WITH tip AS ({_UPDATE_TIP.format(still_active=_STILL_ACTIVE if unless_switched else '')} RETURNING 1)"]
+    parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip))")
+    if interrupted:
+        parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
+    if runs:
+        parts.append(f"run AS ({_INSERT_RUNS})")
+    parts += [f"{name} AS ({_insert_unnested(name)})" for name in filled]
+    return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
+
+
+_KEY = "tenant_id = :tenant AND thread_id = :thread"
+_UPDATE_TIP = (
+    "UPDATE {{schema}}branches SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role,"
+    " open_calls = :open_calls, partial_seq = :partial_seq"
+    f" WHERE {_KEY} AND branch = :branch AND stamp = :stamp{{still_active}}"
+)
+_STILL_ACTIVE = (
+    " AND EXISTS (SELECT 1 FROM {schema}threads t"
+    " WHERE t.tenant_id = :tenant AND t.thread_id = :thread AND t.active_branch = :branch)"
+)
+_TOUCH = f"UPDATE {{schema}}threads SET active_at = :now WHERE {_KEY} AND active_at < :stale"
+_INTERRUPT = (
+    f"UPDATE {{schema}}messages SET state = 'interrupted' WHERE {_KEY} AND branch = :branch AND seq = :interrupted"
+)
+_INSERT_RUNS = (
+    "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
+    " SELECT :tenant::text, r, :thread::text, 'running', :now::timestamptz"
+    " FROM tip, unnest(:runs::text[]) AS r ON CONFLICT DO NOTHING"
+)
+
+
+def _insert_unnested(name: str) -> str:
+    columns = _TABLES[name]
+    arrays = ", ".join(f":{name}_{column}::{_ARRAY_TYPES.get(column, 'text')}[]" for column in columns)
+    return (
+        f"INSERT INTO {{schema}}{name} (tenant_id, thread_id, branch, {', '.join(columns)})"
+        f" SELECT :tenant::text, :thread::text, :branch::int, u.* FROM tip, unnest({arrays}) AS u"
+    )
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+def _write_sqlite(sql: Sql, plan: Plan) -> bool:
+    """Inside a write transaction, where the guard can only fail if the caller judged outside of it."""
+    now = to_microseconds(plan.request.now)
+    place = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)}
+    update = _UPDATE_TIP.format(still_active=_STILL_ACTIVE if plan.unless_switched else "")
+    if not sql.fetch(f"{update} RETURNING 1", place):
+        return False
+    sql.fetch(_TOUCH, place)
+    if plan.judgement.interrupted is not None:
+        sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
+    key = {name: place[name] for name in ("tenant", "thread", "branch")}
+    if plan.request.runs:
+        sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
+        foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
+        if foreign:  # SQLite does not say which foreign key failed, so this one is looked up before it does
+            raise run_conflict(foreign[0][0])
+    for name, rows in plan.rows.items():
+        if rows:
+            sql.insert(_sqlite_insert(name), [key | _sqlite_row(_TABLES[name], row) for row in rows])
+    return True
+
+
+_SQLITE_RUNS = (
+    "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
+    " VALUES (:tenant, :run, :thread, 'running', :now) ON CONFLICT DO NOTHING"
+)
+
+_FOREIGN_RUN = (
+    "SELECT run_id FROM {schema}runs"
+    " WHERE tenant_id = :tenant AND thread_id <> :thread AND run_id IN (SELECT value FROM json_each(:runs))"
+)
+
+
+@lru_cache(maxsize=16)
+def _sqlite_insert(name: str) -> str:
+    columns = _TABLES[name]
+    values = ", ".join(f":{column}" for column in columns)
+    return (
+        f"INSERT INTO {{schema}}{name} (tenant_id, thread_id, branch, {', '.join(columns)})"
+        f" VALUES (:tenant, :thread, :branch, {values})"
+    )
+
+
+def _sqlite_row(columns: Sequence[str], row: tuple[Any, ...]) -> dict[str, Any]:
+    values = dict(zip(columns, row, strict=True))
+    if isinstance(values.get("created_at"), datetime):
+        values["created_at"] = to_microseconds(values["created_at"])
+    return values

