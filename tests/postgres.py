@@ -42,10 +42,11 @@ class Server:
     process: subprocess.Popen[bytes] | None = None
 
     @contextlib.contextmanager
-    def database(self) -> Iterator[str]:
-        """The URL of a new, empty database."""
+    def database(self, *, template: str | None = None) -> Iterator[str]:
+        """The URL of a new database: empty, or a copy of the one at the URL `template`."""
         name = f"chatledger_{uuid.uuid4().hex[:12]}"
-        asyncio.run(_execute(self.url, f'CREATE DATABASE "{name}"'))
+        copied = f' TEMPLATE "{template.rpartition("/")[2]}"' if template else ""
+        asyncio.run(_execute(self.url, f'CREATE DATABASE "{name}"{copied}'))
         try:
             yield self.url.rpartition("/")[0] + "/" + name
         finally:

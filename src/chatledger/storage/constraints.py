@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -105,8 +106,6 @@ def translate(error: BaseException) -> ChatLedgerError | None:
     failure = read_failure(error)
     if failure is None:
         return None
-    if failure.kind is Kind.FOREIGN_KEY and failure.columns[-1:] == ("run_id",):
-        return run_conflict(_last_key_value(failure.detail))
     retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.LOST)
     return StorageError(f"{failure.kind.value} failed: {failure.detail}", retryable=retryable)
 
@@ -115,7 +114,9 @@ def run_conflict(stored_run_id: str) -> RunConflict:
     return RunConflict(decode_text(stored_run_id), "belongs to another thread")
 
 
-def _last_key_value(detail: str) -> str:
-    """The run in PostgreSQL's `Key (tenant_id, thread_id, run_id)=(default, t, run-7) is not present`."""
-    values = detail.partition(")=(")[2].rpartition(")")[0]
-    return values.rpartition(", ")[2]
+def foreign_run(error: BaseException, runs: Sequence[str]) -> str | None:
+    """Which of the runs that an insert named belongs to another thread, if that is what PostgreSQL says; row 10."""
+    failure = read_failure(error)
+    if failure is None or failure.kind is not Kind.FOREIGN_KEY or failure.columns[-1:] != ("run_id",):
+        return None
+    return next((run for run in runs if f", {run}) is not" in failure.detail), runs[0])

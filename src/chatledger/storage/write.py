@@ -15,7 +15,7 @@ from typing import Any
 from chatledger.ids import new_stamp
 from chatledger.models.json import dumps
 from chatledger.rules import Judgement
-from chatledger.storage.constraints import run_conflict
+from chatledger.storage.constraints import foreign_run, run_conflict
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, RESULT_COLUMNS
@@ -111,7 +111,13 @@ def _write_postgresql(sql: Sql, plan: Plan) -> bool:
     statement = _statement(
         filled, plan.unless_switched, bool(plan.request.runs), plan.judgement.interrupted is not None
     )
-    return bool(sql.fetch(statement, parameters)[0][0])
+    try:
+        return bool(sql.fetch(statement, parameters)[0][0])
+    except Exception as error:
+        foreign = foreign_run(error, plan.request.runs)
+        if foreign is None:
+            raise
+        raise run_conflict(foreign) from error
 
 
 @lru_cache(maxsize=128)

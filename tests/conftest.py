@@ -1,0 +1,86 @@
+"""Both databases, real: a PostgreSQL for the session, and for each test a database of its own on either.
+
+The schema comes from the migrations. A test that takes `database` or `ledger` runs twice, once on each.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import settings
+
+from chatledger import Ledger, migrate
+from tests.postgres import Server, server
+
+settings.register_profile("suite", deadline=None, print_blob=True)
+settings.load_profile("suite")
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database with our schema and no rows."""
+
+    kind: Literal["sqlite", "postgresql"]
+    url: str
+
+    def open(self, **options: Any) -> Any:
+        return Ledger.open(self.url, **options)
+
+
+@pytest.fixture(scope="session")
+def pg_server() -> Iterator[Server]:
+    with server() as running:
+        yield running
+
+
+@pytest.fixture
+def pg_url(pg_server: Server) -> Iterator[str]:
+    """A new, empty PostgreSQL database."""
+    with pg_server.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def pg_template(pg_server: Server) -> Iterator[str]:
+    """A migrated PostgreSQL database that others are copied from."""
+    with pg_server.database() as url:
+        migrate(url)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "ledger.db"
+    migrate(path)
+    return path
+
+
+@pytest.fixture
+def sqlite_database(sqlite_template: Path, tmp_path: Path) -> Database:
+    path = tmp_path / "ledger.db"
+    shutil.copyfile(sqlite_template, path)
+    return Database("sqlite", str(path))
+
+
+@pytest.fixture
+def pg_database(pg_server: Server, pg_template: str) -> Iterator[Database]:
+    with pg_server.database(template=pg_template) as url:
+        yield Database("postgresql", url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    name = {"sqlite": "sqlite_database", "postgresql": "pg_database"}[request.param]
+    found: Database = request.getfixturevalue(name)
+    return found
+
+
+@pytest.fixture
+async def ledger(database: Database) -> AsyncIterator[Ledger]:
+    async with database.open() as opened:
+        yield opened

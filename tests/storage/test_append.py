@@ -1,0 +1,498 @@
+"""The order of judgement of an append (design section 6), row by row, and its repeats by name."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from chatledger import (
+    BranchNotFound,
+    ChatMessage,
+    IdConflict,
+    Ledger,
+    LimitExceeded,
+    Limits,
+    RuleViolation,
+    RunConflict,
+    StorageError,
+    ThreadNotFound,
+    Transaction,
+    VersionConflict,
+    configure_sqlite,
+)
+from chatledger.storage import append as append_module
+from chatledger.storage import look as look_module
+from tests.conftest import Database
+from tests.conversations import assistant, call, result, texts, turn, user
+
+
+async def thread(ledger: Ledger, thread_id: str = "t") -> str:
+    await ledger.threads.create(thread_id)
+    return thread_id
+
+
+# --- Row 1: what is refused before anything is sent -------------------------------------------------------------------
+
+
+async def test_too_many_messages_are_refused(ledger: Ledger) -> None:
+    await thread(ledger)
+    with pytest.raises(LimitExceeded) as caught:
+        await ledger.messages.append("t", [user("x")] * 1_001)
+    assert (caught.value.given, caught.value.maximum) == (1_001, 1_000)
+    assert (await ledger.messages.history("t")).version == 0
+
+
+async def test_too_many_bytes_are_refused(database: Database) -> None:
+    async with database.open(limits=Limits(bytes=100)) as ledger:
+        await thread(ledger)
+        with pytest.raises(LimitExceeded, match="bytes of an append"):
+            await ledger.messages.append("t", [user("ä" * 50)])
+        await ledger.messages.append("t", [user("a" * 50)])
+
+
+async def test_an_id_twice_in_a_batch_is_refused(ledger: Ledger) -> None:
+    await thread(ledger)
+    with pytest.raises(IdConflict) as caught:
+        await ledger.messages.append("t", [user("a", message_id="m"), assistant("b", message_id="m")])
+    assert (caught.value.id, caught.value.seq) == ("m", None)
+
+
+# --- Rows 3 and 4: what is stored already -----------------------------------------------------------------------------
+
+
+async def test_a_repeat_with_ids_gives_the_first_result(ledger: Ledger) -> None:
+    await thread(ledger)
+    first = await ledger.messages.append("t", turn(ids="m"), run_id="r")
+    again = await ledger.messages.append("t", turn(ids="m"), run_id="r")
+    assert again.replayed
+    assert (again.first_seq, again.last_seq, again.version) == (first.first_seq, first.last_seq, first.version)
+    assert again.messages == first.messages
+    assert (await ledger.messages.history("t")).messages == first.messages
+
+
+async def test_a_repeat_with_an_idempotency_key_gives_the_first_result(ledger: Ledger) -> None:
+    await thread(ledger)
+    first = await ledger.messages.append("t", turn(), idempotency_key="k")
+    again = await ledger.messages.append("t", turn(), idempotency_key="k")
+    assert again.replayed
+    assert again.messages == first.messages
+
+
+async def test_a_second_call_without_ids_is_a_second_turn(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", turn())
+    assert not (await ledger.messages.append("t", turn())).replayed
+    assert (await ledger.messages.history("t")).version == 10
+
+
+async def test_a_repeat_with_expected_version_gives_the_first_result(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", turn(ids="m"), expected_version=0)
+    assert (await ledger.messages.append("t", turn(ids="m"), expected_version=0)).replayed
+
+
+async def test_a_repeat_of_tool_results_alone_gives_the_first_result(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+    results = [result("a", message_id="res")]
+    await ledger.messages.append("t", results)
+    assert (await ledger.messages.append("t", results)).replayed
+
+
+async def test_a_repeat_after_another_append_gives_the_first_result(ledger: Ledger) -> None:
+    await thread(ledger)
+    first = await ledger.messages.append("t", turn(ids="m"))
+    await ledger.messages.append("t", turn())
+    again = await ledger.messages.append("t", turn(ids="m"))
+    assert (again.replayed, again.version) == (True, first.version)
+
+
+async def test_a_repeat_with_one_message_fewer_is_a_replay_of_those(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", turn(ids="m"))
+    again = await ledger.messages.append("t", turn(ids="m")[:-1])
+    assert (again.replayed, again.last_seq) == (True, 4)
+
+
+async def test_a_repeat_with_one_message_more_is_a_conflict(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", turn(ids="m"))
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("t", [*turn(ids="m"), user("more", message_id="new")])
+    assert (await ledger.messages.history("t")).version == 5
+
+
+async def test_a_repeat_on_another_branch_is_a_conflict(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", turn(ids="m"))
+    await ledger.branches.fork("t", 0)
+    with pytest.raises(IdConflict, match="branch 0"):
+        await ledger.messages.append("t", turn(ids="m"))
+
+
+async def test_a_repeat_in_another_order_is_a_conflict(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("a", message_id="1"), assistant("b", message_id="2")])
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("t", [assistant("b", message_id="2"), user("a", message_id="1")])
+
+
+async def test_an_id_with_other_content_is_a_conflict(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("a", message_id="m")])
+    with pytest.raises(IdConflict) as caught:
+        await ledger.messages.append("t", [user("b", message_id="m")])
+    assert (caught.value.message_id, caught.value.seq) == ("m", 1)
+
+
+async def test_an_unknown_branch_with_a_known_id_is_a_conflict_before_it_is_unknown(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("a", message_id="m")])
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("t", [user("a", message_id="m")], branch=7)
+
+
+# --- Rows 5 and 6 -----------------------------------------------------------------------------------------------------
+
+
+async def test_an_unknown_thread_is_not_found(ledger: Ledger) -> None:
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.append("nowhere", [user("a")])
+
+
+async def test_an_unknown_branch_is_not_found(ledger: Ledger) -> None:
+    await thread(ledger)
+    with pytest.raises(BranchNotFound) as caught:
+        await ledger.messages.append("t", [user("a")], branch=7)
+    assert caught.value.branch == 7
+
+
+async def test_another_version_than_expected_is_a_conflict(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", turn())
+    with pytest.raises(VersionConflict) as caught:
+        await ledger.messages.append("t", [user("a")], expected_version=4)
+    assert (caught.value.expected, caught.value.actual) == (4, 5)
+
+
+async def test_a_refused_message_writes_nothing_of_its_batch(ledger: Ledger) -> None:
+    await thread(ledger)
+    with pytest.raises(RuleViolation) as caught:
+        await ledger.messages.append("t", [user("a"), assistant(calls=[call("x")]), user("b")], run_id="r")
+    assert (caught.value.rule, caught.value.index) == ("R8", 2)
+    assert (await ledger.messages.history("t")).messages == []
+    assert await ledger.runs.find("r") is None
+
+
+async def test_of_racing_appends_with_one_expected_version_one_wins(ledger: Ledger) -> None:
+    await thread(ledger)
+    appends = [ledger.messages.append("t", [user(str(n))], expected_version=0) for n in range(8)]
+    outcomes = await asyncio.gather(*appends, return_exceptions=True)
+    assert sum(not isinstance(outcome, BaseException) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, VersionConflict) for outcome in outcomes) == 7
+
+
+# --- Rows 7 and 8: the guard ------------------------------------------------------------------------------------------
+
+
+async def test_a_thread_made_again_between_look_and_write_is_judged_again(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same version with other open calls: the result would answer a call that is not there."""
+    async with pg_database.open() as ledger, pg_database.open() as other:
+        await thread(ledger)
+        await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+
+        async def again() -> None:
+            await other.threads.delete("t")
+            await other.threads.create("t")
+            await other.messages.append("t", [user("?"), assistant(calls=[call("b")])])
+
+        between(monkeypatch, again)
+        with pytest.raises(RuleViolation, match="R6"):
+            await ledger.messages.append("t", [result("a")])
+        assert texts(await ledger.messages.history("t")) == ["?", ""]
+
+
+async def test_an_append_between_look_and_write_only_costs_another_attempt(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pg_database.open() as ledger, pg_database.open() as other:
+        await thread(ledger)
+
+        async def meanwhile() -> None:
+            await other.messages.append("t", turn())
+
+        between(monkeypatch, meanwhile)
+        stored = await ledger.messages.append("t", [user("mine")])
+        assert stored.first_seq == 6
+
+
+async def test_a_branch_switched_between_look_and_write_gets_the_append(
+    pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `branch` an append never goes to a branch that is not active any more."""
+    async with pg_database.open() as ledger, pg_database.open() as other:
+        await thread(ledger)
+        await ledger.messages.append("t", turn())
+
+        async def switch() -> None:
+            await other.branches.fork("t", 5)
+
+        between(monkeypatch, switch)
+        stored = await ledger.messages.append("t", [user("mine")])
+        assert stored.messages[0].branch == 1
+        assert (await ledger.messages.history("t", branch=0)).version == 5
+
+
+async def test_the_guard_is_what_refuses_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Teeth: judged on the version instead of the stamp, the thread made again takes the wrong result."""
+    template = "stamp = :stamp"
+    assert template in append_module.write.__globals__["_UPDATE_TIP"]
+    weak = append_module.write.__globals__["_UPDATE_TIP"].replace(template, "(stamp = :stamp OR last_seq = 2)")
+    monkeypatch.setitem(append_module.write.__globals__, "_UPDATE_TIP", weak)
+    append_module.write.__globals__["_statement"].cache_clear()
+    try:
+        async with pg_database.open() as ledger, pg_database.open() as other:
+            await thread(ledger)
+            await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+
+            async def again() -> None:
+                await other.threads.delete("t")
+                await other.threads.create("t")
+                await other.messages.append("t", [user("?"), assistant(calls=[call("b")])])
+
+            between(monkeypatch, again)
+            await ledger.messages.append("t", [result("a")])
+            assert [finding.rule for finding in await ledger.threads.check("t")] == ["R6", "R6"]
+    finally:
+        append_module.write.__globals__["_statement"].cache_clear()
+
+
+def between(monkeypatch: pytest.MonkeyPatch, happen: object) -> None:
+    """Let something happen after the first look of the next append and before its write."""
+    from sqlalchemy.util import await_only
+
+    looked = look_module.look
+    pending = [happen]
+
+    def look_then(*arguments: object, **options: object) -> object:
+        seen = looked(*arguments, **options)  # type: ignore[arg-type]
+        if pending:
+            await_only(pending.pop()())  # type: ignore[operator]
+        return seen
+
+    monkeypatch.setattr(append_module, "look", look_then)
+
+
+# --- Rows 10 and 11 ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_run_of_another_thread_is_a_conflict(ledger: Ledger) -> None:
+    await thread(ledger, "t")
+    await thread(ledger, "u")
+    await ledger.messages.append("t", [user("a")], run_id="run, 7)")
+    with pytest.raises(RunConflict) as caught:
+        await ledger.messages.append("u", [user("a")], run_id="run, 7)")
+    assert caught.value.run_id == "run, 7)"
+    assert (await ledger.messages.history("u")).version == 0
+
+
+# --- on_open_calls, close_open_calls, partial -------------------------------------------------------------------------
+
+
+async def test_closing_answers_open_calls_before_the_batch(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a"), call("b")])], run_id="r")
+    stored = await ledger.messages.append("t", [user("still there?")], on_open_calls="close")
+    assert (stored.first_seq, len(stored.messages)) == (5, 1)
+    history = (await ledger.messages.history("t")).messages
+    assert [(m.role, m.tool_call_id, m.state, m.run_id) for m in history[2:4]] == [
+        ("tool", "a", "synthetic", "r"),
+        ("tool", "b", "synthetic", "r"),
+    ]
+    assert await ledger.threads.check("t") == []
+
+
+async def test_closing_counts_the_results_that_the_batch_brings(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a"), call("b")])])
+    batch = [result("a", message_id="1"), user("and b?", message_id="2")]
+    stored = await ledger.messages.append("t", batch, on_open_calls="close")
+    roles = [(m.role, m.state) for m in (await ledger.messages.history("t")).messages[2:]]
+    assert roles == [("tool", "complete"), ("tool", "synthetic"), ("user", "complete")]
+    again = await ledger.messages.append("t", batch, on_open_calls="close")
+    assert again.replayed
+    assert again.messages == stored.messages
+
+
+async def test_close_open_calls_unwedges_a_thread(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+    closed = await ledger.messages.close_open_calls("t", reason="the client went away")
+    assert [(m.tool_call_id, m.content, m.is_error) for m in closed.messages] == [("a", "the client went away", True)]
+    assert (await ledger.messages.close_open_calls("t")).messages == []
+    await ledger.messages.append("t", [user("again")])
+
+
+async def test_a_partial_message_is_interrupted_by_closing(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant("so f", state="partial")])
+    with pytest.raises(RuleViolation, match="R10"):
+        await ledger.messages.append("t", [user("next")])
+    await ledger.messages.append("t", [user("next")], on_open_calls="close")
+    states = [m.state for m in (await ledger.messages.history("t")).messages]
+    assert states == ["complete", "interrupted", "complete"]
+
+
+async def test_closing_interrupts_a_partial_message_without_calls(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant("so f", state="partial")])
+    assert (await ledger.messages.close_open_calls("t")).version == 2
+    assert (await ledger.messages.history("t")).messages[1].state == "interrupted"
+    await ledger.messages.append("t", [user("next")])
+
+
+# --- sync -------------------------------------------------------------------------------------------------------------
+
+
+async def test_sync_stores_what_follows(ledger: Ledger) -> None:
+    await thread(ledger)
+    history = turn()
+    assert (await ledger.messages.sync("t", history[:3])).version == 3
+    assert (await ledger.messages.sync("t", history)).first_seq == 4
+    assert (await ledger.messages.sync("t", history)).replayed
+    assert len((await ledger.messages.history("t")).messages) == 5
+
+
+async def test_sync_refuses_a_history_that_differs(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.sync("t", turn())
+    with pytest.raises(VersionConflict, match="message 0 of the batch differs from seq 1"):
+        await ledger.messages.sync("t", [user("edited"), *turn()[1:]])
+    with pytest.raises(VersionConflict, match="ends before seq 5"):
+        await ledger.messages.sync("t", turn()[:4])
+
+
+async def test_sync_knows_synthetic_results_as_the_ledgers_own(ledger: Ledger) -> None:
+    await thread(ledger)
+    sent = [user("?"), assistant(calls=[call("a")])]
+    await ledger.messages.sync("t", sent)
+    await ledger.messages.sync("t", [*sent, user("next")], on_open_calls="close")
+    assert (await ledger.messages.sync("t", [*sent, user("next"), assistant("yes")])).first_seq == 5
+
+
+async def test_syncs_of_the_same_history_at_once_store_it_once(ledger: Ledger) -> None:
+    await thread(ledger)
+    await asyncio.gather(*(ledger.messages.sync("t", turn()) for _ in range(3)))
+    assert (await ledger.messages.history("t")).version == 5
+
+
+# --- Transactions -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_refused_message_leaves_the_transaction_usable(ledger: Ledger) -> None:
+    async with ledger.begin() as tx:
+        await tx.threads.create("t")
+        await tx.messages.append("t", turn())
+        with pytest.raises(RuleViolation):
+            await tx.messages.append("t", [result("nothing")])
+        await tx.messages.append("t", turn())
+    assert (await ledger.messages.history("t")).version == 10
+
+
+async def test_an_exception_rolls_the_transaction_back(ledger: Ledger) -> None:
+    with pytest.raises(LookupError):
+        async with ledger.begin() as tx:
+            await tx.threads.create("t")
+            raise LookupError
+    assert await ledger.threads.find("t") is None
+
+
+async def test_writing_through_the_ledger_inside_its_transaction_is_refused_at_once(ledger: Ledger) -> None:
+    await thread(ledger)
+    async with ledger.begin() as tx:
+        with pytest.raises(StorageError, match="write through tx"):
+            await ledger.messages.append("t", [user("a")])
+        await tx.messages.append("t", [user("a")])
+    await ledger.messages.append("t", [assistant("b")])
+
+
+def engine_for(database: Database) -> AsyncEngine:
+    if database.kind == "postgresql":
+        return create_async_engine(database.url.replace("postgresql", "postgresql+asyncpg"))
+    engine = create_async_engine(f"sqlite+aiosqlite:///{database.url}")
+    configure_sqlite(engine)
+    return engine
+
+
+async def test_a_callers_transaction_commits_ours_with_its_own(database: Database) -> None:
+    engine = engine_for(database)
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql("CREATE TABLE orders (id INTEGER)")
+        tx = Transaction(connection)
+        await tx.threads.create("t")
+        with pytest.raises(RuleViolation):
+            await tx.messages.append("t", [result("nothing")])
+        await tx.messages.append("t", turn())
+        await connection.exec_driver_sql("INSERT INTO orders VALUES (7)")
+    async with Ledger.open(engine=engine) as ledger:
+        assert (await ledger.messages.history("t")).version == 5
+    async with engine.connect() as connection:
+        assert (await connection.exec_driver_sql("SELECT id FROM orders")).scalar() == 7
+    await engine.dispose()
+
+
+async def test_a_caller_who_rolls_back_takes_ours_back(database: Database) -> None:
+    engine = engine_for(database)
+    with pytest.raises(LookupError):
+        async with engine.begin() as connection:
+            await Transaction(connection).threads.create("t")
+            raise LookupError
+    async with Ledger.open(engine=engine) as ledger:
+        assert await ledger.threads.find("t") is None
+        await thread(ledger)
+        await ledger.messages.append("t", turn())
+        assert texts(await ledger.messages.history("t"))[-1] == "It is sunny in both."
+    await engine.dispose()
+
+
+async def test_a_connection_without_a_transaction_is_refused_with_the_line_to_add(database: Database) -> None:
+    engine = engine_for(database)
+    async with engine.connect() as connection:
+        with pytest.raises(StorageError, match="begin a transaction first"):
+            await Transaction(connection).threads.create("t")
+    await engine.dispose()
+
+
+async def test_an_engine_without_foreign_keys_is_refused_with_the_line_to_add(sqlite_database: Database) -> None:
+    engine = create_async_engine(f"sqlite+aiosqlite:///{sqlite_database.url}")
+    async with engine.begin() as connection:
+        with pytest.raises(StorageError, match="configure_sqlite"):
+            await Transaction(connection).threads.create("t")
+    with pytest.raises(StorageError, match="configure_sqlite"):
+        await Ledger.open(engine=engine)
+    await engine.dispose()
+
+
+async def test_tasks_in_one_transaction_take_turns(ledger: Ledger) -> None:
+    async with ledger.begin() as tx:
+        await asyncio.gather(*(tx.threads.create(f"t{n}") for n in range(5)))
+    assert len(await ledger.threads.list()) == 5
+
+
+async def test_appending_nothing_gives_the_version(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", turn())
+    outcome = await ledger.messages.append("t", [])
+    assert (outcome.version, outcome.messages) == (5, [])
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.append("nowhere", [])
+
+
+async def test_system_messages_do_not_belong_to_the_run(ledger: Ledger) -> None:
+    await thread(ledger)
+    stored = await ledger.messages.append("t", [ChatMessage(role="system", content="s"), user("u")], run_id="r")
+    assert [message.run_id for message in stored.messages] == [None, "r"]
