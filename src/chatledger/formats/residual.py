@@ -32,6 +32,9 @@ def restore(encoded: dict[str, JsonValue], residual: Any) -> dict[str, JsonValue
     """The source object. A residual of another shape (another release's, another format's) changes nothing."""
     if not isinstance(residual, dict):
         return encoded
-    extra = residual.get(EXTRA) or {}
-    keys = residual.get(KEYS) or list(encoded)
+    extra, keys = residual.get(EXTRA), residual.get(KEYS)
+    if not isinstance(extra, dict):
+        extra = {}
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        keys = list(encoded)
     return {key: extra[key] if key in extra else encoded[key] for key in keys if key in extra or key in encoded}
