@@ -1,0 +1,5 @@
+"""The messages of OpenAI's chat completions, which many other providers and tools speak as well."""
+
+from chatledger.formats.openai_chat.codec import CODEC, OpenAIChat
+
+__all__ = ["CODEC", "OpenAIChat"]

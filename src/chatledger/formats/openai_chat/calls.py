@@ -1,0 +1,62 @@
+"""Tool calls, both ways: functions, custom tools with a free text, the legacy `function_call`, and types to come."""
+
+from __future__ import annotations
+
+from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
+from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at, wrong
+from chatledger.formats.residual import keep, restore
+from chatledger.models import ToolCall
+from chatledger.models.json import JsonValue
+
+CUSTOM = "custom"
+OTHER = "other"
+"""The form of a call whose type is not known here: the type stands for its name, the rest is in the residual."""
+
+
+def read_call(value: JsonValue, path: str) -> tuple[ToolCall, JsonValue]:
+    """A call and its residual. A call without a `type` is one of a function."""
+    source = as_object(value, path)
+    kind = optional_text_at(source, "type", path) or "function"
+    if kind == "function":
+        call, form = _read_named(object_at(source, kind, path), "arguments", f"{path}.{kind}"), None
+    elif kind == CUSTOM:
+        call, form = _read_named(object_at(source, kind, path), "input", f"{path}.{kind}"), CUSTOM
+    else:
+        call, form = ToolCall(name=kind), OTHER
+    call = call.model_copy(update={"id": optional_text_at(source, "id", path)})
+    return call, keep_envelope(source, _encoded(call, form), form)
+
+
+def write_call(call: ToolCall, residual: JsonValue = None) -> dict[str, JsonValue]:
+    return restore_envelope(_encoded(call, nested(residual, FORM)), residual)
+
+
+def read_function_call(value: JsonValue, path: str) -> tuple[ToolCall, JsonValue]:
+    """The one call of a legacy message: without an id, and without an envelope."""
+    source = as_object(value, path)
+    call = _read_named(source, "arguments", path)
+    return call, keep(source, _named(call, "arguments"))
+
+
+def write_function_call(call: ToolCall, residual: JsonValue = None) -> dict[str, JsonValue]:
+    return restore(_named(call, "arguments"), residual)
+
+
+def _read_named(source: dict[str, JsonValue], key: str, path: str) -> ToolCall:
+    arguments = source.get(key)
+    if arguments is not None and not isinstance(arguments, (str, dict)):
+        raise wrong(f"{path}.{key}", "text, an object or null", arguments)
+    return ToolCall(name=text_at(source, "name", path), arguments=arguments)
+
+
+def _encoded(call: ToolCall, form: JsonValue) -> dict[str, JsonValue]:
+    id_: dict[str, JsonValue] = {} if call.id is None else {"id": call.id}
+    if form == OTHER:
+        return {**id_, "type": call.name}
+    if form == CUSTOM:
+        return {**id_, "type": CUSTOM, CUSTOM: _named(call, "input")}
+    return {**id_, "type": "function", "function": _named(call, "arguments")}
+
+
+def _named(call: ToolCall, key: str) -> dict[str, JsonValue]:
+    return {"name": call.name, key: call.arguments}

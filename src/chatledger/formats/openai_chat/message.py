@@ -1,0 +1,150 @@
+"""One message, both ways, without loss.
+
+What is written from the typed fields is compared with the source when reading; where they differ the residual says so:
+
+    keys, extra      of the message itself, as `formats.residual` has it: unknown keys, absent keys, their order
+    parts, calls     the residuals of content parts and of tool calls, by index
+    spelled          under which other key a field stood: `reasoning`, `function_call`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat.calls import read_call, read_function_call, write_call, write_function_call
+from chatledger.formats.openai_chat.fields import nested, optional_text_at, text_at, wrong
+from chatledger.formats.openai_chat.parts import read_part, write_part
+from chatledger.formats.residual import keep, restore
+from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
+from chatledger.models.json import JsonValue
+
+NAME = "openai-chat"
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+_REASONING_KEYS = ("reasoning_content", "reasoning")
+_FUNCTION_CALL = "function_call"
+
+
+@dataclass(slots=True)
+class _Notes:
+    """The residual of a message while it is read."""
+
+    residual: dict[str, JsonValue] = field(default_factory=dict)
+
+    def put(self, section: str, key: str | int, value: JsonValue) -> None:
+        if value is not None:
+            self.residual.setdefault(section, {})[str(key)] = value
+
+
+def read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> ChatMessage:
+    """The message that a source object says. Raises DecodeError at the path of what is not of the format."""
+    notes = _Notes()
+    message = ChatMessage.model_validate(
+        {
+            "role": _read_role(source, path, lenient=lenient),
+            "content": _read_content(source, path, notes, lenient=lenient),
+            "reasoning": _read_reasoning(source, notes),
+            "name": optional_text_at(source, "name", path),
+            "tool_calls": _read_calls(source, path, notes),
+            "tool_call_id": optional_text_at(source, "tool_call_id", path),
+            "format": NAME,
+            "residual": notes.residual,
+        },
+        context=LENIENT,
+    )
+    residual = {**notes.residual, **(keep(source, write_message(message)) or {})}
+    return message.model_copy(update={"residual": residual or None})
+
+
+def write_message(message: ChatMessage) -> dict[str, JsonValue]:
+    """The object that the message was read from; of another origin, what its typed fields can say."""
+    residual = message.residual if message.format == NAME else None
+    wire: dict[str, JsonValue] = {"role": message.role}
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        wire["name"] = message.name
+    wire["content"] = _content(message, residual)
+    if isinstance(message.reasoning, str):
+        wire[_reasoning_key(residual)] = message.reasoning
+    if is_function_call(message) and message.tool_calls:
+        wire[_FUNCTION_CALL] = write_function_call(message.tool_calls[0], nested(residual, "calls", "0"))
+    elif message.tool_calls is not None:
+        wire["tool_calls"] = [
+            write_call(call, nested(residual, "calls", str(idx))) for idx, call in enumerate(message.tool_calls)
+        ]
+    return restore(wire, residual)
+
+
+def is_function_call(message: ChatMessage) -> bool:
+    """Whether the message's one call stood in the legacy key `function_call`, where calls have no id."""
+    legacy = nested(message.residual, "spelled", "tool_calls") == _FUNCTION_CALL
+    return legacy and message.format == NAME and len(message.tool_calls or ()) == 1
+
+
+def _content(message: ChatMessage, residual: JsonValue) -> JsonValue:
+    if message.content is None or isinstance(message.content, str):
+        return message.content
+    parts = (write_part(part, nested(residual, "parts", str(idx))) for idx, part in enumerate(message.content))
+    return [part for part in parts if part is not None]
+
+
+def _reasoning_key(residual: JsonValue) -> str:
+    spelled = nested(residual, "spelled", "reasoning")
+    return spelled if spelled in _REASONING_KEYS else _REASONING_KEYS[0]
+
+
+def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str:
+    role = text_at(source, "role", path)
+    if role == "function":
+        return "tool"
+    if role in ROLES or lenient:
+        return role
+    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
+
+
+def _read_content(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> str | list[Part] | None:
+    content = source.get("content")
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise wrong(f"{path}.content", "text, a list of parts or null", content)
+    parts: list[Part] = []
+    for idx, value in enumerate(content):
+        part, residual = read_part(value, f"{path}.content[{idx}]", lenient=lenient)
+        parts.append(part)
+        notes.put("parts", idx, residual)
+    return parts
+
+
+def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:
+    """Reasoning that is text. In another shape it is the residual's, like every key that is not known here."""
+    for key in _REASONING_KEYS:
+        if isinstance(source.get(key), str):
+            notes.put("spelled", "reasoning", None if key == _REASONING_KEYS[0] else key)
+            return str(source[key])
+    return None
+
+
+def _read_calls(source: dict[str, JsonValue], path: str, notes: _Notes) -> list[ToolCall] | None:
+    values = source.get("tool_calls")
+    if values is None:
+        return _read_legacy_call(source, path, notes)
+    if not isinstance(values, list):
+        raise wrong(f"{path}.tool_calls", "a list or null", values)
+    calls: list[ToolCall] = []
+    for idx, value in enumerate(values):
+        call, residual = read_call(value, f"{path}.tool_calls[{idx}]")
+        calls.append(call)
+        notes.put("calls", idx, residual)
+    return calls
+
+
+def _read_legacy_call(source: dict[str, JsonValue], path: str, notes: _Notes) -> list[ToolCall] | None:
+    if source.get(_FUNCTION_CALL) is None:
+        return None
+    call, residual = read_function_call(source[_FUNCTION_CALL], f"{path}.{_FUNCTION_CALL}")
+    notes.put("spelled", "tool_calls", _FUNCTION_CALL)
+    notes.put("calls", 0, residual)
+    return [call]

@@ -1,0 +1,110 @@
+"""Content parts, both ways. A part of a type that is not known here is kept whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
+from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at
+from chatledger.formats.openai_chat.media import (
+    audio_mime_type,
+    audio_object,
+    file_object,
+    image_object,
+    is_data_uri,
+)
+from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart
+from chatledger.models.json import JsonValue
+
+REFUSAL = "refusal"
+BARE_URL = "bare-url"
+"""The form of `{"type": "image_url", "image_url": "https://…"}`, which several providers take."""
+
+
+def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, JsonValue]:
+    """A part and its residual. Lenient keeps a malformed part whole, as one of an unknown type."""
+    source = as_object(value, path)
+    kind = source.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    try:
+        part, form = reader(source, path) if reader is not None else (_opaque(source), None)
+    except DecodeError:
+        if not lenient:
+            raise
+        part, form = _opaque(source), None
+    encoded = _encoded(part, form)
+    return part, None if encoded is None else keep_envelope(source, encoded, form)
+
+
+def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
+    """The part as chat completions say it; None if they cannot."""
+    if isinstance(part, OpaquePart):
+        return part.value
+    encoded = _encoded(part, nested(residual, FORM))
+    return None if encoded is None else restore_envelope(encoded, residual)
+
+
+def _encoded(part: Part, form: JsonValue) -> dict[str, JsonValue] | None:
+    if isinstance(part, TextPart):
+        key = REFUSAL if form == REFUSAL else "text"
+        return {"type": key, key: part.text}
+    if isinstance(part, ImagePart):
+        return _envelope("image_url", part.url if form == BARE_URL else image_object(part))
+    if isinstance(part, AudioPart):
+        return _envelope("input_audio", audio_object(part))
+    if isinstance(part, FilePart):
+        return _envelope("file", file_object(part))
+    return None
+
+
+def _envelope(kind: str, value: JsonValue) -> dict[str, JsonValue] | None:
+    return None if value is None else {"type": kind, kind: value}
+
+
+def _opaque(source: dict[str, JsonValue]) -> OpaquePart:
+    kind = source.get("type")
+    return OpaquePart(type=kind if isinstance(kind, str) else None, value=source)
+
+
+def _read_text(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
+    return TextPart(text=text_at(source, "text", path)), None
+
+
+def _read_refusal(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
+    return TextPart(text=text_at(source, REFUSAL, path)), REFUSAL
+
+
+def _read_image(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
+    if isinstance(source.get("image_url"), str):
+        return ImagePart(url=source["image_url"]), BARE_URL
+    image = object_at(source, "image_url", path)
+    detail = optional_text_at(image, "detail", f"{path}.image_url")
+    return ImagePart(
+        url=text_at(image, "url", f"{path}.image_url"), extras=None if detail is None else {"detail": detail}
+    ), None
+
+
+def _read_audio(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
+    audio = object_at(source, "input_audio", path)
+    audio_format = optional_text_at(audio, "format", f"{path}.input_audio")
+    return AudioPart(
+        data=text_at(audio, "data", f"{path}.input_audio"),
+        mime_type=None if audio_format is None else audio_mime_type(audio_format),
+    ), None
+
+
+def _read_file(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
+    file = object_at(source, "file", path)
+    data, file_id, name = (optional_text_at(file, key, f"{path}.file") for key in ("file_data", "file_id", "filename"))
+    where = {"url": data} if is_data_uri(data) else {"data": data}
+    return FilePart(**where, id=file_id, name=name), None
+
+
+_READERS: dict[str, Callable[[dict[str, JsonValue], str], tuple[Part, str | None]]] = {
+    "text": _read_text,
+    REFUSAL: _read_refusal,
+    "image_url": _read_image,
+    "input_audio": _read_audio,
+    "file": _read_file,
+}

@@ -1,0 +1,224 @@
+"""What must hold of openai-chat for any payload and for any stored message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat import CODEC
+from chatledger.models import (
+    LENIENT,
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    RulesLevel,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    VideoPart,
+)
+from chatledger.models.json import same_json
+
+Json = Any
+Objects = st.SearchStrategy[dict[str, Json]]
+
+texts = st.text(st.characters(), max_size=8)  # with NUL and lone surrogates
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), texts, st.floats(), st.sampled_from([float("nan"), -0.0, 10**30, 1e2])
+)
+json_values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2), max_leaves=4
+)
+unknown_keys = texts | st.sampled_from(["keys", "extra", "inner", "form", "parts", "calls", "spelled", "cache_control"])
+
+
+@st.composite
+def objects(draw: st.DrawFn, required: dict[str, Json], optional: dict[str, Json]) -> dict[str, Json]:
+    """An object with keys that nobody knows, in any order."""
+    known = draw(st.fixed_dictionaries(required, optional=optional))
+    unknown = draw(st.dictionaries(unknown_keys, json_values, max_size=1))
+    kept = {key: value for key, value in unknown.items() if key not in required and key not in optional}
+    return dict(draw(st.permutations([*known.items(), *kept.items()])))
+
+
+def envelopes(kind: str, inner: Json, optional: dict[str, Json] | None = None) -> Objects:
+    return objects({"type": st.just(kind), kind: inner}, optional or {})
+
+
+nullable_texts = st.none() | texts
+named = {"name": texts}
+parts = st.one_of(
+    envelopes("text", texts),
+    envelopes("refusal", texts),
+    envelopes("image_url", texts | objects({"url": texts}, {"detail": nullable_texts})),
+    envelopes("input_audio", objects({"data": texts}, {"format": nullable_texts | st.sampled_from(["wav", "mp3"])})),
+    envelopes(
+        "file",
+        objects(
+            {}, {"file_data": nullable_texts | st.just("data:a/b;base64,QQ=="), "file_id": texts, "filename": texts}
+        ),
+    ),
+    objects({}, {"type": json_values}),
+)
+functions = objects(named, {"arguments": nullable_texts | st.dictionaries(texts, json_values, max_size=2)})
+calls = st.one_of(
+    objects({"function": functions}, {"id": nullable_texts, "type": st.sampled_from(["function", None])}),
+    envelopes("custom", objects(named, {"input": texts}), {"id": texts}),
+    objects({"type": st.sampled_from(["mcp", "id", "type", "web_search"])}, {"id": texts, "mcp": json_values}),
+)
+messages = objects(
+    {"role": st.sampled_from(["system", "developer", "user", "assistant", "tool", "function"])},
+    {
+        "content": nullable_texts | st.lists(parts, max_size=3),
+        "name": nullable_texts,
+        "tool_call_id": nullable_texts,
+        "tool_calls": st.none() | st.lists(calls, max_size=2),
+        "function_call": st.none() | functions,
+        "reasoning_content": nullable_texts,
+        "reasoning": nullable_texts | st.lists(json_values, max_size=1),
+        "refusal": nullable_texts,
+        "audio": json_values,
+    },
+)
+misshapen = st.dictionaries(
+    st.sampled_from(["role", "content", "name", "tool_calls", "function_call", "tool_call_id", "reasoning"]),
+    json_values
+    | st.sampled_from(["user", "tool", [{"type": "text"}], [{"type": "file", "file": 0}], [{"function": {"name": 1}}]]),
+)
+levels: st.SearchStrategy[RulesLevel] = st.sampled_from(["strict", "lenient"])
+
+extras = st.none() | st.dictionaries(texts | st.just("detail"), json_values, max_size=2)
+urls = st.none() | texts | st.sampled_from(["data:audio/wav;base64,QQ==", "data:,x", "https://h/x"])
+mime_types = st.none() | st.sampled_from(["audio/mpeg", "image/png", ""])
+media_fields = {"url": urls, "data": nullable_texts, "mime_type": mime_types, "name": nullable_texts, "extras": extras}
+media = [st.builds(kind, id=nullable_texts, **media_fields) for kind in (ImagePart, AudioPart, VideoPart, FilePart)]
+stored_parts = st.one_of(
+    st.builds(TextPart, text=texts, extras=extras),
+    st.builds(ThinkPart, text=texts, signature=nullable_texts),
+    st.builds(OpaquePart, type=nullable_texts, value=json_values),
+    *media,
+)
+stored_contents = nullable_texts | st.lists(stored_parts, max_size=3)
+stored_calls = st.builds(
+    ToolCall,
+    id=nullable_texts,
+    name=texts,
+    arguments=nullable_texts | st.dictionaries(texts, json_values, max_size=2),
+    extras=extras,
+)
+stored_fields: dict[str, Json] = {
+    "role": st.sampled_from(["system", "developer", "user", "assistant", "tool", "custom", "function", "narrator"]),
+    "content": stored_contents,
+    "reasoning": stored_contents,
+    "name": nullable_texts | st.just("ada"),
+    "tool_calls": st.none() | st.lists(stored_calls, max_size=2),
+    "tool_call_id": nullable_texts,
+    "is_error": st.sampled_from([None, True, False]),
+    "seq": st.none() | st.integers(1, 9),
+    "custom_data": extras,
+}
+residuals = json_values | st.dictionaries(
+    st.sampled_from(["keys", "extra", "parts", "calls", "spelled"]),
+    json_values | st.dictionaries(st.sampled_from(["0", "1", "tool_calls", "reasoning", "role"]), json_values),
+)
+
+
+def stored(formats: list[str | None], **more: Json) -> st.SearchStrategy[ChatMessage]:
+    fields = st.fixed_dictionaries({**stored_fields, "format": st.sampled_from(formats), **more})
+    return fields.map(lambda given: ChatMessage.model_validate(given, context=LENIENT))
+
+
+@settings(max_examples=200)
+@given(st.lists(messages, max_size=3))
+def test_any_payload_comes_back_as_it_was(payload: list[Json]) -> None:
+    decoded = CODEC.decode(payload)
+    encoded = CODEC.encode(decoded.messages)
+    assert same_json(encoded.payload, payload)
+    assert encoded.losses == []
+
+
+@settings(max_examples=100)
+@given(st.lists(messages, max_size=2))
+def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: list[Json]) -> None:
+    rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in CODEC.decode(payload).messages]
+    assert same_json(CODEC.encode(rebuilt).payload, payload)
+
+
+@settings(max_examples=100)
+@given(st.lists(messages, min_size=1, max_size=4), st.integers(0, 4))
+def test_any_end_of_a_payload_comes_back_alone(payload: list[Json], start: int) -> None:
+    assert same_json(CODEC.encode(CODEC.decode(payload).messages[start:]).payload, payload[start:])
+
+
+@settings(max_examples=200)
+@given(json_values | st.lists(misshapen | json_values, max_size=2), levels)
+def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
+    try:
+        decoded = CODEC.decode(payload, rules=rules)
+    except DecodeError:
+        return
+    assert same_json(CODEC.encode(decoded.messages).payload, payload)
+
+
+@settings(max_examples=100)
+@given(json_values | st.lists(misshapen | json_values, max_size=2))
+def test_recognising_never_raises(payload: Json) -> None:
+    assert CODEC.recognises(payload) in (True, False)
+
+
+@settings(max_examples=200)
+@given(st.lists(stored([None, "anthropic", "openai-responses"]), max_size=4))
+def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMessage]) -> None:
+    payload = CODEC.encode(history).payload
+    assert len(payload) == sum(message.role != "custom" for message in history)
+    assert [problem for wire in payload for problem in problems(wire)] == []
+    assert same_json(CODEC.encode(CODEC.decode(payload).messages).payload, payload)
+
+
+@settings(max_examples=200)
+@given(st.lists(stored(["openai-chat"], residual=residuals), max_size=2))
+def test_a_residual_of_another_shape_never_raises(history: list[ChatMessage]) -> None:
+    assert len(CODEC.encode(history).payload) == len(history)
+
+
+@settings(max_examples=100)
+@given(st.lists(stored([None, "anthropic"]), max_size=3))
+def test_a_message_without_a_loss_says_all_that_it_holds(history: list[ChatMessage]) -> None:
+    encoded = CODEC.encode(history)
+    if not encoded.losses and not any(message.role == "tool" for message in history):
+        held = [spoken(message) for message in history]
+        assert [spoken(message) for message in CODEC.decode(encoded.payload).messages] == held
+
+
+def spoken(message: ChatMessage) -> dict[str, Json]:
+    """What a message says, without where it stands and how it was written."""
+    return message.model_dump(include={"role", "name", "reasoning", "tool_call_id", "is_error", "custom_data"}) | {
+        "text": message.text,
+        "calls": message.tool_calls,
+    }
+
+
+def problems(wire: dict[str, Json]) -> list[str]:
+    """What the API would refuse of a message, whatever it holds."""
+    found = []
+    if wire["role"] not in ("system", "developer", "user", "assistant", "tool"):
+        found.append(f"role {wire['role']!r}")
+    if wire["content"] is None and not wire.get("tool_calls"):
+        found.append("no content")
+    if isinstance(wire["content"], list):
+        allowed = {"text", "image_url", "input_audio", "file"} if wire["role"] == "user" else {"text"}
+        found += [f"part {part!r}" for part in wire["content"] if part["type"] not in allowed]
+        found += ["no parts"] if not wire["content"] else []
+    if ("tool_call_id" in wire) != (wire["role"] == "tool"):
+        found.append("tool_call_id")
+    if "tool_calls" in wire and (wire["role"] != "assistant" or not wire["tool_calls"]):
+        found.append("tool_calls")
+    for call in wire.get("tool_calls", ()):
+        if not (list(call) == ["id", "type", "function"] and isinstance(call["function"]["arguments"], str)):
+            found.append(f"call {call!r}")
+    return found
