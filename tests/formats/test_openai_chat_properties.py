@@ -142,6 +142,25 @@ def test_any_payload_comes_back_as_it_was(payload: list[Json]) -> None:
     assert encoded.losses == []
 
 
+@settings(max_examples=200)
+@given(messages)
+def test_the_residual_never_repeats_what_the_typed_fields_hold(source: dict[str, Json]) -> None:
+    message = CODEC.decode([source]).messages[0]
+    repeated = {key for key, value in nested(message.residual, "extra").items() if value is not None} & HELD
+    assert repeated <= ({"function_call"} if isinstance(source.get("tool_calls"), list) else set())
+    of_calls = [nested(residual, "inner", "extra").keys() for residual in nested(message.residual, "calls").values()]
+    assert not {"name", "input"} & {key for keys in of_calls for key in keys}
+
+
+HELD = {"content", "name", "tool_calls", "tool_call_id", "function_call", "reasoning_content"}
+
+
+def nested(residual: Json, *keys: str) -> dict[str, Json]:
+    for key in keys:
+        residual = (residual or {}).get(key)
+    return residual or {}
+
+
 @settings(max_examples=100)
 @given(st.lists(messages, max_size=2))
 def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: list[Json]) -> None:
