@@ -122,9 +122,10 @@ stored_fields: dict[str, Json] = {
     "seq": st.none() | st.integers(1, 9),
     "custom_data": extras,
 }
+inner_residuals = json_values | st.dictionaries(st.sampled_from(["keys", "extra", "inner", "form"]), json_values)
 residuals = json_values | st.dictionaries(
     st.sampled_from(["keys", "extra", "parts", "calls", "spelled"]),
-    json_values | st.dictionaries(st.sampled_from(["0", "1", "tool_calls", "reasoning", "role"]), json_values),
+    json_values | st.dictionaries(st.sampled_from(["0", "1", "tool_calls", "reasoning", "role"]), inner_residuals),
 )
 
 

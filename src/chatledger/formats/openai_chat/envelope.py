@@ -9,7 +9,7 @@ repeat what stands beside it: an image's data, a call's arguments.
 from __future__ import annotations
 
 from chatledger.formats.openai_chat.fields import nested
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.residual import KEYS, keep, restore
 from chatledger.models.json import JsonValue
 
 INNER = "inner"
@@ -32,7 +32,10 @@ def keep_envelope(
 
 
 def restore_envelope(encoded: dict[str, JsonValue], residual: JsonValue) -> dict[str, JsonValue]:
-    key = encoded["type"]
+    """The source object. The residual of an object of another type, which an edit put aside, changes nothing."""
+    key, keys = encoded["type"], nested(residual, KEYS)
+    if key in encoded and isinstance(keys, list) and key not in keys:
+        return encoded
     if isinstance(encoded.get(key), dict):
         encoded = {**encoded, key: restore(encoded[key], nested(residual, INNER))}
     return restore(encoded, residual)

@@ -59,7 +59,8 @@ def _fit_result(message: ChatMessage, place: int, answered: Answered | None, log
     call_id = message.tool_call_id
     if call_id is None:
         call_id = made_id(message, place) if answered is None else answered.id
-        log.add(losses.CALL_ID, "tool_call_id")
+        if call_id is not None:
+            log.add(losses.CALL_ID, "tool_call_id")
     return {"tool_call_id": call_id}
 
 

@@ -74,7 +74,13 @@ def write_message(message: ChatMessage) -> dict[str, JsonValue]:
         wire["tool_calls"] = [
             write_call(call, nested(residual, "calls", str(idx))) for idx, call in enumerate(message.tool_calls)
         ]
-    return restore(wire, residual)
+    return _with_said(restore(wire, residual), wire)
+
+
+def _with_said(restored: dict[str, JsonValue], wire: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """What a typed field says stands, although the source had the key absent or null: a program edited the message."""
+    said = {key: value for key, value in wire.items() if value is not None and restored.get(key) is None}
+    return {**restored, **said}
 
 
 def is_function_call(message: ChatMessage) -> bool:

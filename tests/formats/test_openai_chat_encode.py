@@ -1,0 +1,342 @@
+"""What messages of other origin become, and what is said to be lost."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chatledger.formats.openai_chat import CODEC
+from chatledger.formats.openai_chat import losses as codes_of_losses
+from chatledger.models import (
+    LENIENT,
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    Loss,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    VideoPart,
+)
+
+Json = Any
+Losses = list[tuple[str, str]]
+PNG = "data:image/png;base64,QQ=="
+
+
+def encode(*messages: ChatMessage) -> tuple[list[Json], Losses]:
+    encoded = CODEC.encode(messages)
+    return encoded.payload, [(loss.code, loss.path) for loss in encoded.losses]
+
+
+def call(id_: str | None = "c", arguments: Json = "{}", **fields: Any) -> ToolCall:
+    return ToolCall(id=id_, name="weather", arguments=arguments, **fields)
+
+
+def asking(*calls: ToolCall, **fields: Any) -> ChatMessage:
+    return ChatMessage(role="assistant", tool_calls=list(calls), **fields)
+
+
+def wire_call(id_: str, arguments: str = "{}") -> Json:
+    return {"id": id_, "type": "function", "function": {"name": "weather", "arguments": arguments}}
+
+
+def test_a_turn_of_the_ledgers_own_messages_loses_nothing() -> None:
+    payload, losses = encode(
+        ChatMessage(role="user", name="ada", content="Tokyo?"),
+        asking(call("c1"), call("c2", "{")),
+        ChatMessage(role="tool", tool_call_id="c2", name="weather", content="21"),
+        ChatMessage(role="tool", tool_call_id="c1", content=[TextPart(text="22")]),
+        ChatMessage(role="assistant", content="Mild."),
+    )
+    assert payload == [
+        {"role": "user", "name": "ada", "content": "Tokyo?"},
+        {"role": "assistant", "content": None, "tool_calls": [wire_call("c1"), wire_call("c2", "{")]},
+        {"role": "tool", "tool_call_id": "c2", "content": "21"},
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "22"}]},
+        {"role": "assistant", "content": "Mild."},
+    ]
+    assert losses == []
+
+
+def test_a_loss_names_the_seq_of_its_message() -> None:
+    encoded = CODEC.encode([ChatMessage(role="user", content="Hi", seq=6), ChatMessage(role="custom", seq=7)])
+    assert encoded.losses == [Loss("custom", 7, "")]
+
+
+def test_a_custom_message_is_left_out() -> None:
+    assert encode(ChatMessage(role="custom", content="Saved.")) == ([], [("custom", "")])
+
+
+@pytest.mark.parametrize("role", ["narrator", "function", ""])
+def test_an_unknown_role_speaks_as_user(role: str) -> None:
+    message = ChatMessage.model_validate({"role": role, "content": "Hi"}, context=LENIENT)
+    assert encode(message) == ([{"role": "user", "content": "Hi"}], [("role", "role")])
+
+
+@pytest.mark.parametrize("content", [None, []])
+def test_no_content_is_an_empty_text(content: Json) -> None:
+    message = ChatMessage(role="user", content=content)
+    assert encode(message) == ([{"role": "user", "content": ""}], [("content-form", "content")])
+
+
+def test_an_empty_list_beside_calls_is_null() -> None:
+    payload, losses = encode(asking(call(), content=[]))
+    assert (payload[0]["content"], losses) == (None, [("content-form", "content")])
+
+
+def test_reasoning_stays_with_its_own_format() -> None:
+    message = ChatMessage(
+        role="assistant",
+        reasoning=[ThinkPart(text="Hm", signature="s1")],
+        content=[ThinkPart(text="Well", signature="s2"), TextPart(text="Dry.")],
+    )
+    assert encode(message) == (
+        [{"role": "assistant", "content": [{"type": "text", "text": "Dry."}]}],
+        [
+            ("reasoning", "content[0]"),
+            ("signature", "content[0].signature"),
+            ("reasoning", "reasoning"),
+            ("signature", "reasoning[0].signature"),
+        ],
+    )
+
+
+def test_a_message_of_thoughts_alone_is_empty() -> None:
+    message = ChatMessage(role="assistant", content=[ThinkPart(text="Hm")])
+    assert encode(message) == ([{"role": "assistant", "content": ""}], [("reasoning", "content[0]")])
+
+
+@pytest.mark.parametrize(
+    ("part", "wire"),
+    [
+        (ImagePart(url="https://h/a"), {"type": "image_url", "image_url": {"url": "https://h/a"}}),
+        (
+            ImagePart(data="QQ==", mime_type="image/png", extras={"detail": "low"}),
+            {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}},
+        ),
+        (ImagePart(url=PNG, mime_type="image/png"), {"type": "image_url", "image_url": {"url": PNG}}),
+        (
+            AudioPart(data="QQ==", mime_type="audio/x-wav"),
+            {"type": "input_audio", "input_audio": {"data": "QQ==", "format": "wav"}},
+        ),
+        (
+            AudioPart(url="data:audio/mpeg;base64,QQ=="),
+            {"type": "input_audio", "input_audio": {"data": "QQ==", "format": "mp3"}},
+        ),
+        (
+            FilePart(data="QQ==", mime_type="application/pdf", name="a.pdf"),
+            {"type": "file", "file": {"file_data": "data:application/pdf;base64,QQ==", "filename": "a.pdf"}},
+        ),
+        (FilePart(id="file-1"), {"type": "file", "file": {"file_id": "file-1"}}),
+    ],
+)
+def test_media_of_a_user_are_said(part: Part, wire: Json) -> None:
+    assert encode(ChatMessage(role="user", content=[part])) == ([{"role": "user", "content": [wire]}], [])
+
+
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        (VideoPart(url="https://h/a"), "media"),
+        (ImagePart(id="i"), "media"),
+        (ImagePart(data="QQ=="), "media"),
+        (AudioPart(url="https://h/a", mime_type="audio/wav"), "media"),
+        (AudioPart(url="data:audio/wav,raw"), "media"),
+        (AudioPart(data="QQ=="), "media"),
+        (FilePart(url="https://h/a", name="a"), "media"),
+        (OpaquePart(type="map", value={"type": "map"}), "opaque"),
+    ],
+)
+def test_parts_that_cannot_be_said_are_left_out(part: Part, code: str) -> None:
+    message = ChatMessage(role="user", content=[TextPart(text="See"), part])
+    assert encode(message) == (
+        [{"role": "user", "content": [{"type": "text", "text": "See"}]}],
+        [(code, "content[1]")],
+    )
+
+
+@pytest.mark.parametrize("role", ["system", "assistant", "tool"])
+def test_media_stand_in_user_messages_only(role: str) -> None:
+    message = ChatMessage(role=role, content=[TextPart(text="See"), ImagePart(url=PNG)], tool_call_id=None)
+    payload, losses = encode(message)
+    assert payload[0]["content"] == [{"type": "text", "text": "See"}]
+    assert ("media", "content[1]") in losses
+
+
+@pytest.mark.parametrize(
+    ("part", "paths"),
+    [
+        (TextPart(text="a", extras={"cache": True}), ["extras"]),
+        (ImagePart(url="https://h/a", id="i", name="a.png", mime_type="image/png"), ["id", "name", "mime_type"]),
+        (ImagePart(url="https://h/a", data="QQ==", extras={"detail": 1}), ["extras", "data"]),
+        (AudioPart(url="https://h/a", data="QQ==", mime_type="audio/wav", id="a"), ["id", "url"]),
+        (FilePart(url="https://h/a", id="file-1", mime_type="text/plain"), ["mime_type", "url"]),
+    ],
+)
+def test_fields_of_parts_without_a_place_are_losses(part: Part, paths: list[str]) -> None:
+    _, losses = encode(ChatMessage(role="user", content=[part]))
+    assert losses == [("field", f"content[0].{path}") for path in paths]
+
+
+def test_a_file_id_belongs_to_the_provider_that_gave_it() -> None:
+    alone, beside = FilePart(id="file_9"), FilePart(id="file_9", data="QQ==", mime_type="text/plain")
+    payload, losses = encode(ChatMessage(role="user", content=[alone, beside], format="anthropic"))
+    file = {"type": "file", "file": {"file_data": "data:text/plain;base64,QQ=="}}
+    assert payload == [{"role": "user", "content": [file]}]
+    assert losses == [("media", "content[0]"), ("field", "content[1].id")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"), [({"city": "Zürich", "n": 1.0}, '{"city":"Zürich","n":1.0}'), (None, "{}")]
+)
+def test_arguments_that_are_no_text_become_json(arguments: Json, text: str) -> None:
+    payload, losses = encode(asking(call("c", arguments)))
+    assert payload[0]["tool_calls"] == [wire_call("c", text)]
+    assert losses == [("arguments-form", "tool_calls[0].arguments")]
+
+
+def test_calls_without_ids_get_some_and_their_results_the_same() -> None:
+    payload, losses = encode(
+        asking(call(None), call(None), seq=4),
+        ChatMessage(role="tool", name="weather", content="21", seq=5),
+        ChatMessage(role="tool", content="22", seq=6),
+    )
+    assert payload == [
+        {"role": "assistant", "content": None, "tool_calls": [wire_call("call_4_0"), wire_call("call_4_1")]},
+        {"role": "tool", "tool_call_id": "call_4_0", "content": "21"},
+        {"role": "tool", "tool_call_id": "call_4_1", "content": "22"},
+    ]
+    assert losses == [
+        ("call-id", "tool_calls[0].id"),
+        ("call-id", "tool_calls[1].id"),
+        ("call-id", "tool_call_id"),
+        ("call-id", "tool_call_id"),
+    ]
+
+
+def test_a_result_without_an_id_takes_that_of_the_call_it_answers() -> None:
+    payload, _ = encode(asking(call("c7")), ChatMessage(role="tool", content="21"))
+    assert payload[1] == {"role": "tool", "tool_call_id": "c7", "content": "21"}
+
+
+def test_a_result_that_answers_nothing_gets_an_id_that_no_call_has() -> None:
+    assert encode(ChatMessage(role="tool", name="weather", content="21", seq=9)) == (
+        [{"role": "tool", "tool_call_id": "call_9", "content": "21"}],
+        [("field", "name"), ("call-id", "tool_call_id")],
+    )
+
+
+def test_a_repeated_call_id_pairs_with_the_open_call() -> None:
+    payload, losses = encode(
+        asking(call("c")),
+        ChatMessage(role="tool", tool_call_id="c", name="weather", content="21"),
+        asking(call("c")),
+        ChatMessage(role="tool", tool_call_id="c", name="weather", content="22"),
+    )
+    assert [wire.get("tool_call_id") for wire in payload] == [None, "c", None, "c"]
+    assert losses == []
+
+
+def test_fields_without_a_place_are_losses() -> None:
+    message = ChatMessage(
+        role="user",
+        content="Hi",
+        name="Ada Lovelace",
+        tool_calls=[call()],
+        tool_call_id="c",
+        is_error=False,
+        response_metadata={},
+        custom_data={"k": 1},
+        format="agent-service",
+        residual={"keys": ["type"]},
+    )
+    assert encode(message) == (
+        [{"role": "user", "content": "Hi"}],
+        [
+            ("field", "tool_calls"),
+            ("field", "tool_call_id"),
+            ("field", "name"),
+            ("field", "is_error"),
+            ("field", "response_metadata"),
+            ("field", "custom_data"),
+            ("residual", "residual"),
+        ],
+    )
+
+
+def test_extras_of_a_call_are_a_loss() -> None:
+    assert encode(asking(call(extras={"sig": "s"})))[1] == [("field", "tool_calls[0].extras")]
+
+
+def test_an_empty_list_of_calls_is_left_out() -> None:
+    message = ChatMessage(role="assistant", content="Hi", tool_calls=[])
+    assert encode(message) == ([{"role": "assistant", "content": "Hi"}], [("field", "tool_calls")])
+
+
+def test_what_a_program_adds_to_a_message_that_was_read_is_a_loss() -> None:
+    message = CODEC.decode([{"role": "assistant", "content": "Hi", "x": 1}]).messages[0]
+    parts = [ThinkPart(text="Hm"), OpaquePart(value={"type": "map"}), TextPart(text="Hi", extras={"k": 1})]
+    changed = {
+        "content": parts,
+        "reasoning": [TextPart(text="Hm")],
+        "tool_calls": [call(extras={"k": 1})],
+        "is_error": True,
+    }
+    payload, losses = encode(message.model_copy(update=changed))
+    content = [{"type": "map"}, {"type": "text", "text": "Hi"}]
+    assert payload == [{"role": "assistant", "content": content, "x": 1, "tool_calls": [wire_call("c")]}]
+    assert losses == [
+        ("field", "is_error"),
+        ("reasoning", "reasoning"),
+        ("reasoning", "content[0]"),
+        ("field", "content[2].extras"),
+        ("field", "tool_calls[0].extras"),
+    ]
+
+
+def test_an_edited_field_is_written_though_the_source_had_it_null_or_absent() -> None:
+    source = {"content": "Hi", "role": "user", "name": None}
+    message = CODEC.decode([source]).messages[0].model_copy(update={"content": "Hello", "name": "ada"})
+    assert encode(message) == ([{"content": "Hello", "role": "user", "name": "ada"}], [])
+
+
+def test_a_part_in_the_place_of_another_is_written_without_its_residual() -> None:
+    image = {"image_url": {"url": PNG}, "type": "image_url"}
+    message = CODEC.decode([{"role": "user", "content": [image]}]).messages[0]
+    edited = message.model_copy(update={"content": [TextPart(text="Hi")]})
+    assert encode(edited) == ([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], [])
+
+
+def test_the_ledgers_result_of_a_legacy_call_is_legacy() -> None:
+    asked = {"role": "assistant", "content": None, "function_call": {"name": "weather", "arguments": "{}"}}
+    closing = ChatMessage(role="tool", name="weather", content="interrupted", state="synthetic")
+    payload, losses = encode(*CODEC.decode([asked]).messages, closing)
+    assert payload == [asked, {"role": "function", "name": "weather", "content": "interrupted"}]
+    assert losses == []
+
+
+def test_the_ledgers_result_of_a_call_without_an_id_has_none() -> None:
+    asked = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "weather", "arguments": "{}"}}]}
+    closing = ChatMessage(role="tool", name="weather", content="interrupted", state="synthetic")
+    payload, losses = encode(*CODEC.decode([asked]).messages, closing)
+    assert payload == [asked, {"role": "tool", "content": "interrupted"}]
+    assert losses == []
+
+
+def test_carry_changes_nothing() -> None:
+    message = ChatMessage(role="user", content="Hi", format="anthropic", residual={"keys": []})
+    assert CODEC.encode([message], carry=True) == CODEC.encode([message])
+
+
+def test_every_loss_code_is_documented() -> None:
+    page = Path(__file__).parents[2] / "docs" / "formats" / "openai-chat.md"
+    table = page.read_text(encoding="utf-8").partition("| code |")[2]
+    codes = {value for name, value in vars(codes_of_losses).items() if name.isupper()}
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == codes
