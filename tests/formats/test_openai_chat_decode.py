@@ -184,6 +184,22 @@ def test_parts_of_every_type(source: Json, part: Part) -> None:
     assert decode_part(source) == part
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "text", "text": "a"},
+        {"type": "image_url", "image_url": {"url": "https://h/a.png", "detail": "low"}},
+        {"type": "input_audio", "input_audio": {"data": "QQ==", "format": "wav"}},
+        {"type": "file", "file": {"file_data": "data:application/pdf;base64,QQ==", "filename": "a.pdf"}},
+        {"type": "file", "file": {"file_data": "QQ==", "filename": "a.pdf"}},
+        {"type": "file", "file": {"file_id": "file-1"}},
+        {"type": "map", "map": {"zoom": 1.0}},
+    ],
+)
+def test_an_ordinary_part_needs_no_residual(part: Json) -> None:
+    assert decode_one({"role": "user", "content": [part]}).residual is None
+
+
 def test_the_residual_of_a_part_holds_only_what_differs() -> None:
     data = "data:image/png;base64," + 100 * "QUFB"
     message = decode_one(
