@@ -16,12 +16,9 @@ _FILE_ID_FORMATS = (None, "openai-responses")
 
 def fit_part(part: Part, *, role: str, source_format: str | None, path: str, log: LossLog) -> Part | None:
     """The part as it can be said; None if it cannot, with the loss noted."""
-    if isinstance(part, (ThinkPart, OpaquePart)):
+    if isinstance(part, (TextPart, ThinkPart, OpaquePart)):
         note_unsaid(part, path, log)
-        return None
-    if isinstance(part, TextPart):
-        note_unsaid(part, path, log)
-        return part
+        return part if isinstance(part, TextPart) else None
     fitted = _fit_medium(part, source_format, path, log) if role == "user" else None
     if fitted is None or write_part(fitted) is None:
         log.add(losses.MEDIA, path)
