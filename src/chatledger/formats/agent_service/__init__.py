@@ -1,0 +1,31 @@
+"""The `agent-service` format: the messages, requests and answers of an agent service, and their codec."""
+
+from chatledger.formats.agent_service.codec import CODEC, AgentServiceCodec
+from chatledger.formats.agent_service.models import ChatHistory, ChatHistoryInput, ChatMessage, ToolCall
+from chatledger.formats.agent_service.requests import (
+    AgentInfo,
+    Feedback,
+    FeedbackResponse,
+    ServiceMetadata,
+    StreamInput,
+    UserInput,
+)
+from chatledger.formats.agent_service.runs import run_input, to_ledger_feedback, user_input_to_message
+
+__all__ = [
+    "CODEC",
+    "AgentInfo",
+    "AgentServiceCodec",
+    "ChatHistory",
+    "ChatHistoryInput",
+    "ChatMessage",
+    "Feedback",
+    "FeedbackResponse",
+    "ServiceMetadata",
+    "StreamInput",
+    "ToolCall",
+    "UserInput",
+    "run_input",
+    "to_ledger_feedback",
+    "user_input_to_message",
+]

@@ -1,0 +1,51 @@
+"""What is not JSON as the nearest that is, for imports that must not stop at one live object.
+
+A key becomes its text, a tuple or set a list, a model object the object of its fields, any other thing its text. Each
+is reported with its path; what nests deeper than we keep is refused even here, which also ends a cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.models import Loss
+from chatledger.models.json import MAX_DEPTH, JsonValue
+
+COERCED = "coerced"
+
+
+def coerce(row: dict[Any, Any], path: str) -> tuple[dict[str, JsonValue], list[Loss]]:
+    """A copy of the row that is JSON throughout, and what had to change. Without recursion."""
+    losses: list[Loss] = []
+    root: list[Any] = [row]
+    pending: list[tuple[Any, Any, str, int]] = [(root, 0, path, 1)]
+    while pending:
+        holder, place, where, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise DecodeError(where[:80], f"nested deeper than {MAX_DEPTH}")
+        value, changed = _nearest(holder[place])
+        if changed:
+            losses.append(Loss(COERCED, None, where))
+        holder[place] = value
+        if isinstance(value, dict):
+            pending += [(value, key, f"{where}.{key}", depth + 1) for key in reversed(value)]
+        elif isinstance(value, list):
+            pending += [(value, index, f"{where}[{index}]", depth + 1) for index in reversed(range(len(value)))]
+    return root[0], losses
+
+
+def _nearest(value: Any) -> tuple[Any, bool]:
+    """A shallow copy in a JSON type, and whether it is another value than before."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value, False
+    if isinstance(value, dict):
+        named = {key if isinstance(key, str) else str(key): child for key, child in value.items()}
+        return named, list(named) != list(value)
+    if isinstance(value, list):
+        return list(value), False
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value), True
+    if isinstance(getattr(type(value), "model_fields", None), dict):
+        return dict(vars(value)), True
+    return str(value), True

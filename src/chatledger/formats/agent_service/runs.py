@@ -1,0 +1,80 @@
+"""A service's requests as the ledger's records: the message and the run of a UserInput, a score of its Feedback.
+
+Credentials are never stored. Agents take them in `agent_config`, so at every depth of it a key is left out, with its
+value, if its letters contain one of SECRET_WORDS or end with one of SECRET_ENDINGS, whatever their case and whatever
+stands between them: `OPENAI_API_KEY`, `x-api-key`, `dbPassword`, `hf_token`; but not `max_tokens`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats.agent_service.sources import fields_of
+from chatledger.models import ChatMessage as LedgerMessage
+from chatledger.models import Feedback as LedgerFeedback
+from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
+
+SECRET_WORDS = ("apikey", "secret", "password", "passwd", "passphrase", "credential", "authorization", "bearer")
+SECRET_ENDINGS = ("token", "accesskey", "accesskeyid", "privatekey")
+
+_CONFIG = "agent_config"
+_NOT_A_LETTER = re.compile(r"[^a-z0-9]")
+
+
+def user_input_to_message(user_input: object) -> LedgerMessage:
+    """The user's message of a UserInput: ours, a service's own class, or its dict."""
+    return LedgerMessage(role="user", content=_request(user_input)["message"])
+
+
+def run_input(user_input: object) -> dict[str, JsonValue]:
+    """What `runs.start(input=...)` stores of a UserInput or StreamInput: its fields without credentials.
+
+    Raises DecodeError with the path of what is not JSON.
+    """
+    request = _request(user_input)
+    problem = json_problem(request, max_depth=MAX_DEPTH)
+    if problem is not None:
+        raise DecodeError(*problem)
+    return {name: _without_secrets(value) if name == _CONFIG else value for name, value in request.items()}
+
+
+def to_ledger_feedback(feedback: object) -> LedgerFeedback:
+    """The record of a service's Feedback. Raises ValidationError for a score that is not finite and an empty key."""
+    fields = fields_of(feedback)
+    if fields is None:
+        raise DecodeError("$", f"a feedback is an object, not {type(feedback).__name__}")
+    return LedgerFeedback.model_validate({name: fields[name] for name in _FEEDBACK if name in fields})
+
+
+_FEEDBACK = ("run_id", "key", "score", "kwargs")
+
+
+def _request(user_input: object) -> dict[str, Any]:
+    request = fields_of(user_input)
+    if request is None or not isinstance(request.get("message"), str):
+        raise DecodeError("$.message", "a user input has its message as text")
+    return request
+
+
+def _without_secrets(value: JsonValue) -> JsonValue:
+    """A copy without the credentials, made without recursion: a configuration may nest as deep as we keep JSON."""
+    root: list[Any] = [value]
+    pending: list[tuple[Any, Any]] = [(root, 0)]
+    while pending:
+        holder, place = pending.pop()
+        item = holder[place]
+        if isinstance(item, dict):
+            holder[place] = copy = {key: child for key, child in item.items() if not is_secret(key)}
+            pending += [(copy, key) for key in copy]
+        elif isinstance(item, list):
+            holder[place] = items = list(item)
+            pending += [(items, index) for index in range(len(items))]
+    return root[0]
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key of this name holds a credential."""
+    letters = _NOT_A_LETTER.sub("", key.lower())
+    return any(word in letters for word in SECRET_WORDS) or letters.endswith(SECRET_ENDINGS)

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from chatledger.formats.agent_service import CODEC, ChatMessage
+from chatledger.formats.agent_service.carrying import _FIELDS
+from chatledger.models import (
+    ChatMessage as LedgerMessage,
+)
+from chatledger.models import (
+    FilePart,
+    ImagePart,
+    Loss,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+)
+from chatledger.models.json import same_json
+
+from . import strategies
+
+
+def encoded(message: LedgerMessage, **options: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The row and the losses of one message, which stands at seq 3."""
+    result = CODEC.encode([message.model_copy(update={"seq": 3})], **options)
+    assert {loss.seq for loss in result.losses} <= {3}
+    return result.payload["messages"][0], [(loss.code, loss.path) for loss in result.losses]
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    return {**ChatMessage(type="ai", content="").model_dump(), **fields}
+
+
+@pytest.mark.parametrize(
+    ("role", "type_"), [("user", "human"), ("assistant", "ai"), ("tool", "tool"), ("custom", "custom")]
+)
+def test_roles_are_types_and_every_field_is_written(role: str, type_: str) -> None:
+    message = LedgerMessage(role=role, content="hi", tool_call_id="call_1", run_id="run-7")
+    assert encoded(message) == (row(type=type_, content="hi", tool_call_id="call_1", run_id="run-7"), [])
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_role_without_a_type_is_custom_and_named_in_its_data(role: str) -> None:
+    message = LedgerMessage(role=role, content="Be brief.", custom_data={"a": 1})
+    assert encoded(message) == (
+        row(type="custom", content="Be brief.", custom_data={"a": 1, "role": role}),
+        [("role", "role")],
+    )
+
+
+def test_a_role_in_the_data_gives_way_to_the_messages_own() -> None:
+    message = LedgerMessage(role="system", content="", custom_data={"role": "x"})
+    assert encoded(message)[1] == [("role", "role"), ("custom_data", "custom_data.role")]
+
+
+def test_texts_are_joined_by_nothing_and_other_parts_are_told() -> None:
+    content: list[Part] = [
+        ThinkPart(text="hm"),
+        TextPart(text="a", extras={"citations": []}),
+        ImagePart(url="https://example.org/a.png"),
+        TextPart(text="b"),
+        OpaquePart(type="poll", value=1),
+        FilePart(name="c.pdf"),
+    ]
+    assert encoded(LedgerMessage(role="assistant", content=content)) == (
+        row(content="ab"),
+        [
+            ("content_form", "content"),
+            ("think", "content[0]"),
+            ("extras", "content[1].extras"),
+            ("media", "content[2]"),
+            ("opaque", "content[4]"),
+            ("media", "content[5]"),
+        ],
+    )
+
+
+def test_fields_that_the_format_does_not_have_are_told() -> None:
+    message = LedgerMessage(
+        role="tool",
+        reasoning="hm",
+        name="search",
+        is_error=False,
+        state="interrupted",
+        custom_data={},
+        format="openai-chat",
+        residual={"keys": []},
+    )
+    assert encoded(message) == (
+        row(type="tool"),
+        [
+            ("content_null", "content"),
+            ("reasoning", "reasoning"),
+            ("name", "name"),
+            ("is_error", "is_error"),
+            ("state", "state"),
+            ("empty", "custom_data"),
+            ("residual", "residual"),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "args", "losses"),
+    [
+        ({"b": 1, "a": 2}, {"b": 1, "a": 2}, []),
+        ('{"b": 1, "a": 2}', {"b": 1, "a": 2}, ["arguments_form"]),
+        (None, {}, ["arguments_null"]),
+        ("", {"_raw": ""}, ["arguments_raw"]),
+        ('{"a": ', {"_raw": '{"a": '}, ["arguments_raw"]),
+        ("[1]", {"_raw": "[1]"}, ["arguments_raw"]),
+        ("null", {"_raw": "null"}, ["arguments_raw"]),
+        ('{"a":' * 600 + "1" + "}" * 600, {"_raw": '{"a":' * 600 + "1" + "}" * 600}, ["arguments_raw"]),
+    ],
+)
+def test_arguments_are_an_object_or_stand_raw(arguments: Any, args: dict[str, Any], losses: list[str]) -> None:
+    call = ToolCall(id="call_1", name="f", arguments=arguments)
+    written = {"name": "f", "args": args, "id": "call_1", "type": "tool_call"}
+    assert encoded(LedgerMessage(role="assistant", content="", tool_calls=[call])) == (
+        row(tool_calls=[written]),
+        [(code, "tool_calls[0].arguments") for code in losses],
+    )
+
+
+def test_extras_of_a_call_are_told() -> None:
+    call = ToolCall(name="f", arguments={}, extras={"signature": "x"})
+    assert encoded(LedgerMessage(role="assistant", content="", tool_calls=[call]))[1] == [
+        ("extras", "tool_calls[0].extras")
+    ]
+
+
+def test_the_state_is_all_that_a_message_of_this_format_can_lose() -> None:
+    [message] = CODEC.decode([{"type": "system", "content": None}], rules="lenient").messages
+    assert encoded(message) == ({"type": "system", "content": None}, [])
+    assert encoded(message.model_copy(update={"state": "partial"}))[1] == [("state", "state")]
+
+
+def test_a_residual_of_another_release_changes_nothing() -> None:
+    residuals: list[Any] = [7, [], {"calls": 1, "given": 2, "around": 3}]
+    for residual in residuals:
+        message = LedgerMessage(role="user", content="hi", format="agent-service", residual=residual)
+        assert encoded(message) == (row(type="human", content="hi"), [])
+
+
+def said(message: LedgerMessage) -> dict[str, Any]:
+    return message.model_dump(include={*_FIELDS, "run_id"})
+
+
+@given(strategies.foreign_messages)
+@settings(max_examples=200, deadline=None)
+def test_any_message_is_written_as_a_valid_one_and_without_losses_reads_back(message: LedgerMessage) -> None:
+    result = CODEC.encode([message])
+    CODEC.as_models(result.payload)
+    [again] = CODEC.decode(result.payload).messages
+    if not result.losses:
+        assert said(again) == {**said(message), "format": "agent-service"}
+
+
+@given(strategies.foreign_messages)
+@settings(max_examples=200, deadline=None)
+def test_a_carried_message_comes_back_whole(message: LedgerMessage) -> None:
+    result = CODEC.encode([message], carry=True)
+    history = CODEC.as_models(result.payload)
+    [again] = CODEC.decode(history.model_dump()).messages
+    unsaid = again.model_copy(update={"format": message.format})
+    assert result.losses == []
+    assert same_json(said(unsaid), said(message))
+
+
+def test_a_foreign_residual_travels_in_the_custom_data_and_comes_back() -> None:
+    message = LedgerMessage(role="user", content="hi", format="openai-chat", residual={"extra": {"name": "ada"}})
+    written, losses = encoded(message, carry=True)
+    carried = {"format": "openai-chat", "residual": {"extra": {"name": "ada"}}}
+    assert (written, losses) == (row(type="human", content="hi", custom_data={"chatledger": carried}), [])
+    assert CODEC.decode([written]).messages == [message]
+
+
+def test_a_carried_message_written_with_carry_is_the_same_row() -> None:
+    message = LedgerMessage(role="system", content=[TextPart(text="hi")], format="kosong/0.30")
+    payload = CODEC.encode([message], carry=True).payload
+    assert CODEC.encode(CODEC.decode(payload).messages, carry=True).payload == payload
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"format": "x", "residual": 1, "other": 2},
+        {"format": "x", "state": "lost"},
+        {"format": "x", "content": "hi"},
+        {"residual": 1},
+        7,
+    ],
+)
+def test_data_that_only_looks_carried_stays_data(data: Any) -> None:
+    source = row(type="human", content="hi", custom_data={"chatledger": data})
+    [message] = CODEC.decode([source]).messages
+    assert (message.format, message.custom_data) == ("agent-service", {"chatledger": data})
+    assert encoded(message) == (source, [])
+
+
+def test_losses_name_the_seq() -> None:
+    result = CODEC.encode(
+        [LedgerMessage(role="user", content="a"), LedgerMessage(role="user", content="b", name="ada", seq=2)]
+    )
+    assert result.losses == [Loss("name", 2, "name")]
