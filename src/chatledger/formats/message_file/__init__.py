@@ -1,0 +1,40 @@
+"""The contents of a message file: protocols, the builders that make what satisfies them, and agents. Pure."""
+
+from chatledger.formats.message_file.agents import Agent, AgentFactory, AgentSettings, UnknownAgent
+from chatledger.formats.message_file.builders import (
+    CodeExecutionOutputBuilder,
+    FunctionCallBuilder,
+    MessageBuilder,
+    MessageOutputBuilder,
+)
+from chatledger.formats.message_file.items import item_from_dict
+from chatledger.formats.message_file.outputs import output_from_dict
+from chatledger.formats.message_file.protocols import (
+    AgentFactoryProtocol,
+    AgentProtocol,
+    CodeExecutionOutput,
+    FunctionCall,
+    Message,
+    MessageItem,
+    MessageOutput,
+)
+
+__all__ = [
+    "Agent",
+    "AgentFactory",
+    "AgentFactoryProtocol",
+    "AgentProtocol",
+    "AgentSettings",
+    "CodeExecutionOutput",
+    "CodeExecutionOutputBuilder",
+    "FunctionCall",
+    "FunctionCallBuilder",
+    "Message",
+    "MessageBuilder",
+    "MessageItem",
+    "MessageOutput",
+    "MessageOutputBuilder",
+    "UnknownAgent",
+    "item_from_dict",
+    "output_from_dict",
+]

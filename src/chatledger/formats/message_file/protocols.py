@@ -1,0 +1,151 @@
+"""The interface of a message file's contents, as protocols: what each thing says of itself, and how it grows.
+
+Nothing here can be constructed. The builders make objects that satisfy these protocols, and any other object that does
+may be handed in where one is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
+
+
+@runtime_checkable
+class MessageOutput(Protocol):
+    """Something that came out of an item; the nonce tells it from the item's other outputs."""
+
+    @property
+    def content(self) -> str: ...
+
+    @property
+    def mime_type(self) -> str: ...
+
+    @property
+    def nonce(self) -> str | None: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class CodeExecutionOutput(MessageOutput, Protocol):
+    """What a program wrote, how it ended, and how many seconds it took."""
+
+    @property
+    def stdout_content(self) -> str: ...
+
+    @property
+    def stderr_content(self) -> str: ...
+
+    @property
+    def status(self) -> int | str: ...
+
+    @property
+    def duration(self) -> float: ...
+
+    @property
+    def lang(self) -> str: ...
+
+
+@runtime_checkable
+class MessageItem(Protocol):
+    """What messages and function calls have in common. `history` is a list of entries or a mode."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def timeout(self) -> float | None: ...
+
+    @property
+    def outputs(self) -> Sequence[MessageOutput]: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def history(self) -> Sequence[Mapping[str, Any]] | str: ...
+
+    @property
+    def heading_level(self) -> int | None: ...
+
+    def add_output(self, output: MessageOutput) -> None: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class FunctionCall(MessageItem, Protocol):
+    """A call of a function, or of another agent by its name."""
+
+    @property
+    def function_name(self) -> str: ...
+
+    @property
+    def args(self) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class Message(MessageItem, Protocol):
+    """A message, and the agent that is to answer it."""
+
+    @property
+    def content(self) -> str: ...
+
+    @property
+    def mime_type(self) -> str: ...
+
+    @property
+    def agent_name(self) -> str | None: ...
+
+    def add_function_call(
+        self,
+        function_name: str,
+        args: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> FunctionCall: ...
+
+
+@runtime_checkable
+class AgentProtocol(Protocol):
+    """The definition of an agent."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def models(self) -> Sequence[str]: ...
+
+    @property
+    def context_window(self) -> int | None: ...
+
+    @property
+    def max_output_tokens(self) -> int | None: ...
+
+    @property
+    def reasoning(self) -> bool | int | str | None: ...
+
+    @property
+    def use_temperature(self) -> bool: ...
+
+    @property
+    def temperature(self) -> float | None: ...
+
+    @property
+    def system_prompt(self) -> str: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self: ...
+
+
+@runtime_checkable
+class AgentFactoryProtocol(Protocol):
+    """Where agents are registered and found by name."""
+
+    def get_agent(self, name: str) -> AgentProtocol: ...
+
+    def register_agent(self, agent: AgentProtocol) -> None: ...
+
+    def list_agents(self) -> Sequence[AgentProtocol]: ...
