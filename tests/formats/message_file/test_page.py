@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[3] / "docs" / "formats" / "message-file.md"
+
+
+def test_the_example_of_the_page_runs() -> None:
+    [example] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(example, str(PAGE), "exec"), {})
