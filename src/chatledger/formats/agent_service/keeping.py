@@ -74,7 +74,7 @@ def _with_calls(written: Row, residuals: Any) -> Row:
 
 
 def keep_around(around: Row) -> Row | None:
-    """The residual with which `restore_around` gives the history its other keys again."""
+    """What is needed to give a history its other keys again, or None where it has only its messages."""
     return keep(around, {MESSAGES: []})
 
 
