@@ -141,7 +141,7 @@ async def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + 60
     while True:
         if process.poll() is not None:
-            raise NoPostgres(f"the server ended: {log.read_text()[-2000:]}")
+            raise NoPostgres(f"the server ended: {_tail(log)}")
         try:
             await (await asyncpg.connect(url, timeout=5)).close()
         except (OSError, TimeoutError, asyncpg.PostgresError):
@@ -150,6 +150,10 @@ async def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
             await asyncio.sleep(0.05)
         else:
             return
+
+
+def _tail(log: Path) -> str:
+    return log.read_text()[-2000:]
 
 
 def find_binaries() -> Path:
