@@ -13,9 +13,12 @@ help:  ## Show the targets
 
 setup: $(READY)  ## Set up .venv with the pinned versions
 
-$(READY): pyproject.toml constraints.txt
+# Upstream packages whose classes we are compared with come without their dependencies: only their schema modules are
+# loaded, and those need Pydantic alone.
+$(READY): pyproject.toml constraints.txt tests/upstream.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/upstream.txt
 	touch $(READY)
 
 demo: $(READY)  ## Import the samples, append, read, score and show, on SQLite and on PostgreSQL where it is found
