@@ -1,0 +1,93 @@
+"""A message of another origin as the messages that Qwen-Agent would have made of it.
+
+Reasoning, content and each call are messages of their own there, in this order; roles are system, user, assistant and
+function. What that cannot say is said in losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chatledger.formats.qwen_agent.items import item_of
+from chatledger.formats.qwen_agent.losses import field_losses, part_losses
+from chatledger.models import ChatMessage, Loss, OpaquePart, Part, TextPart, ThinkPart
+
+_ROLES = {"developer": "system", "function": "tool"}
+_SHARED = frozenset({"system", "user", "assistant", "tool"})
+
+
+def split(message: ChatMessage, *, result_name: str | None) -> tuple[list[ChatMessage], list[Loss]]:
+    """The pieces, each of which is one row, and the losses. No piece at all if Qwen-Agent has no such role.
+
+    `result_name` is the name of the call that a result answers: results are named there, elsewhere often not.
+    """
+    role = _role_of(message)
+    if role is None:
+        return [], [Loss("role", message.seq, "role")]
+    base = ChatMessage(
+        role=role,
+        name=result_name if message.name is None and role == "tool" else message.name,
+        tool_call_id=message.tool_call_id if role == "tool" else None,
+        content="",
+    )
+    pieces = [base.model_copy(update=update) for update in _updates(message)]
+    return pieces, list(_losses(message, role, len(pieces)))
+
+
+def _role_of(message: ChatMessage) -> str | None:
+    role = _ROLES.get(message.role, message.role)
+    if role == "custom":  # for the screen, unless another format put a role of the model there
+        role = (message.custom_data or {}).get("role", role)
+        role = _ROLES.get(role, role) if isinstance(role, str) else "custom"
+    return role if role in _SHARED else None
+
+
+def _updates(message: ChatMessage) -> list[dict[str, object]]:
+    """The fields of each piece."""
+    content = _spoken(message)
+    updates: list[dict[str, object]] = []
+    if (reasoning := _reasoning(message)) is not None:
+        updates.append({"reasoning": reasoning})
+    if content:
+        updates.append({"content": content})
+    updates += [{"tool_calls": [call]} for call in message.tool_calls or ()]
+    return updates or [{"content": "" if content is None else content}]
+
+
+def _reasoning(message: ChatMessage) -> str | list[Part] | None:
+    """All reasoning: the message's own first, then what stands between its content; a text if that says it all."""
+    thoughts = [part for part in _parts(message.content) if isinstance(part, ThinkPart)]
+    if message.reasoning is None and not thoughts:
+        return None
+    own = [TextPart(text=message.reasoning)] if isinstance(message.reasoning, str) else _parts(message.reasoning)
+    parts = [part for part in [*own, *thoughts] if _fits(part)]
+    if all(isinstance(part, (TextPart, ThinkPart)) for part in parts):
+        return message.reasoning_text
+    return parts
+
+
+def _spoken(message: ChatMessage) -> str | list[Part] | None:
+    if not isinstance(message.content, list):
+        return message.content
+    spoken = [part for part in message.content if not isinstance(part, ThinkPart)]
+    return [part for part in spoken if _fits(part)] if spoken or not message.content else None
+
+
+def _parts(content: str | list[Part] | None) -> list[Part]:
+    return content if isinstance(content, list) else []
+
+
+def _fits(part: Part) -> bool:
+    """Whether an item can hold it. What an opaque part holds is known to its own format only."""
+    return not isinstance(part, OpaquePart) and item_of(part) is not None
+
+
+def _losses(message: ChatMessage, role: str, pieces: int) -> Iterator[Loss]:
+    if role != message.role:
+        yield Loss("role", message.seq, "role")
+    if pieces > 1:
+        yield Loss("grouping", message.seq, "")
+    if role != "tool" and message.tool_call_id is not None:
+        yield Loss("tool_call_id", message.seq, "tool_call_id")
+    yield from part_losses(message)
+    yield from field_losses(message)
