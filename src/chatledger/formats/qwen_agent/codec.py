@@ -10,12 +10,13 @@ from pydantic import ValidationError
 
 from chatledger.errors import EncodeError
 from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.qwen_agent.constants import CONTENT_TYPES, FUNCTION_ID, ROLES
+from chatledger.formats.qwen_agent.constants import FUNCTION_ID, ROLES
 from chatledger.formats.qwen_agent.decoding import decode_payload
 from chatledger.formats.qwen_agent.encoding import encode_messages
 from chatledger.formats.qwen_agent.messages import Message
 from chatledger.formats.qwen_agent.rows import NAME, OBJECT
 from chatledger.formats.qwen_agent.sources import is_message_object
+from chatledger.formats.qwen_agent.validity import item_problems
 from chatledger.models import ChatMessage, RulesLevel
 
 Kind: TypeAlias = Literal["models", "dicts"]
@@ -54,9 +55,7 @@ def _is_telling(message: dict[str, Any]) -> bool:
     if isinstance(extra, dict) and FUNCTION_ID in extra:
         return True
     items = content if isinstance(content, list) else []
-    return any(
-        isinstance(item, dict) and len(item) == 1 and not item.keys().isdisjoint(CONTENT_TYPES) for item in items
-    )
+    return any(next(item_problems(item), None) is None for item in items)
 
 
 def _model(row: dict[str, Any], path: str) -> Message:

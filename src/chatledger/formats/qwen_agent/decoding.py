@@ -12,11 +12,13 @@ from typing import Any
 from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded
 from chatledger.formats.qwen_agent.carrying import carried, carried_rows
+from chatledger.formats.qwen_agent.linking import follow, has_default_id
 from chatledger.formats.qwen_agent.plainness import make_plain, require_plain
 from chatledger.formats.qwen_agent.rows import message_of
 from chatledger.formats.qwen_agent.sources import source_of
 from chatledger.formats.qwen_agent.validity import problems
 from chatledger.models import ChatMessage, Loss
+from chatledger.rules import Tip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +56,24 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
 
 def _messages(sources: list[Source], lenient: bool) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
+    tip = Tip()
     index = 0
     while index < len(sources):
         group = [source.fields for source in sources[index : index + max(1, carried_rows(sources[index].fields))]]
         message = _carried(group)
-        messages.append(message or message_of(group[0], lenient=lenient, was_object=sources[index].was_object))
         index += len(group) if message else 1
+        messages.append(message or _own(sources[index - 1], tip, lenient))
+        tip, _ = follow(tip, messages[-1])
     return messages
 
 
 def _carried(group: list[dict[str, Any]]) -> ChatMessage | None:
     """The message that these rows carry; None if they do not, or if the last of them were left out."""
     return carried(group) if carried_rows(group[0]) == len(group) else None
+
+
+def _own(source: Source, tip: Tip, lenient: bool) -> ChatMessage:
+    message = message_of(source.fields, lenient=lenient, was_object=source.was_object)
+    if has_default_id(tip, message):
+        return message_of(source.fields, lenient=lenient, was_object=source.was_object, with_id=False)
+    return message

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.models import Loss
 from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
+
+COERCED = "coerced"
 
 
 def require_plain(source: Any, path: str) -> None:
@@ -24,30 +25,45 @@ def make_plain(source: Any, path: str) -> tuple[JsonValue, list[Loss]]:
     """
     if json_problem(source, max_depth=MAX_DEPTH) is None:
         return source, []
-    losses: list[Loss] = []
-    plain = _plain(source, path, 1, losses)
-    return plain, losses
+    return _copy(source, path)
 
 
-def _plain(value: Any, path: str, depth: int, losses: list[Loss]) -> JsonValue:
+def _copy(source: Any, path: str) -> tuple[JsonValue, list[Loss]]:
+    """Without recursion, like the check: a source may be as deep as Python's stack, and is refused then."""
+    holder, losses = [source], list[Loss]()
+    pending: list[tuple[Any, Any, str, int]] = [(holder, 0, path, 1)]
+    while pending:
+        owner, key, place, depth = pending.pop()
+        owner[key] = copy = _plain(owner[key], place, losses)
+        children = _children(copy, place)
+        if children and depth > MAX_DEPTH:
+            raise DecodeError(place[:80], f"nested deeper than {MAX_DEPTH}")
+        pending += [(copy, name, child, depth + 1) for name, child in reversed(children)]
+    return holder[0], losses
+
+
+def _plain(value: Any, path: str, losses: list[Loss]) -> JsonValue:
+    """The value itself made plain, what it holds as it is."""
     if value is None or isinstance(value, (str, int, float)):
         return value
-    if depth > MAX_DEPTH:
-        raise DecodeError(path[:80], f"nested deeper than {MAX_DEPTH}")
     if isinstance(value, dict):
-        keys = _text_keys(value, path, losses)
-        return {text: _plain(value[key], f"{path}.{text}", depth + 1, losses) for text, key in keys}
-    if isinstance(value, tuple):
-        losses.append(Loss("coerced", None, path))
-    if isinstance(value, (list, tuple)):
-        return [_plain(child, f"{path}[{index}]", depth + 1, losses) for index, child in enumerate(value)]
-    losses.append(Loss("coerced", None, path))
-    return repr(value)
+        return _with_text_keys(value, path, losses)
+    if not isinstance(value, list):
+        losses.append(Loss(COERCED, None, path))
+    return list(value) if isinstance(value, (list, tuple)) else repr(value)
 
 
-def _text_keys(value: dict[Any, Any], path: str, losses: list[Loss]) -> Iterator[tuple[str, Any]]:
-    for key in value:
-        text = key if isinstance(key, str) else repr(key)
-        if text is not key:
-            losses.append(Loss("coerced", None, f"{path}.{text}"))
-        yield text, key
+def _with_text_keys(value: dict[Any, Any], path: str, losses: list[Loss]) -> dict[str, Any]:
+    copy = {}
+    for key, child in value.items():
+        name = key if isinstance(key, str) else repr(key)
+        if name is not key:
+            losses.append(Loss(COERCED, None, f"{path}.{name}"))
+        copy[name] = child
+    return copy
+
+
+def _children(value: JsonValue, path: str) -> list[tuple[Any, str]]:
+    if isinstance(value, dict):
+        return [(name, f"{path}.{name}") for name in value]
+    return [(index, f"{path}[{index}]") for index in range(len(value))] if isinstance(value, list) else []

@@ -22,10 +22,15 @@ NAME = "qwen-agent"
 OBJECT = "object"  # true in the residual of what came in as an object; a dict pays nothing
 
 
-def message_of(source: Mapping[str, Any], *, lenient: bool = False, was_object: bool = False) -> ChatMessage:
-    """The message of a source whose role is a text. What no typed field can take is left to the residual."""
+def message_of(
+    source: Mapping[str, Any], *, lenient: bool = False, was_object: bool = False, with_id: bool = True
+) -> ChatMessage:
+    """The message of a source whose role is a text. What no typed field can take is left to the residual.
+
+    `with_id=False` leaves the function_id to it as well.
+    """
     call = _call_of(source, lenient)
-    id_ = _function_id(source)
+    id_ = _function_id(source) if with_id else None
     is_result = source["role"] == FUNCTION
     fields = {
         "role": "tool" if is_result else source["role"],

@@ -6,7 +6,7 @@ They are read field by field and not dumped: a dump would turn live objects in `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chatledger.formats.qwen_agent.constants import CONTENT_TYPES, MESSAGE_FIELDS
@@ -15,13 +15,13 @@ from chatledger.models.json import JsonValue
 CALL_FIELDS = ("name", "arguments")
 
 
-def source_of(message: object) -> dict[Any, JsonValue] | None:
+def source_of(message: Any) -> dict[Any, JsonValue] | None:
     """The message as a dict in the order of its fields, without None; None if it is no message at all."""
     if isinstance(message, dict):
         return message
     if not is_message_object(message):
         return None
-    source = _given(message, MESSAGE_FIELDS)
+    source = _given(message, type(message).model_fields)  # those of a subclass too: nothing is left out in silence
     return {key: _field_source(key, value) for key, value in source.items()}
 
 
@@ -41,5 +41,5 @@ def _has_fields(value: object, fields: Sequence[str]) -> bool:
     return set(fields) <= getattr(type(value), "model_fields", {}).keys()
 
 
-def _given(value: object, fields: Sequence[str]) -> dict[str, Any]:
+def _given(value: object, fields: Iterable[str]) -> dict[str, Any]:
     return {field: getattr(value, field) for field in fields if getattr(value, field) is not None}
