@@ -1,0 +1,136 @@
+"""What is decoded encodes back: equal objects, equal dumps with key order, byte-equal JSON, with and without None."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatledger.formats.qwen_agent import CODEC, ContentItem, FunctionCall, Message
+from chatledger.models import ChatMessage
+from chatledger.models.json import same_json
+
+texts = st.text(max_size=4) | st.text(st.characters(codec=None), max_size=3) | st.sampled_from(["\ud800", "\x00"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.sampled_from([10**30, -0.0, 1e2]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, values, max_size=3)
+given_text = texts.filter(bool)
+audio_dicts = st.fixed_dictionaries({"data": texts | st.just("https://a.example/b.wav"), "format": texts}, optional={})
+items = st.one_of(
+    st.builds(ContentItem, text=texts, image=st.sampled_from([None, ""])),
+    st.builds(ContentItem, image=given_text),
+    st.builds(ContentItem, file=given_text, image=st.sampled_from([None, ""])),
+    st.builds(ContentItem, audio=given_text | audio_dicts | objects.filter(bool)),
+    st.builds(ContentItem, video=given_text | st.lists(values, min_size=1, max_size=3)),
+)
+contents = texts | st.lists(items, max_size=3)
+extras = objects | st.builds(lambda extra, id_: {**extra, "function_id": id_}, objects, texts | st.just("1"))
+messages = st.builds(
+    Message,
+    role=st.sampled_from(["user", "assistant", "system", "function"]),
+    content=contents,
+    reasoning_content=st.none() | contents,
+    name=st.none() | texts,
+    function_call=st.none() | st.builds(FunctionCall, texts, texts),
+    extra=st.none() | extras,
+)
+payloads = st.lists(messages, max_size=4)
+
+
+def read_back(payload: list[Any]) -> list[Any]:
+    stored = CODEC.decode(payload).messages
+    rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in stored]
+    assert rebuilt == stored or repr(rebuilt) == repr(stored)  # NaN is not equal to itself
+    encoded = CODEC.encode(rebuilt)
+    assert encoded.losses == []
+    rows: list[Any] = encoded.payload
+    return rows
+
+
+def json_of(message: Message, **options: Any) -> str:
+    try:
+        return message.model_dump_json(**options)
+    except ValueError as error:  # a lone surrogate has no UTF-8
+        return repr(error)
+
+
+@settings(max_examples=200, deadline=None)
+@given(payloads)
+def test_objects_come_back_at_every_level(payload: list[Message]) -> None:
+    back = CODEC.as_models(read_back(payload))
+    assert repr(back) == repr(payload)
+    for options in ({}, {"exclude_none": False}):
+        assert same_json([a.model_dump(**options) for a in back], [b.model_dump(**options) for b in payload])
+        assert [json_of(a, **options) for a in back] == [json_of(b, **options) for b in payload]
+
+
+@settings(max_examples=100, deadline=None)
+@given(payloads, st.booleans())
+def test_dicts_come_back_with_key_order_and_with_their_none(payload: list[Message], exclude_none: bool) -> None:
+    dicts = [message.model_dump(exclude_none=exclude_none) for message in payload]
+    assert same_json(read_back(dicts), dicts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.dictionaries(texts | st.sampled_from(["content", "name", "extra"]), values), max_size=3))
+def test_lenient_gives_back_whatever_has_a_role(payload: list[dict[str, Any]]) -> None:
+    dicts = [{**message, "role": f"role {index}"} for index, message in enumerate(payload)]
+    decoded = CODEC.decode(dicts, rules="lenient")
+    assert decoded.losses == []
+    assert same_json(CODEC.encode(decoded.messages).payload, dicts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(["text", "image", "audio", "type"]), values) | values, max_size=3))
+def test_lenient_gives_back_any_content_items(items: list[Any]) -> None:
+    dicts = [{"role": "user", "content": items, "function_call": {"name": "f", "arguments": items, "id": 1}}]
+    assert same_json(CODEC.encode(CODEC.decode(dicts, rules="lenient").messages).payload, dicts)
+
+
+def test_real_objects_come_back_as_equal_ones(upstream: Any) -> None:
+    call = upstream.FunctionCall("f", "{}")
+    items = [upstream.ContentItem(text="a"), upstream.ContentItem(audio={"data": "x", "format": "wav"})]
+    payload = [
+        upstream.Message("user", items),
+        upstream.Message("assistant", "", "because", "Ada", call, {"function_id": "1"}),
+    ]
+    rows = read_back(payload)
+    assert [upstream.Message(**row) for row in rows] == payload
+    assert repr(CODEC.as_models(rows)) == repr(payload)
+
+
+def test_a_subclass_keeps_its_own_fields() -> None:
+    class Tagged(Message):
+        tag: str = "x"
+
+    assert read_back([Tagged(role="user", content="a")]) == [{"role": "user", "content": "a", "tag": "x"}]
+
+
+def test_what_upstream_would_write_needs_no_residual() -> None:
+    result = {"role": "function", "content": "25", "name": "f", "extra": {"function_id": "call_0"}}
+    call = {"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}
+    items = [{"text": "a"}, {"image": "b"}, {"audio": {"data": "x", "format": "wav"}}, {"video": ["a", "b"]}]
+    payload = [{"role": "user", "content": items}, {**call, "extra": {"function_id": "call_0"}}, result]
+    assert [message.residual for message in CODEC.decode(payload).messages] == [None, None, None]
+
+
+def test_one_odd_item_does_not_keep_the_others_twice() -> None:
+    payload = [{"role": "user", "content": [{"text": "long"}, {"text": "a", "image": None}]}]
+    [message] = CODEC.decode(payload).messages
+    assert message.residual == {"inner": {"content.1": {"keys": ["text", "image"], "extra": {"image": None}}}}
+
+
+def test_the_kind_that_came_in_is_known() -> None:
+    objects = CODEC.decode([Message("user", "a")]).messages
+    dicts = CODEC.decode([{"role": "user", "content": "a"}]).messages
+    assert [CODEC.given_as(it) for it in (objects, dicts, [*dicts, *objects], [])] == [
+        "models",
+        "dicts",
+        "models",
+        "dicts",
+    ]
+    assert dicts[0].residual is None

@@ -1,0 +1,13 @@
+"""The example of the format's page runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[3] / "docs" / "formats" / "qwen-agent.md"
+
+
+def test_the_example_of_the_page_runs() -> None:
+    [example] = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    exec(compile(example, str(PAGE), "exec"), {})
