@@ -198,6 +198,13 @@ def test_rows_of_a_carried_message_that_are_not_whole_are_plain() -> None:
     assert CODEC.encode(decoded).payload == rows
 
 
+def test_rows_of_a_carried_message_that_no_longer_agree_are_plain() -> None:
+    message = ChatMessage(role="assistant", tool_calls=TWO_CALLS, format="kosong/0.30")
+    first, second = CODEC.encode([message], carry=True).payload
+    decoded = CODEC.decode([first, {**second, "role": "user"}]).messages
+    assert [it.role for it in decoded] == ["assistant", "user"]
+
+
 @pytest.mark.parametrize(
     "envelope",
     [

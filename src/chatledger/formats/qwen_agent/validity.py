@@ -34,9 +34,13 @@ def problems(source: Mapping[str, Any]) -> Found:
 
 def item_problems(item: Any) -> Found:
     """What is wrong with one content item; the path is empty or a field of it."""
-    if not isinstance(item, dict):
+    if isinstance(item, dict):
+        yield from _kind_problems(item)
+    else:
         yield "", f"a content item is an object, not {type(item).__name__}"
-        return
+
+
+def _kind_problems(item: dict[str, Any]) -> Found:
     for key in item:
         if key not in CONTENT_TYPES:
             yield f".{key}", f"unknown kind of content; known are {', '.join(CONTENT_TYPES)}"
