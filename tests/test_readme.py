@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from chatledger import migrate
 
 README = Path(__file__).parents[1] / "README.md"

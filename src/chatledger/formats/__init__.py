@@ -12,6 +12,7 @@ __all__ = ["Codec", "Decoded", "Encoded", "format_names", "get_codec", "recognis
 # Name -> module and attribute. The order is that of recognition: the more telling shape first.
 _CODECS = {
     "agent-service": "chatledger.formats.agent_service:CODEC",
+    "qwen-agent": "chatledger.formats.qwen_agent:CODEC",
     "openai-chat": "chatledger.formats.openai_chat:CODEC",
 }
 _ALIASES: dict[str, str] = {}
