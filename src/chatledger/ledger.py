@@ -87,6 +87,7 @@ class Nouns:
         thread_id: str,
         *,
         format: str,  # noqa: A002
+        as_: Literal["models", "dicts"] | None = None,
         carry: bool = False,
         branch: int | None = None,
         limit: int | None = None,
@@ -100,9 +101,10 @@ class Nouns:
         """`messages.history` as another format writes it: `.payload` is what that format's own API takes.
 
         What was stored in the same format comes back as it was. For the rest, `.losses` says what the format cannot
-        express; `carry` keeps that in a free slot of the format, where it has one.
+        express; `carry` keeps that in a free slot of the format, where it has one. `as_` asks for the format's own
+        objects or for dicts; by default it is what came in.
         """
-        from chatledger.formats import get_codec
+        from chatledger.formats import get_codec, in_kind
 
         codec = get_codec(format)
         history = await self.messages.history(
@@ -118,7 +120,7 @@ class Nouns:
         )
         encoded = codec.encode(history.messages, carry=carry)
         return FormattedHistory(
-            payload=encoded.payload,
+            payload=in_kind(codec, encoded.payload, history.messages, as_),
             messages=history.messages,
             version=history.version,
             losses=tuple(encoded.losses),

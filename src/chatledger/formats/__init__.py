@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
+from typing import Any
 
-from chatledger.errors import UnknownFormat
-from chatledger.formats.codec import Codec, Decoded, Encoded
+from chatledger.errors import EncodeError, UnknownFormat
+from chatledger.formats.codec import Codec, Decoded, Encoded, Kind, ModelCodec
+from chatledger.models import ChatMessage
 
-__all__ = ["Codec", "Decoded", "Encoded", "format_names", "get_codec", "recognise"]
+__all__ = ["Codec", "Decoded", "Encoded", "Kind", "ModelCodec", "format_names", "get_codec", "in_kind", "recognise"]
 
 # Name -> module and attribute. The order is that of recognition: the more telling shape first.
 _CODECS = {
@@ -42,3 +45,12 @@ def recognise(payload: object) -> Codec:
     raise UnknownFormat(
         None, f"no format recognises this payload; say which with format= ({', '.join(format_names())})"
     )
+
+
+def in_kind(codec: Codec, payload: Any, messages: Sequence[ChatMessage], kind: Kind | None) -> Any:
+    """The payload as objects or as dicts; `kind` None is the kind that came in."""
+    if not isinstance(codec, ModelCodec):
+        if kind == "models":
+            raise EncodeError("", f"{codec.name} has no classes of its own; it is written as dicts")
+        return payload
+    return codec.as_models(payload) if (kind or codec.given_as(messages)) == "models" else payload

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from chatledger.models import ChatMessage, Loss, RulesLevel
 
@@ -31,6 +31,10 @@ class Encoded:
 
     payload: Any
     losses: list[Loss] = field(default_factory=list)
+
+
+Kind: TypeAlias = Literal["models", "dicts"]
+"""Whether a payload is made of the format's own objects or of plain dicts."""
 
 
 class Codec(Protocol):
@@ -55,4 +59,17 @@ class Codec(Protocol):
 
         `carry` puts the residual of another format into a free slot of this one where it has one.
         """
+        ...
+
+
+@runtime_checkable
+class ModelCodec(Codec, Protocol):
+    """A format that has classes of its own, which can be given back instead of dicts."""
+
+    def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
+        """What a reader gets who does not say: as a rule the kind that came in."""
+        ...
+
+    def as_models(self, payload: Any) -> Any:
+        """A payload that `encode` gave, as objects. Raises EncodeError for what no object can hold."""
         ...

@@ -26,15 +26,18 @@ class FeedbackRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    async def record(self, feedback: Feedback, *, idempotency_key: str | None = None) -> Feedback:
+    async def record(self, feedback: Feedback | Any, *, idempotency_key: str | None = None) -> Feedback:
         """The feedback as stored, with its id and time. Each call is one more score, unless it repeats an
         `idempotency_key` of the run or a `feedback_id`: then the first one is given, or IdConflict raised if it said
         something else. Raises RunNotFound, and MessageNotFound for a message that the run's thread does not have.
+
+        Any object with the attributes `run_id`, `key` and `score` will do, such as a service's own feedback.
         """
-        record = feedback.model_copy(
+        given = Feedback.model_validate(feedback, from_attributes=True)
+        record = given.model_copy(
             update={
-                "feedback_id": feedback.feedback_id or _feedback_id(feedback.run_id, idempotency_key),
-                "created_at": feedback.created_at or datetime.now(UTC),
+                "feedback_id": given.feedback_id or _feedback_id(given.run_id, idempotency_key),
+                "created_at": given.created_at or datetime.now(UTC),
             }
         )
         encode_key(record.run_id, "run_id")

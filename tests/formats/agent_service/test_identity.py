@@ -110,7 +110,7 @@ def test_an_ordinary_message_needs_no_residual() -> None:
 
 def test_the_codec_is_one_to_the_ledger_and_gives_models_by_default() -> None:
     codec: Codec = CODEC
-    assert (codec.name, CODEC.default_as) == ("agent-service", "models")
+    assert (codec.name, CODEC.given_as([])) == ("agent-service", "models")
 
 
 @pytest.mark.parametrize("history", [ChatHistory(messages=[]), [], {"messages": []}, ()])

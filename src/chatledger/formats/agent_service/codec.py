@@ -7,7 +7,7 @@ it, with the set of fields that were given on each message.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,7 +20,7 @@ from chatledger.formats.agent_service.reading import check, read
 from chatledger.formats.agent_service.sources import MESSAGES, Row, Source, fields_of, open_payload
 from chatledger.formats.agent_service.words import NAME, ROLE_OF_TYPE
 from chatledger.formats.agent_service.writing import write
-from chatledger.formats.codec import Decoded, Encoded
+from chatledger.formats.codec import Decoded, Encoded, Kind
 from chatledger.formats.residual import restore
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Loss, RulesLevel
@@ -31,8 +31,10 @@ _FIELDS = frozenset(ChatMessage.model_fields)
 
 class AgentServiceCodec:
     name = NAME
-    default_as: Literal["models", "dicts"] = "models"
-    """What a reader gets who does not say: the service's own API answers with a ChatHistory."""
+
+    def given_as(self, messages: Sequence[LedgerMessage]) -> Kind:
+        """Models, whatever came in: the service's own API answers with a ChatHistory."""
+        return "models"
 
     def recognises(self, payload: object) -> bool:
         """Only messages with a type and a content of this format and no key of another."""

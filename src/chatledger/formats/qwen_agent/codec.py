@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from pydantic import ValidationError
 
 from chatledger.errors import EncodeError
-from chatledger.formats.codec import Decoded, Encoded
+from chatledger.formats.codec import Decoded, Encoded, Kind
 from chatledger.formats.qwen_agent.constants import FUNCTION_ID, ROLES
 from chatledger.formats.qwen_agent.decoding import decode_payload
 from chatledger.formats.qwen_agent.encoding import encode_messages
@@ -18,8 +18,6 @@ from chatledger.formats.qwen_agent.rows import NAME, OBJECT
 from chatledger.formats.qwen_agent.sources import is_message_object
 from chatledger.formats.qwen_agent.validity import item_problems
 from chatledger.models import ChatMessage, RulesLevel
-
-Kind: TypeAlias = Literal["models", "dicts"]
 
 
 @dataclass(frozen=True, slots=True)
