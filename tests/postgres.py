@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 
@@ -206,7 +207,7 @@ def _call(account: pwd.struct_passwd | None, command: list[str | Path]) -> None:
         raise NoPostgres(f"{command[0]}: {result.stdout.decode()}{result.stderr.decode()}")
 
 
-def _as(account: pwd.struct_passwd | None) -> dict[str, object]:
+def _as(account: pwd.struct_passwd | None) -> dict[str, Any]:
     return {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 

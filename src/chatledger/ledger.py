@@ -18,12 +18,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from chatledger.errors import StorageError
 from chatledger.models import Appended, FormattedHistory, Limits, RulesLevel
 from chatledger.storage.branches import BranchRepository
+from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.database import Database
 from chatledger.storage.engine import read_url
 from chatledger.storage.feedback import FeedbackRepository
 from chatledger.storage.messages import MessageRepository
 from chatledger.storage.opening import open_engine, open_postgresql, open_sqlite
-from chatledger.storage.pooled import ConnectionWork
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
@@ -296,8 +296,8 @@ class _Guarded:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def read(self, query: Callable[[Sql], T]) -> T:
-        return await self._database.read(query)
+    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        return await self._database.read(query, snapshot=snapshot)
 
     async def write(self, command: Callable[[Sql], T]) -> T:
         _refuse_inside_transaction(self._database)

@@ -24,6 +24,7 @@ from chatledger import (
 )
 from chatledger.storage import append as append_module
 from chatledger.storage import look as look_module
+from chatledger.storage import write as write_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 
@@ -197,30 +198,97 @@ async def test_of_racing_appends_with_one_expected_version_one_wins(ledger: Ledg
 # --- Rows 7 and 8: the guard ------------------------------------------------------------------------------------------
 
 
+async def wait_for(ledger: Ledger, call_id: str) -> None:
+    """A thread at version 2 whose call `call_id` is open."""
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call(call_id)])])
+
+
+async def make_again(ledger: Ledger) -> None:
+    """The same thread at the same version, with another call open."""
+    await ledger.threads.delete("t")
+    await wait_for(ledger, "b")
+
+
 async def test_a_thread_made_again_between_look_and_write_is_judged_again(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same version with other open calls: the result would answer a call that is not there."""
     async with pg_database.open() as ledger, pg_database.open() as other:
-        await thread(ledger)
-        await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
-
-        async def again() -> None:
-            await other.threads.delete("t")
-            await other.threads.create("t")
-            await other.messages.append("t", [user("?"), assistant(calls=[call("b")])])
-
-        between(monkeypatch, again)
+        await wait_for(other, "a")
+        between(monkeypatch, lambda: make_again(other))
         with pytest.raises(RuleViolation, match="R6"):
             await ledger.messages.append("t", [result("a")])
         assert texts(await ledger.messages.history("t")) == ["?", ""]
+
+
+async def test_a_thread_made_again_under_a_remembered_tip_is_judged_again(database: Database) -> None:
+    async with database.open() as ledger, database.open() as other:
+        await wait_for(ledger, "a")
+        await make_again(other)
+        with pytest.raises(RuleViolation, match="R6"):
+            await ledger.messages.append("t", [result("a")])
+        await ledger.messages.append("t", [result("b")])
+        assert await ledger.threads.check("t") == []
+
+
+async def test_the_guard_is_what_refuses_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Teeth: guarded by the version instead of the stamp, the thread made again takes the wrong result."""
+    names = vars(write_module)
+    assert "stamp = :stamp" in names["_UPDATE_TIP"]
+    weak = names["_UPDATE_TIP"].replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")
+    monkeypatch.setitem(names, "_UPDATE_TIP", weak)
+    names["_statement"].cache_clear()
+    try:
+        async with pg_database.open() as ledger, pg_database.open() as other:
+            await wait_for(ledger, "a")
+            await make_again(other)
+            await ledger.messages.append("t", [result("a")])
+            assert [finding.rule for finding in await ledger.threads.check("t")] == ["R6", "R6"]
+    finally:
+        names["_statement"].cache_clear()
+
+
+async def test_a_stale_tip_never_refuses(database: Database) -> None:
+    async with database.open() as ledger, database.open() as other:
+        await wait_for(ledger, "a")
+        await other.messages.append("t", [result("a")])
+        stored = await ledger.messages.append("t", [user("next")], expected_version=3)
+        assert stored.first_seq == 4
+
+
+async def test_a_repeat_on_a_remembered_tip_is_found(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("a", message_id="1")])
+    await ledger.messages.append("t", [assistant("b", message_id="2")])
+    assert (await ledger.messages.append("t", [user("a", message_id="1")])).replayed
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("t", [user("c", message_id="2")])
+
+
+async def test_a_remembered_tip_never_writes_to_a_branch_that_is_not_active_any_more(database: Database) -> None:
+    async with database.open() as ledger, database.open() as other:
+        await thread(ledger)
+        await ledger.messages.append("t", turn())
+        await other.branches.fork("t", 5)
+        stored = await ledger.messages.append("t", [user("mine")])
+        assert (stored.messages[0].branch, stored.first_seq) == (1, 6)
+        assert (await ledger.messages.history("t", branch=0)).version == 5
+
+
+async def test_rules_made_stricter_hold_for_a_remembered_tip(database: Database) -> None:
+    async with database.open(rules="lenient") as ledger, database.open() as other:
+        await thread(ledger)
+        await ledger.messages.append("t", [user("a")])
+        await other.threads.update("t", rules="strict")
+        with pytest.raises(RuleViolation):
+            await ledger.messages.append("t", [result("nothing")])
 
 
 async def test_an_append_between_look_and_write_only_costs_another_attempt(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pg_database.open() as ledger, pg_database.open() as other:
-        await thread(ledger)
+        await thread(other)
 
         async def meanwhile() -> None:
             await other.messages.append("t", turn())
@@ -233,10 +301,9 @@ async def test_an_append_between_look_and_write_only_costs_another_attempt(
 async def test_a_branch_switched_between_look_and_write_gets_the_append(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without `branch` an append never goes to a branch that is not active any more."""
     async with pg_database.open() as ledger, pg_database.open() as other:
-        await thread(ledger)
-        await ledger.messages.append("t", turn())
+        await thread(other)
+        await other.messages.append("t", turn())
 
         async def switch() -> None:
             await other.branches.fork("t", 5)
@@ -245,30 +312,6 @@ async def test_a_branch_switched_between_look_and_write_gets_the_append(
         stored = await ledger.messages.append("t", [user("mine")])
         assert stored.messages[0].branch == 1
         assert (await ledger.messages.history("t", branch=0)).version == 5
-
-
-async def test_the_guard_is_what_refuses_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Teeth: judged on the version instead of the stamp, the thread made again takes the wrong result."""
-    template = "stamp = :stamp"
-    assert template in append_module.write.__globals__["_UPDATE_TIP"]
-    weak = append_module.write.__globals__["_UPDATE_TIP"].replace(template, "(stamp = :stamp OR last_seq = 2)")
-    monkeypatch.setitem(append_module.write.__globals__, "_UPDATE_TIP", weak)
-    append_module.write.__globals__["_statement"].cache_clear()
-    try:
-        async with pg_database.open() as ledger, pg_database.open() as other:
-            await thread(ledger)
-            await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
-
-            async def again() -> None:
-                await other.threads.delete("t")
-                await other.threads.create("t")
-                await other.messages.append("t", [user("?"), assistant(calls=[call("b")])])
-
-            between(monkeypatch, again)
-            await ledger.messages.append("t", [result("a")])
-            assert [finding.rule for finding in await ledger.threads.check("t")] == ["R6", "R6"]
-    finally:
-        append_module.write.__globals__["_statement"].cache_clear()
 
 
 def between(monkeypatch: pytest.MonkeyPatch, happen: object) -> None:

@@ -3,11 +3,17 @@
 An attempt looks, judges on what it just saw, and writes under the guard of the stamp. What an attempt raises is final,
 because it was judged on a fresh tip after the ids were looked for; None says that the branch moved meanwhile, and the
 caller tries again under the lock.
+
+An attempt may begin with a remembered look instead of a fresh one. Memory can only let an append through: whatever it
+would refuse is looked at first, and the stamp keeps a write that was judged on a stale memory from happening.
 """
 
 from __future__ import annotations
 
-from chatledger.errors import IdConflict, StorageError
+from dataclasses import dataclass
+
+from chatledger.errors import ChatLedgerError, IdConflict, StorageError
+from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
 from chatledger.rules import Judged, Judgement, Tip, close_before, closing_results, judge
 from chatledger.storage.history import load_range
@@ -18,16 +24,43 @@ from chatledger.storage.sql import Sql
 from chatledger.storage.write import Plan, plan_rows, write
 
 
-def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Appended | None:
-    """One look, one judgement, one guarded write."""
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """The outcome, and what a look would see now; None where nothing was written."""
+
+    appended: Appended
+    now: Look | None = None
+
+
+def attempt(
+    sql: Sql, request: AppendRequest, *, lock: bool = False, remembered: Look | None = None
+) -> Attempted | None:
+    """One look unless one is remembered, one judgement, one guarded write."""
+    if remembered is not None:
+        try:
+            return _judge_and_write(sql, request, remembered)
+        except ChatLedgerError:
+            pass  # judged on memory: the ids have not been looked for, and the tip may have moved
     seen = look(sql, request, lock=lock)
     replay = find_replay(request, seen)
     if replay is not None:
         return _replayed(sql, request, *replay)
+    return _judge_and_write(sql, request, seen)
+
+
+def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
+    """An attempt inside a transaction that nobody else can write in between."""
+    outcome = attempt(sql, request, lock=True)
+    if outcome is None:
+        raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
+    return outcome.appended
+
+
+def _judge_and_write(sql: Sql, request: AppendRequest, seen: Look) -> Attempted | None:
     branch, tip = require_branch(request, seen)
     interrupts = request.close_open_calls and tip.partial_seq is not None
     if not request.messages and not interrupts:
-        return _appended([], tip.last_seq)
+        return Attempted(_appended([], tip.last_seq))
     given = set(request.message_ids)
     request = _with_closing_results(request, tip, branch)
     judgement = judge(
@@ -37,19 +70,12 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Appended
         level=request.rules or seen.rules or request.default_rules,
         interrupt=interrupts,
     )
-    if not write(sql, _plan(request, seen, branch, judgement)):
+    plan = _plan(request, seen, branch, judgement)
+    if not write(sql, plan):
         return None
     stored = [_stored(request, branch, judged) for judged in judgement.messages]
     own = [message for message, row in zip(stored, request.rows, strict=True) if row.message_id in given]
-    return _appended(own, judgement.tip.last_seq)
-
-
-def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
-    """An attempt inside a transaction that nobody else can write in between."""
-    outcome = attempt(sql, request, lock=True)
-    if outcome is None:
-        raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
-    return outcome
+    return Attempted(_appended(own, judgement.tip.last_seq), seen.after(judgement.tip, plan.new_stamp))
 
 
 def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
@@ -71,6 +97,7 @@ def _plan(request: AppendRequest, seen: Look, branch: int, judgement: Judgement)
         branch=branch,
         unless_switched=request.branch is None,
         stamp=seen.stamp,
+        new_stamp=new_stamp(),
         judgement=judgement,
         rows=plan_rows(request, judgement),
     )
@@ -95,7 +122,7 @@ def _stored(request: AppendRequest, branch: int, judged: Judged) -> ChatMessage:
     )
 
 
-def _replayed(sql: Sql, request: AppendRequest, branch: int, first: int, last: int) -> Appended | None:
+def _replayed(sql: Sql, request: AppendRequest, branch: int, first: int, last: int) -> Attempted | None:
     """The first result again if the content is the same (row 3), IdConflict otherwise (row 4)."""
     given = {row.message_id: row for row in request.rows}
     stored = []
@@ -108,4 +135,4 @@ def _replayed(sql: Sql, request: AppendRequest, branch: int, first: int, last: i
         elif message.state != "synthetic":
             raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
     # Fewer than the look found: the thread was deleted since, so the next attempt judges anew.
-    return _appended(stored, last, replayed=True) if len(stored) == len(given) else None
+    return Attempted(_appended(stored, last, replayed=True)) if len(stored) == len(given) else None

@@ -18,11 +18,15 @@ T = TypeVar("T")
 
 
 class Work(Protocol):
-    """Runs storage functions: all of one call in one state of the database, and a write whole or not at all."""
+    """Runs storage functions, each in one visit to the database."""
 
-    async def read(self, query: Callable[[Sql], T]) -> T: ...
+    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        """`snapshot`: the query is more than one statement, and all of them see one state."""
+        ...
 
-    async def write(self, command: Callable[[Sql], T]) -> T: ...
+    async def write(self, command: Callable[[Sql], T]) -> T:
+        """In a transaction: whole or not at all."""
+        ...
 
     async def append(self, request: AppendRequest) -> Appended: ...
 

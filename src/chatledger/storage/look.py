@@ -54,6 +54,10 @@ class Look:
     stamp: int = 0
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    def after(self, tip: Tip, stamp: int) -> Look:
+        """What a look would see after a write of this branch."""
+        return Look(True, self.rules, self.active_branch, self.branch, tip, stamp)
+
 
 def look(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Look:
     """`lock` first waits for the branch row, so that what is seen cannot change before the transaction ends."""

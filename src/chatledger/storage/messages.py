@@ -130,7 +130,7 @@ class MessageRepository:
             run_id=run_id,
             user_id=user_id,
         )
-        return await self._scope.read(lambda sql: load_history(sql, request))
+        return await self._scope.read(lambda sql: load_history(sql, request), snapshot=True)
 
     async def iterate(self, thread_id: str, *, branch: int | None = None) -> AsyncIterator[ChatMessage]:
         """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
@@ -150,7 +150,7 @@ class MessageRepository:
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
         """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
         request = self._request(thread_id)
-        return await self._scope.read(lambda sql: _get(sql, request, message_id))
+        return await self._scope.read(lambda sql: _get(sql, request, message_id), snapshot=True)
 
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None

@@ -13,7 +13,7 @@ from chatledger.errors import SchemaMismatch, StorageError
 from chatledger.storage.constraints import translate
 from chatledger.storage.database import Database
 from chatledger.storage.engine import MEMORY, create_postgresql_engine, sqlite_path
-from chatledger.storage.pooled import PooledDatabase
+from chatledger.storage.pooled import PostgresqlDatabase, SharedSqliteDatabase
 from chatledger.storage.schema import SchemaStatus, create_schema, read_status, require_usable
 from chatledger.storage.sqlite import SqliteDatabase
 from chatledger.storage.sqlite_connection import SqliteConnection
@@ -78,18 +78,20 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool) 
     except BaseException:
         await engine.dispose()
         raise
-    return PooledDatabase(engine, schema, owned=True)
+    return PostgresqlDatabase(engine, schema, owned=True)
 
 
 async def open_engine(engine: AsyncEngine, *, schema: str) -> Database:
     """A database on the application's own engine, which stays the application's to configure and to dispose."""
-    own_schema = schema if engine.dialect.name == "postgresql" else None
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise StorageError(
             f"{engine.dialect.name} is not supported; use PostgreSQL with asyncpg or SQLite with aiosqlite"
         )
-    await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>")
-    return PooledDatabase(engine, own_schema, owned=False)
+    postgresql = engine.dialect.name == "postgresql"
+    await require_engine(engine, schema if postgresql else None, "chatledger migrate --url <the engine's URL>")
+    if postgresql:
+        return PostgresqlDatabase(engine, schema, owned=False)
+    return SharedSqliteDatabase(engine, None, owned=False)
 
 
 async def require_engine(engine: AsyncEngine, schema: str | None, command: str) -> None:

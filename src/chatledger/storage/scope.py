@@ -23,8 +23,8 @@ class TenantScope:
     rules: RulesLevel
     limits: Limits
 
-    async def read(self, query: Callable[[Sql], T]) -> T:
-        return await self.work.read(query)
+    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        return await self.work.read(query, snapshot=snapshot)
 
     async def write(self, command: Callable[[Sql], T]) -> T:
         return await self.work.write(command)

@@ -36,7 +36,7 @@ class SqliteDatabase:
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
 
-    async def read(self, query: Callable[[Sql], T]) -> T:
+    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         if self._readers is None:
             return await self._writer.submit(query)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
@@ -85,7 +85,7 @@ class WriterWork:
     def __init__(self, transaction: WriterTransaction) -> None:
         self._transaction = transaction
 
-    async def read(self, query: Callable[[Sql], T]) -> T:
+    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self._transaction.submit(query)
 
     async def write(self, command: Callable[[Sql], T]) -> T:

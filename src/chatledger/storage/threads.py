@@ -97,7 +97,9 @@ class ThreadRepository:
 
         Reads the whole branch, in bounded memory.
         """
-        return await self._scope.read(lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch))
+        return await self._scope.read(
+            lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch), snapshot=True
+        )
 
     async def delete(self, thread_id: str) -> Deleted:
         """Removes the thread with its messages, runs and their feedback, for good; the number of rows by table."""
@@ -188,6 +190,9 @@ def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]
         require_level(sql, tenant, thread_id, changed.rules)
     if values:
         sql.execute(update(threads).where(_key(tenant, thread_id)).values(**values))
+    if "rules" in values:  # tips that other processes remember were judged under the rules before
+        own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+        sql.execute(update(branches).where(own).values(stamp=new_stamp()))
     return changed
 
 

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from chatledger.ids import new_stamp
 from chatledger.models.json import dumps
 from chatledger.rules import Judgement
 from chatledger.storage.constraints import foreign_run, run_conflict
@@ -55,6 +54,7 @@ class Plan:
     branch: int
     unless_switched: bool
     stamp: int
+    new_stamp: int
     judgement: Judgement
     rows: Mapping[str, Sequence[tuple[Any, ...]]]
 
@@ -86,7 +86,7 @@ def _place(plan: Plan) -> dict[str, Any]:
         "thread": plan.request.thread,
         "branch": plan.branch,
         "stamp": plan.stamp,
-        "new_stamp": new_stamp(),
+        "new_stamp": plan.new_stamp,
         "last_seq": tip.last_seq,
         "last_role": None if tip.last_role is None else encode_text(tip.last_role),
         "open_calls": write_open_calls(tip),

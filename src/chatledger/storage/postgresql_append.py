@@ -1,0 +1,77 @@
+"""An append on PostgreSQL until its outcome is known: rows 2 and 7 to 12 of the order of judgement.
+
+The first attempt trusts memory and takes no lock. Every later one looks first, under the lock of the branch, so what it
+raises is judged on what is stored, and an attempt whose acknowledgement was lost is found by its ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from sqlalchemy.util import await_only
+
+from chatledger.errors import OutcomeUnknown, StorageError
+from chatledger.models import Appended
+from chatledger.storage.append import Attempted, attempt
+from chatledger.storage.asyncpg_connection import AsyncpgConnections
+from chatledger.storage.constraints import Failure, Kind, read_failure
+from chatledger.storage.request import AppendRequest
+from chatledger.storage.tips import TipMemory
+
+DEADLINE = 10.0
+"""Seconds that an append looks for its outcome after the connection was lost."""
+ATTEMPTS = 8
+"""Attempts while the database answers. From the second on the branch is locked: a third means that it was switched."""
+_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
+
+
+class PostgresqlAppend:
+    def __init__(self, connections: AsyncpgConnections) -> None:
+        self._connections = connections
+        self._tips = TipMemory()
+
+    def __call__(self, request: AppendRequest) -> Appended:
+        """Inside a greenlet. Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline."""
+        deadline = time.monotonic() + DEADLINE
+        number, cause = 0, None
+        while True:
+            try:
+                done = self._attempt(request, first=number == 0)
+            except Exception as error:
+                failure = _repeatable(error)
+                if failure is None:
+                    raise
+                lost, cause = failure.kind is Kind.LOST, error
+            else:
+                if done is not None:
+                    self._tips.remember(request, done.now)
+                    return done.appended
+                lost = False
+            number += 1
+            if lost:
+                _wait(number, deadline, request, cause)
+            elif number >= ATTEMPTS:
+                raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
+
+    def _attempt(self, request: AppendRequest, *, first: bool) -> Attempted | None:
+        if first:
+            with self._connections.autocommit() as sql:
+                return attempt(sql, request, remembered=self._tips.recall(request))
+        with self._connections.transaction() as sql:
+            return attempt(sql, request, lock=True)
+
+
+def _repeatable(error: Exception) -> Failure | None:
+    """Rows 8, 9 and 12: another writer, an id that is stored already, a connection that went away."""
+    failure = read_failure(error)
+    if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST):
+        return None
+    another_key = failure.kind is Kind.UNIQUE and failure.columns[-1:] != ("message_id",)
+    return None if another_key else failure
+
+
+def _wait(number: int, deadline: float, request: AppendRequest, cause: Exception | None) -> None:
+    if time.monotonic() > deadline:
+        raise OutcomeUnknown([message.message_id or "" for message in request.messages]) from cause
+    await_only(asyncio.sleep(_PAUSES[min(number, len(_PAUSES)) - 1]))
