@@ -1,0 +1,34 @@
+"""kosong, the message library of the Kimi agents: the models from release 0.30 on.
+
+`chatledger.formats.kosong.v0_23` holds the older models. The classes behave as upstream's do, except that a part of
+unknown type is kept as an UnknownPart. An exclude_none dump is not a storage form (a call without arguments loses the
+key): give the codec objects or full dumps, and derive the short dump when reading.
+"""
+
+from chatledger.formats.kosong.calls import ToolCall, ToolCallPart
+from chatledger.formats.kosong.messages import Message, Role
+from chatledger.formats.kosong.parts import (
+    AudioURLPart,
+    ContentPart,
+    ImageURLPart,
+    MergeableMixin,
+    TextPart,
+    ThinkPart,
+    UnknownPart,
+    VideoURLPart,
+)
+
+__all__ = [
+    "AudioURLPart",
+    "ContentPart",
+    "ImageURLPart",
+    "MergeableMixin",
+    "Message",
+    "Role",
+    "TextPart",
+    "ThinkPart",
+    "ToolCall",
+    "ToolCallPart",
+    "UnknownPart",
+    "VideoURLPart",
+]

@@ -1,0 +1,61 @@
+"""kosong as it was up to release 0.28: content is a text or a list of parts, and empty content dumps as null.
+
+So its dump cannot tell `""` from `[]`: only the object can, and the codec looks at the object.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, field_serializer, field_validator
+
+from chatledger.formats.kosong.calls import AnyToolCall, ToolCallPart
+from chatledger.formats.kosong.parts import (
+    AudioURLPart,
+    ContentPart,
+    ImageURLPart,
+    MergeableMixin,
+    TextPart,
+    ThinkPart,
+    UnknownPart,
+    read_part,
+)
+
+__all__ = [
+    "AudioURLPart",
+    "ContentPart",
+    "ImageURLPart",
+    "MergeableMixin",
+    "Message",
+    "TextPart",
+    "ThinkPart",
+    "ToolCall",
+    "ToolCallPart",
+    "UnknownPart",
+]
+
+
+class ToolCall(AnyToolCall):
+    """A call without extras, which came with release 0.26."""
+
+
+class Message(BaseModel):
+    role: Literal["system", "user", "assistant", "tool"]
+    name: str | None = None
+    content: str | list[ContentPart]
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    partial: bool | None = None
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _null_is_empty(cls, content: Any) -> Any:
+        if isinstance(content, list):
+            return [read_part(part, videos=False) if isinstance(part, dict) else part for part in content]
+        return "" if content is None else content
+
+    @field_serializer("content")
+    def _empty_is_null(self, content: str | list[ContentPart]) -> str | list[dict[str, Any]] | None:
+        if not content:
+            return None
+        return content if isinstance(content, str) else [part.model_dump() for part in content]
