@@ -1,4 +1,4 @@
-"""kosong, the message library of the Kimi agents: the models from release 0.30 on.
+"""kosong, the message library of the Kimi agents: the models from release 0.30 on, and the codec of their messages.
 
 `chatledger.formats.kosong.v0_23` holds the older models. The classes behave as upstream's do, except that a part of
 unknown type is kept as an UnknownPart. An exclude_none dump is not a storage form (a call without arguments loses the
@@ -6,6 +6,7 @@ key): give the codec objects or full dumps, and derive the short dump when readi
 """
 
 from chatledger.formats.kosong.calls import ToolCall, ToolCallPart
+from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.formats.kosong.messages import Message, Role
 from chatledger.formats.kosong.parts import (
     AudioURLPart,
@@ -17,8 +18,10 @@ from chatledger.formats.kosong.parts import (
     UnknownPart,
     VideoURLPart,
 )
+from chatledger.formats.kosong.revision import Revision
 
 __all__ = [
+    "CODEC",
     "AudioURLPart",
     "ContentPart",
     "ImageURLPart",
@@ -32,3 +35,5 @@ __all__ = [
     "UnknownPart",
     "VideoURLPart",
 ]
+
+CODEC = KosongCodec(Revision("kosong/0.30", Message, null_is_empty=False, has_extras=True, has_videos=True))

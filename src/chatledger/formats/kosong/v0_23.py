@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, field_serializer, field_validator
 
 from chatledger.formats.kosong.calls import AnyToolCall, ToolCallPart
+from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.formats.kosong.parts import (
     AudioURLPart,
     ContentPart,
@@ -20,8 +21,10 @@ from chatledger.formats.kosong.parts import (
     UnknownPart,
     read_part,
 )
+from chatledger.formats.kosong.revision import Revision
 
 __all__ = [
+    "CODEC",
     "AudioURLPart",
     "ContentPart",
     "ImageURLPart",
@@ -59,3 +62,6 @@ class Message(BaseModel):
         if not content:
             return None
         return content if isinstance(content, str) else [part.model_dump() for part in content]
+
+
+CODEC = KosongCodec(Revision("kosong/0.23", Message, null_is_empty=True, has_extras=False, has_videos=False))
