@@ -1,0 +1,125 @@
+"""X stored and read as X is X, at every level, for any valid message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatledger.formats import kosong
+from chatledger.formats.kosong import CODEC, v0_23
+from chatledger.formats.kosong.codec import KosongCodec
+from chatledger.models import ChatMessage
+from tests.formats.kosong.playing import dumps_of
+from tests.formats.kosong.strategies import json_values, newer_messages, older_messages, read_again, texts, ways
+
+OLDER = v0_23.CODEC
+
+
+def stored(codec: KosongCodec, payload: list[Any]) -> list[ChatMessage]:
+    """The messages of a payload after they rested as plain data."""
+    return [ChatMessage.model_validate(message.model_dump()) for message in codec.decode(payload).messages]
+
+
+def assert_same_objects(codec: KosongCodec, messages: list[Any]) -> None:
+    encoded = codec.encode(stored(codec, messages))
+    back = codec.as_models(encoded.payload)
+    assert back == messages
+    assert [dumps_of(message) for message in back] == [dumps_of(message) for message in messages]
+    assert json.dumps(encoded.payload) == json.dumps([message.model_dump() for message in messages])
+    assert encoded.losses == []
+
+
+@given(st.lists(newer_messages, max_size=3), ways)
+@settings(max_examples=150, deadline=None)
+def test_newer_objects_come_back_equal_with_equal_dumps(messages: list[Any], way: str) -> None:
+    assert_same_objects(CODEC, [read_again(message, way) for message in messages])
+
+
+@given(st.lists(older_messages, max_size=3), ways)
+@settings(max_examples=150, deadline=None)
+def test_older_objects_come_back_equal_with_equal_dumps(messages: list[Any], way: str) -> None:
+    assert_same_objects(OLDER, [read_again(message, way) for message in messages])
+
+
+rows = st.one_of(newer_messages, older_messages).flatmap(
+    lambda message: st.sampled_from(
+        [message.model_dump(), message.model_dump(exclude_none=True), message.model_dump(exclude_unset=True)]
+    )
+)
+
+
+@st.composite
+def altered_rows(draw: st.DrawFn) -> dict[str, Any]:
+    """A dump with its keys in any order and unknown keys at any level."""
+    row = draw(rows)
+    for level in (row, *_levels(row)):
+        level.update(draw(st.dictionaries(texts.map(lambda key: f"x{key}"), json_values, max_size=1)))
+    return dict(draw(st.permutations(list(row.items()))))
+
+
+def _levels(row: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = [part for part in row["content"] if isinstance(part, dict)] if isinstance(row["content"], list) else []
+    calls = row.get("tool_calls") or []
+    return [*parts, *calls, *(call["function"] for call in calls)]
+
+
+@given(st.lists(rows | altered_rows(), max_size=3), st.sampled_from([CODEC, OLDER]))
+@settings(max_examples=200, deadline=None)
+def test_dicts_come_back_with_their_keys_in_order(payload: list[Any], codec: KosongCodec) -> None:
+    written = json.dumps(payload)
+    encoded = codec.encode(stored(codec, payload))
+    assert json.dumps(encoded.payload) == written
+    assert encoded.losses == []
+
+
+@given(st.lists(rows | altered_rows(), max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_the_objects_of_dicts_are_what_the_class_reads(payload: list[Any]) -> None:
+    def fields_required(row: dict[str, Any]) -> dict[str, Any]:
+        calls = [{**call, "function": {"arguments": None, **call["function"]}} for call in row.get("tool_calls") or ()]
+        return {**row, "tool_calls": calls} if row.get("tool_calls") else row
+
+    back = CODEC.as_models(CODEC.encode(stored(CODEC, payload)).payload)
+    assert back == [kosong.Message.model_validate(fields_required(row)) for row in payload]
+
+
+def test_an_ordinary_object_has_no_residual() -> None:
+    call = kosong.ToolCall(id="1", function=kosong.ToolCall.FunctionBody(name="f", arguments="{}"))
+    message = kosong.Message(role="assistant", content=[kosong.ThinkPart(think="hm")], tool_calls=[call])
+    assert CODEC.decode([message]).messages[0].residual is None
+
+
+def test_an_object_that_was_read_costs_a_word() -> None:
+    message = v0_23.Message.model_validate({"role": "user", "content": [{"type": "text", "text": "x"}]})
+    assert OLDER.decode([message]).messages[0].residual == {"given": "short"}
+
+
+def test_an_unknown_key_in_a_part_does_not_copy_the_part() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 1000}, "later": 1}
+    [message] = CODEC.decode([{"role": "user", "content": [image]}]).messages
+    assert len(json.dumps(message.residual)) < 250
+
+
+@pytest.mark.parametrize("content", [None, "", [], [{"type": "text", "text": ""}]])
+@pytest.mark.parametrize("codec", [CODEC, OLDER])
+def test_four_kinds_of_nothing_stay_four(codec: KosongCodec, content: Any) -> None:
+    row = {"role": "assistant", "content": content}
+    assert codec.encode(stored(codec, [row])).payload == [row]
+
+
+@pytest.mark.parametrize("partial", [None, True, False])
+def test_partial_is_a_flag_of_the_source_and_not_a_state(partial: bool | None) -> None:
+    [message] = stored(CODEC, [kosong.Message(role="assistant", content="x", partial=partial)])
+    assert message.state == "complete"
+    assert CODEC.as_models(CODEC.encode([message]).payload)[0].partial is partial
+
+
+def test_the_kind_that_came_in_is_known() -> None:
+    message = kosong.Message(role="user", content="x")
+    assert CODEC.came_as(stored(CODEC, [message])) == "models"
+    assert CODEC.came_as(stored(CODEC, [message.model_dump()])) == "dicts"
+    assert CODEC.came_as(stored(CODEC, [message, message.model_dump()])) == "dicts"
