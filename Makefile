@@ -1,12 +1,14 @@
 # Everything that a checkout needs is Python >= 3.11 and make; the rest is set up in .venv by the first target called.
 PYTHON ?= python3
+PYTHON312 ?= python3.12
+PYTHON313 ?= python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data lint types imports bench clean
+.PHONY: help setup demo test test-data test-kosong lint types imports bench clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +33,10 @@ test: $(READY)  ## Run the whole suite on both databases
 
 test-data: $(READY)  ## Import, read back and export the real transcripts below DATA
 	CHATLEDGER_TEST_DATA=$(DATA) $(BIN)/python -m pytest tests/data
+
+test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12 (newest) and 3.13 (0.23)
+	$(PYTHON313) tests/formats/kosong/real.py 0.23.0
+	$(PYTHON312) tests/formats/kosong/real.py newest
 
 lint: $(READY)  ## Check style and formatting
 	$(BIN)/ruff check .

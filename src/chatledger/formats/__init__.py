@@ -15,10 +15,12 @@ __all__ = ["Codec", "Decoded", "Encoded", "Kind", "ModelCodec", "format_names", 
 # Name -> module and attribute. The order is that of recognition: the more telling shape first.
 _CODECS = {
     "agent-service": "chatledger.formats.agent_service:CODEC",
+    "kosong/0.30": "chatledger.formats.kosong:CODEC",
+    "kosong/0.23": "chatledger.formats.kosong.v0_23:CODEC",
     "qwen-agent": "chatledger.formats.qwen_agent:CODEC",
     "openai-chat": "chatledger.formats.openai_chat:CODEC",
 }
-_ALIASES: dict[str, str] = {}
+_ALIASES = {"kosong": "kosong/0.30"}  # resolved before the write: what is stored names its revision
 
 
 def format_names() -> list[str]:

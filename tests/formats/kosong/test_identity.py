@@ -120,6 +120,6 @@ def test_partial_is_a_flag_of_the_source_and_not_a_state(partial: bool | None) -
 
 def test_the_kind_that_came_in_is_known() -> None:
     message = kosong.Message(role="user", content="x")
-    assert CODEC.came_as(stored(CODEC, [message])) == "models"
-    assert CODEC.came_as(stored(CODEC, [message.model_dump()])) == "dicts"
-    assert CODEC.came_as(stored(CODEC, [message, message.model_dump()])) == "dicts"
+    assert CODEC.given_as(stored(CODEC, [message])) == "models"
+    assert CODEC.given_as(stored(CODEC, [message.model_dump()])) == "dicts"
+    assert CODEC.given_as(stored(CODEC, [message, message.model_dump()])) == "dicts"

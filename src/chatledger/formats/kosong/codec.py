@@ -81,7 +81,7 @@ class KosongCodec:
         """The messages of a payload as objects of this revision's classes."""
         return [self._as_model(row, f"$[{index}]") for index, row in enumerate(payload)]
 
-    def came_as(self, messages: Sequence[ChatMessage]) -> Literal["models", "dicts"]:
+    def given_as(self, messages: Sequence[ChatMessage]) -> Literal["models", "dicts"]:
         """The kind in which the messages of this format came in; dicts if they differ or there are none."""
         own = [message for message in messages if message.format == self.name and not is_record(message)]
         as_models = bool(own) and not any(AS_DICT in residual_of(message) for message in own)
