@@ -110,10 +110,12 @@ class AlreadyExists(Conflict):
 
 
 class RuleViolation(ChatLedgerError):
-    """A message breaks an invariant: `rule` is its name (R1 … R13), `index` the message's place in the batch."""
+    """A message breaks an invariant: `rule` is its name (R1 … R13), `index` the message's place in the batch, or its
+    seq where stored messages are judged.
+    """
 
-    def __init__(self, rule: str, index: int, message: str) -> None:
-        super().__init__(f"message {index} of the batch breaks {rule}: {message}")
+    def __init__(self, rule: str, index: int, message: str, *, where: str | None = None) -> None:
+        super().__init__(f"{where or f'message {index} of the batch'} breaks {rule}: {message}")
         self.rule = rule
         self.index = index
         self.message = message

@@ -16,8 +16,8 @@ from chatledger.errors import ChatLedgerError, IdConflict, StorageError
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
 from chatledger.rules import Judged, Judgement, Tip, close_before, closing_results, judge
-from chatledger.storage.history import load_range
 from chatledger.storage.look import Look, find_replay, look, require_branch
+from chatledger.storage.path import load_range
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.rows import encode_message
 from chatledger.storage.sql import Sql

@@ -13,9 +13,10 @@ from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, judge
 from chatledger.storage.database import Scope
-from chatledger.storage.history import HistoryRequest, Path, find_path, load_path, turn_start
+from chatledger.storage.history import turn_start
 from chatledger.storage.lineage import forked, read_lineage, write_lineage
 from chatledger.storage.look import write_open_calls
+from chatledger.storage.path import HistoryRequest, Path, find_path, load_path
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import branches, threads
 from chatledger.storage.text import decode_json, encode_key
@@ -62,7 +63,7 @@ def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_ru
         raise LimitExceeded("seq of a fork (0 shares nothing)", at, path.last_seq)
     tip = fold_tip(sql, request, path, at)
     if (tip.open_calls or tip.partial_seq) and (rules[0] or default_rules) != "lenient":
-        raise RuleViolation("R8", at, f"a fork at seq {at} would leave calls or a partial message of the past open")
+        raise RuleViolation("R8", at, "what is shared would end in open calls or a partial message", where=f"seq {at}")
     last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, request))).scalar_one()
     return _store(sql, request, path, at, last + 1, tip, activate)
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from chatledger.errors import RuleViolation
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.rules import Finding, check_messages
-from chatledger.storage.history import HistoryRequest, Path, find_path, load_path
+from chatledger.storage.path import HistoryRequest, Path, find_path, load_path
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import branches
 from chatledger.storage.text import encode_key
@@ -36,4 +36,5 @@ def require_level(sql: Sql, tenant: str, thread_id: str, level: RulesLevel) -> N
         for finding in check_branch(sql, tenant, thread_id, branch):
             only_reported = finding.open or (level == "strict" and finding.rule in ("R9", "R13"))
             if not only_reported:
-                raise RuleViolation(finding.rule, finding.seq, f"branch {branch}, seq {finding.seq}: {finding.detail}")
+                where = f"seq {finding.seq} of branch {branch}"
+                raise RuleViolation(finding.rule, finding.seq, finding.detail, where=where)

@@ -1,58 +1,21 @@
-"""History: a page is an interval of the path, read by plain ranges over three tables, in one state of the database.
-
-The branch row comes first and in the same snapshot: it says how far the path reaches. Nothing here sorts, counts or
-skips rows; a page costs what its own rows cost, wherever in the thread it lies.
-"""
+"""History: which interval of a path a call asks for, and the page that it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-from chatledger.errors import BranchNotFound, ThreadNotFound
+from chatledger.errors import ThreadNotFound
 from chatledger.models import ChatMessage, History
-from chatledger.storage.lineage import Segment, cut, read_lineage
-from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
-from chatledger.storage.sql import Row, Sql
-from chatledger.storage.text import decode_text, encode_text, from_microseconds
-
-_BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage
-FROM {schema}threads t
-LEFT JOIN {schema}branches b
-  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
-WHERE t.tenant_id = :tenant AND t.thread_id = :thread
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """One branch in the state of this snapshot: how far it reaches, and where its messages rest."""
-
-    branch: int
-    last_seq: int
-    segments: list[Segment]
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRequest:
-    """`tenant` and `thread` as stored. Windows: at most one of `limit` (with before or after), `last`, `last_turns`."""
-
-    tenant: str
-    thread: str
-    thread_id: str
-    branch: int | None = None
-    limit: int | None = None
-    before: int | None = None
-    after: int | None = None
-    last: int | None = None
-    last_turns: int | None = None
-    run_id: str | None = None
-    user_id: str | None = None
+from chatledger.storage.lineage import END, cut
+from chatledger.storage.path import HistoryRequest, Path, find_path, load_path, read_path
+from chatledger.storage.rows import decode_messages
+from chatledger.storage.sql import Sql
+from chatledger.storage.text import encode_text
+from chatledger.storage.window import SMALL, read_window
 
 
 def load_history(sql: Sql, request: HistoryRequest) -> History:
+    """Raises ThreadNotFound and BranchNotFound."""
+    if sql.dialect == "postgresql" and is_small(request):
+        return _load_small(sql, request)
     path = find_path(sql, request)
     low, high = (1, path.last_seq) if request.run_id is None else _run_interval(sql, request, path)
     if request.last_turns is None:
@@ -60,60 +23,44 @@ def load_history(sql: Sql, request: HistoryRequest) -> History:
     else:
         first, last = max(low, _last_turns(sql, request, path)), high
     messages = load_path(sql, request, path, first, last)
-    if request.last is not None:
-        messages = _from_turn_start(sql, request, path, messages)
     if request.run_id is not None:
         messages = [message for message in messages if message.run_id == request.run_id]
-    cursor = _next_cursor(request, first, last, low, high)
-    return History(request.thread_id, path.branch, messages, path.last_seq, cursor)
+    return _page(sql, request, path, messages, _next_cursor(request, first, last, low, high))
 
 
-def find_path(sql: Sql, request: HistoryRequest) -> Path:
-    """Raises ThreadNotFound (also for another user's thread) and BranchNotFound."""
-    template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
-    rows = sql.fetch(template, {"tenant": request.tenant, "thread": request.thread, "branch": request.branch})
-    if not rows or (request.user_id is not None and rows[0][0] != encode_text(request.user_id)):
-        raise ThreadNotFound(request.thread_id)
-    _, active, branch, last_seq, lineage = rows[0]
-    if branch is None:
-        raise BranchNotFound(request.thread_id, active if request.branch is None else request.branch)
-    return Path(branch, last_seq, read_lineage(lineage))
+def is_small(request: HistoryRequest) -> bool:
+    """Whether one statement reads the window, so that it needs no transaction to be one state."""
+    size = request.limit if request.last is None else request.last
+    return size is not None and size <= SMALL and request.run_id is None
 
 
-def load_path(sql: Sql, request: HistoryRequest, path: Path, first: int, last: int) -> list[ChatMessage]:
-    """The messages first … last of the path."""
-    messages: list[ChatMessage] = []
-    for segment in cut(path.segments, first, min(last, path.last_seq)):
-        messages += load_range(sql, request.tenant, request.thread, *segment)
-    return messages
-
-
-def load_range(sql: Sql, tenant: str, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
-    """The messages first … last that rest on one branch, by one range scan a table."""
-    place = {"tenant": tenant, "thread": thread, "branch": branch, "first": first, "last": last}
-    rows = [sql.fetch(scan, place) for scan in _SCANS]
-    messages = rows[0] if sql.dialect == "postgresql" else _with_times(rows[0])
-    return decode_messages(decode_text(thread), messages, rows[1], rows[2])
-
-
-def _scan(table: str, columns: Sequence[str], order: str) -> str:
-    return (
-        f"SELECT branch, {', '.join(columns)} FROM {{schema}}{table}"
-        " WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
-        f" ORDER BY {order}"
+def _load_small(sql: Sql, request: HistoryRequest) -> History:
+    window = read_window(
+        sql,
+        request.place,
+        low=(request.after or 0) + 1,
+        high=END if request.before is None else request.before - 1,
+        size=(request.limit if request.last is None else request.last) or 0,
+        backward=request.last is not None or request.before is not None,
     )
+    path = read_path(request, None if window is None else window.header)
+    assert window is not None
+    own = path.segments[-1].first
+    # What a fork shares is committed and never changes, so it may be read after the snapshot of the statement.
+    messages = load_path(sql, request, path, window.first, min(window.last, own - 1)) if window.first < own else []
+    messages += decode_messages(request.thread_id, window.messages, window.parts, window.calls)
+    if len(messages) < window.last - window.first + 1:
+        raise ThreadNotFound(request.thread_id)  # deleted meanwhile
+    cursor = _next_cursor(request, window.first, window.last, 1, path.last_seq)
+    return _page(sql, request, path, messages, cursor)
 
 
-_SCANS = (
-    _scan("messages", MESSAGE_COLUMNS, "seq"),
-    _scan("message_parts", PART_COLUMNS, "seq, idx"),
-    _scan("tool_calls", CALL_COLUMNS, "seq, idx"),
-)
-
-
-def _with_times(rows: Sequence[Row]) -> list[list[Any]]:
-    """created_at is the last column, on SQLite in microseconds."""
-    return [[*row[:-1], from_microseconds(row[-1])] for row in rows]
+def _page(
+    sql: Sql, request: HistoryRequest, path: Path, messages: list[ChatMessage], next_cursor: int | None
+) -> History:
+    if request.last is not None:
+        messages = _from_turn_start(sql, request, path, messages)
+    return History(request.thread_id, path.branch, messages, path.last_seq, next_cursor)
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append import close_open_calls
 from chatledger.storage.database import Scope
-from chatledger.storage.history import HistoryRequest, find_path, load_history, load_range
+from chatledger.storage.history import is_small, load_history
 from chatledger.storage.lineage import END
+from chatledger.storage.path import HistoryRequest, find_path, load_range
 from chatledger.storage.request import make_request
 from chatledger.storage.sql import Sql
 from chatledger.storage.sync import following
@@ -130,7 +131,7 @@ class MessageRepository:
             run_id=run_id,
             user_id=user_id,
         )
-        return await self._scope.read(lambda sql: load_history(sql, request), snapshot=True)
+        return await self._scope.read(lambda sql: load_history(sql, request), snapshot=not is_small(request))
 
     async def iterate(self, thread_id: str, *, branch: int | None = None) -> AsyncIterator[ChatMessage]:
         """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
