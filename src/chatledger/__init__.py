@@ -14,64 +14,64 @@ What is listed in `__all__` is a promise; everything else may change on any day.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from chatledger.errors import (
-    AlreadyExists,
-    BranchNotFound,
-    ChatLedgerError,
-    Conflict,
-    DecodeError,
-    EncodeError,
-    FormatError,
-    IdConflict,
-    InvalidCursor,
-    LimitExceeded,
-    MessageNotFound,
-    MissingExtra,
-    NotFound,
-    OutcomeUnknown,
-    RuleViolation,
-    RunConflict,
-    RunNotFound,
-    SchemaMismatch,
-    StorageError,
-    ThreadNotFound,
-    UnknownFormat,
-    VersionConflict,
-)
-from chatledger.ledger import Ledger, Transaction
-from chatledger.models import (
-    Appended,
-    AudioPart,
-    Branch,
-    ChatMessage,
-    Deleted,
-    Feedback,
-    FeedbackSummary,
-    FilePart,
-    FormattedHistory,
-    History,
-    ImagePart,
-    Limits,
-    Loss,
-    OpaquePart,
-    Page,
-    Run,
-    TextPart,
-    ThinkPart,
-    Thread,
-    ToolCall,
-    Usage,
-    VideoPart,
-    Violation,
-)
-from chatledger.rules import Finding
-from chatledger.storage.engine import configure_sqlite
-from chatledger.storage.schema import SchemaStatus
-
 if TYPE_CHECKING:
+    from chatledger.errors import (
+        AlreadyExists,
+        BranchNotFound,
+        ChatLedgerError,
+        Conflict,
+        DecodeError,
+        EncodeError,
+        FormatError,
+        IdConflict,
+        InvalidCursor,
+        LimitExceeded,
+        MessageNotFound,
+        MissingExtra,
+        NotFound,
+        OutcomeUnknown,
+        RuleViolation,
+        RunConflict,
+        RunNotFound,
+        SchemaMismatch,
+        StorageError,
+        ThreadNotFound,
+        UnknownFormat,
+        VersionConflict,
+    )
+    from chatledger.ledger import Ledger, Transaction
+    from chatledger.models import (
+        Appended,
+        AudioPart,
+        Branch,
+        ChatMessage,
+        Deleted,
+        Feedback,
+        FeedbackSummary,
+        FilePart,
+        FormattedHistory,
+        History,
+        ImagePart,
+        Limits,
+        Loss,
+        OpaquePart,
+        Page,
+        Run,
+        TextPart,
+        ThinkPart,
+        Thread,
+        ToolCall,
+        Usage,
+        VideoPart,
+        Violation,
+    )
+    from chatledger.rules import Finding
+    from chatledger.storage.engine import configure_sqlite
     from chatledger.storage.migrate import alembic_include_name, migrate, offline_sql, schema_status
+    from chatledger.storage.schema import SchemaStatus
 
 __all__ = [
     "AlreadyExists",
@@ -130,13 +130,75 @@ __all__ = [
     "schema_status",
 ]
 
-_WITH_ALEMBIC = {"alembic_include_name", "migrate", "offline_sql", "schema_status"}
+_HOMES = {
+    "chatledger.ledger": {"Ledger", "Transaction"},
+    "chatledger.rules": {"Finding"},
+    "chatledger.storage.engine": {"configure_sqlite"},
+    "chatledger.storage.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
+    "chatledger.storage.schema": {"SchemaStatus"},
+    "chatledger.models": {
+        "Appended",
+        "AudioPart",
+        "Branch",
+        "ChatMessage",
+        "Deleted",
+        "Feedback",
+        "FeedbackSummary",
+        "FilePart",
+        "FormattedHistory",
+        "History",
+        "ImagePart",
+        "Limits",
+        "Loss",
+        "OpaquePart",
+        "Page",
+        "Run",
+        "TextPart",
+        "ThinkPart",
+        "Thread",
+        "ToolCall",
+        "Usage",
+        "VideoPart",
+        "Violation",
+    },
+    "chatledger.errors": {
+        "AlreadyExists",
+        "BranchNotFound",
+        "ChatLedgerError",
+        "Conflict",
+        "DecodeError",
+        "EncodeError",
+        "FormatError",
+        "IdConflict",
+        "InvalidCursor",
+        "LimitExceeded",
+        "MessageNotFound",
+        "MissingExtra",
+        "NotFound",
+        "OutcomeUnknown",
+        "RuleViolation",
+        "RunConflict",
+        "RunNotFound",
+        "SchemaMismatch",
+        "StorageError",
+        "ThreadNotFound",
+        "UnknownFormat",
+        "VersionConflict",
+    },
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Alembic costs a third of a second to import and most processes never migrate, so it is loaded on first use."""
-    if name in _WITH_ALEMBIC:
-        from chatledger.storage import migrate
+    """A public name, loaded on first use: `chatledger --help` need not wait half a second for SQLAlchemy and Pydantic,
+    nor a service for Alembic, which most processes never need.
+    """
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
 
-        return getattr(migrate, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
