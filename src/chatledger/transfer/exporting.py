@@ -1,0 +1,105 @@
+"""Export: what came in as a record goes out as that record, and any other thread as a record of our own.
+
+Streams: of all threads only the ids and the order are held, of one thread its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatledger.errors import ThreadNotFound
+from chatledger.ledger import Ledger
+from chatledger.models import Loss, Thread
+from chatledger.models.json import JsonValue
+from chatledger.transfer.envelope import Envelope, from_metadata, pack
+from chatledger.transfer.planning import DEFAULT_FORMAT
+
+PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A thread as JSON, and what its format could not express."""
+
+    thread_id: str
+    value: JsonValue
+    losses: Sequence[Loss] = ()
+
+
+@dataclass(slots=True)
+class Index:
+    """The ids of all threads in the order they go out; `arrays`: all came in arrays."""
+
+    thread_ids: list[str] = field(default_factory=list)
+    arrays: bool = False
+
+
+async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = None) -> Exported:  # noqa: A002
+    """The record of an imported thread; the messages of any other, or of any in a `format` that is asked for."""
+    thread = await ledger.threads.get(thread_id)
+    imported = from_metadata(thread.metadata)
+    if format is None and imported is not None:
+        return await _as_record(ledger, thread, imported, None)
+    return await _messages(ledger, thread_id, format or DEFAULT_FORMAT)
+
+
+async def export_all(ledger: Ledger, index: Index, *, format: str | None = None) -> AsyncIterator[Exported]:  # noqa: A002
+    """Each thread of the index as a record; a thread that was deleted since is left out."""
+    for thread_id in index.thread_ids:
+        try:
+            thread = await ledger.threads.get(thread_id)
+            yield await _as_record(ledger, thread, from_metadata(thread.metadata), format)
+        except ThreadNotFound:
+            continue
+
+
+async def read_index(ledger: Ledger) -> Index:
+    """Imported threads in the order in which their records came, then the others as they were made."""
+    found: list[tuple[tuple[Any, ...], str]] = []
+    arrays = True
+    cursor = None
+    while True:
+        page = await ledger.threads.list(limit=PAGE, cursor=cursor)
+        for thread in page:
+            imported = from_metadata(thread.metadata)
+            arrays = arrays and imported is not None and imported[1].container == "array"
+            found.append((_place(thread, imported[1] if imported else None), thread.thread_id))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return Index([thread_id for _, thread_id in sorted(found)], arrays and bool(found))
+
+
+def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
+    if envelope is None:
+        return 1, thread.created_at.isoformat(), 0
+    return 0, envelope.imported_at, envelope.index
+
+
+async def _as_record(
+    ledger: Ledger,
+    thread: Thread,
+    imported: tuple[dict[str, JsonValue], Envelope] | None,
+    format: str | None,  # noqa: A002
+) -> Exported:
+    if imported is not None:
+        rest, envelope = imported
+        messages = await _messages(ledger, thread.thread_id, format or envelope.format)
+        return Exported(thread.thread_id, pack(messages.value, rest, envelope), messages.losses)
+    messages = await _messages(ledger, thread.thread_id, format or DEFAULT_FORMAT)
+    record = {
+        "thread_id": thread.thread_id,
+        "title": thread.title,
+        "user_id": thread.user_id,
+        "created_at": thread.created_at.isoformat(),
+        "metadata": thread.metadata,
+        "messages": messages.value,
+    }
+    return Exported(thread.thread_id, record, messages.losses)
+
+
+async def _messages(ledger: Ledger, thread_id: str, format: str) -> Exported:  # noqa: A002
+    history = await ledger.history(thread_id, format=format)
+    return Exported(thread_id, history.payload, history.losses)

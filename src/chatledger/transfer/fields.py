@@ -1,0 +1,70 @@
+"""Fields of a record: found by a dotted path, read as an id or as a time."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.models.json import JsonValue
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS_FROM = 100_000_000_000
+"""As seconds the year 5138, as milliseconds 1973: a number from here on counts milliseconds."""
+_NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")
+
+
+def find_path(record: JsonValue, field: str) -> list[str] | None:
+    """The keys that lead to a field. A key that itself holds the dots comes before a path through objects."""
+    if isinstance(record, dict) and field in record:
+        return [field]
+    path = field.split(".")
+    value = record
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return path
+
+
+def find_value(record: JsonValue, field: str | None) -> Any:
+    """The value of a field; None where there is none."""
+    path = None if field is None else find_path(record, field)
+    value: Any = None if path is None else record
+    for key in path or ():
+        value = value[key]
+    return value
+
+
+def read_id(value: Any, path: str) -> str:
+    """An id from a text or a whole number."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise DecodeError(path, f"an id must be text or a whole number, not {_shown(value)}")
+    return str(value)
+
+
+def read_time(value: Any, path: str) -> datetime:
+    """A moment from ISO 8601 with its zone, or from seconds or milliseconds since 1970."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    try:
+        if isinstance(value, str):
+            return _with_zone(datetime.fromisoformat(value), path).astimezone(UTC)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            in_milliseconds = abs(value) >= _MILLISECONDS_FROM
+            return _EPOCH + (timedelta(milliseconds=value) if in_milliseconds else timedelta(seconds=value))
+    except (ValueError, OverflowError) as error:
+        raise DecodeError(path, f"not a time: {_shown(value)}") from error
+    raise DecodeError(path, f"not a time: {_shown(value)}")
+
+
+def _with_zone(moment: datetime, path: str) -> datetime:
+    if moment.tzinfo is None:
+        raise DecodeError(path, f"a time without a zone: {moment.isoformat()}")
+    return moment
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

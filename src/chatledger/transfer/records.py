@@ -1,0 +1,190 @@
+"""Reading a file as records: one at a time, each with its place.
+
+A file is an array of records, one record a line, or one record. A record is an object that holds a message list under
+a field, or is such a list itself. What cannot be read comes as a DecodeError in the place of the record, and the next
+one follows; only where the rest of the file has lost its bounds does reading end with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal, TypeAlias
+
+from chatledger.errors import DecodeError
+from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
+from chatledger.transfer.source import ByteSource
+
+Container: TypeAlias = Literal["array", "lines", "object"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it stood. `index` counts from 0, `line` from 1 (None in an array); `byte` and `end` are its bounds.
+
+    `repeated` names the keys that stood twice in one object: JSON's parser keeps the last.
+    """
+
+    value: JsonValue
+    container: Container
+    index: int
+    line: int | None
+    byte: int
+    end: int
+    repeated: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        return record_place(self.index, self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """What stood where a record was expected, and why it is none."""
+
+    error: DecodeError
+    index: int
+    line: int | None
+    end: int
+
+    @property
+    def place(self) -> str:
+        return record_place(self.index, self.line)
+
+
+def record_place(index: int, line: int | None) -> str:
+    return f"record {index}" if line is None else f"line {line}"
+
+
+def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = False) -> Iterator[Record | BadRecord]:
+    """The records of a file. With `lines` each line is one whatever the first looks like; otherwise that is found out.
+
+    An array whose first element is a message is one record, unless `field` says that records are objects.
+    """
+    source = ByteSource(stream)
+    first = source.peek()
+    is_record = first == b"{" or (first == b"[" and field is None and _begins_with_message(source))
+    if lines or (is_record and _is_json(source.look(source.line_length()))):
+        yield from _read_lines(source)
+    elif is_record:
+        byte = source.byte
+        yield _parse(source.take_rest(), "object", 0, None, byte)
+    elif first == b"[":
+        yield from _read_array(source)
+    elif first:
+        yield _torn(source, 0, "neither an array nor an object")
+
+
+def _begins_with_message(source: ByteSource) -> bool:
+    """Whether the array that follows is a list of messages: told from its first element, and nothing is taken."""
+    element = source.first_element()
+    try:
+        value = json.loads(element)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and isinstance(value.get("role"), str)
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _read_lines(source: ByteSource) -> Iterator[Record | BadRecord]:
+    index, number = 0, 0
+    while length := source.line_length():
+        number += 1
+        byte = source.byte
+        raw = source.take(length)
+        if raw.strip():
+            yield _parse(raw, "lines", index, number, byte)
+            index += 1
+
+
+def _read_array(source: ByteSource) -> Iterator[Record | BadRecord]:
+    source.take(1)
+    index = 0
+    while True:
+        mark = source.peek()
+        if index and mark == b",":
+            source.take(1)
+            mark = source.peek()
+        elif index and mark != b"]":
+            yield _torn(source, index, "expected , or ]" if mark else _ENDS_IN_ARRAY)
+            return
+        if mark == b"]":  # after a comma too: one comma more than JSON allows hides no record
+            break
+        length = source.value_length() if mark else 0
+        if not length or mark in b",:}":
+            yield _torn(source, index, "expected a record" if length else _ENDS_IN_RECORD if mark else _ENDS_IN_ARRAY)
+            return
+        byte = source.byte
+        yield _parse(source.take(length), "array", index, None, byte)
+        index += 1
+    source.take(1)
+    if source.peek():
+        yield _torn(source, index, "more after the end of the array")
+
+
+_ENDS_IN_ARRAY = "the file ends inside the array"
+_ENDS_IN_RECORD = "the file ends inside the record"
+
+
+def _torn(source: ByteSource, index: int, detail: str) -> BadRecord:
+    error = DecodeError("", detail, record=index, byte=source.byte)
+    source.take_rest()
+    return BadRecord(error, index, None, source.byte)
+
+
+def _parse(raw: bytes, container: Container, index: int, line: int | None, byte: int) -> Record | BadRecord:
+    try:
+        value, repeated = _loads(raw)
+    except _NotRead as problem:
+        error = DecodeError("", problem.detail, record=index, byte=byte + problem.offset)
+        return BadRecord(error, index, line, byte + len(raw))
+    return Record(value, container, index, line, byte, byte + len(raw), repeated)
+
+
+class _NotRead(Exception):
+    def __init__(self, detail: str, offset: int) -> None:
+        self.detail = detail
+        self.offset = offset
+
+
+def _loads(raw: bytes) -> tuple[JsonValue, tuple[str, ...]]:
+    """The value and the keys that stood twice. Raises _NotRead with the offset in bytes."""
+    repeated: list[str] = []
+
+    def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            names = [name for name, _ in pairs]
+            repeated.extend(dict.fromkeys(name for name in names if names.count(name) > 1))
+        return value
+
+    try:
+        text = raw.decode()
+        value = json.loads(text, object_pairs_hook=to_object)
+    except UnicodeDecodeError as error:
+        raise _NotRead("not UTF-8", error.start) from error
+    except json.JSONDecodeError as error:
+        raise _NotRead(_detail(error, text), len(text[: error.pos].encode())) from error
+    except RecursionError as error:
+        raise _NotRead(_TOO_DEEP, 0) from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise _NotRead(str(error).partition(";")[0], 0) from error
+    if json_problem(value, max_depth=MAX_DEPTH) is not None:
+        raise _NotRead(_TOO_DEEP, 0)
+    return value, tuple(repeated)
+
+
+_TOO_DEEP = f"JSON nested deeper than {MAX_DEPTH}"
+
+
+def _detail(error: json.JSONDecodeError, text: str) -> str:
+    at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    return f"the record ends too early ({error.msg})" if at_end else f"not JSON: {error.msg}"

@@ -1,0 +1,75 @@
+"""What an import did, in numbers, and what it could not take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from chatledger.models import ChatMessage
+
+Outcome: TypeAlias = Literal["created", "grown", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A record that did not go in: where it stands, and the error that kept it out."""
+
+    file: str
+    place: str
+    error: Exception
+
+    def __str__(self) -> str:
+        byte = getattr(self.error, "byte", None)
+        said = getattr(self.error, "detail", None) or str(self.error)
+        path = getattr(self.error, "path", "")
+        where = f"{self.file}, {self.place}" + (f", byte {byte}" if byte is not None else "")
+        return ": ".join(part for part in (where, path, said) if part)
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """Threads by what became of them, messages stored, violations by rule, losses by code.
+
+    `grown` brought new messages or other keys. `without_time` counts the records in which no time stood although one
+    was asked for. `stopped`: the first failure ended the import.
+    """
+
+    created: int = 0
+    grown: int = 0
+    unchanged: int = 0
+    messages: int = 0
+    violations: Counter[str] = field(default_factory=Counter)
+    losses: Counter[str] = field(default_factory=Counter)
+    without_time: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
+
+    @property
+    def threads(self) -> int:
+        return self.created + self.grown + self.unchanged
+
+    def add(self, outcome: Outcome, stored: Sequence[ChatMessage]) -> None:
+        setattr(self, outcome, getattr(self, outcome) + 1)
+        self.messages += len(stored)
+        self.violations.update(violation.rule for message in stored for violation in message.violations)
+
+    def to_json(self) -> dict[str, Any]:
+        threads = {name: getattr(self, name) for name in ("created", "grown", "unchanged", "failed")}
+        return {
+            "threads": threads,
+            "messages": self.messages,
+            "violations": dict(sorted(self.violations.items())),
+            "losses": dict(sorted(self.losses.items())),
+            "without_time": self.without_time,
+            "stopped": self.stopped,
+            "failures": [
+                {"file": one.file, "place": one.place, "error": type(one.error).__name__, "detail": str(one)}
+                for one in self.failures
+            ],
+        }
