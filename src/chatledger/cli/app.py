@@ -1,0 +1,41 @@
+"""The full command line: one module for each group of commands, put together here.
+
+Nothing at the top of these modules imports the ledger: help is shown before SQLAlchemy would be loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from chatledger.cli import demo, feedback, importing, threads, upkeep
+from chatledger.cli import exporting as export_command
+from chatledger.cli.outcome import ExitCode, say
+
+app = typer.Typer(
+    name="chatledger",
+    help="The ledger of an LLM application: conversations, tool calls, runs and scores, in SQL tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+upkeep.add_to(app)
+importing.add_to(app)
+export_command.add_to(app)
+threads.add_to(app)
+app.add_typer(feedback.app, name="feedback")
+demo.add_to(app)
+
+
+def run(words: Sequence[str]) -> int:
+    try:
+        app(args=list(words), prog_name="chatledger")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(ExitCode.OK)
+    except KeyboardInterrupt:
+        say("interrupted")
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK

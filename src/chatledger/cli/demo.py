@@ -1,0 +1,128 @@
+"""`demo`: the main job on the samples. It may be run again on the same database: nothing is stored twice."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.importing import describe, import_paths
+from chatledger.cli.options import Debug, Json, Tenant, Url, run_async
+from chatledger.cli.outcome import ExitCode, without_passwords
+from chatledger.cli.output import console, plural, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chatledger.ledger import Ledger
+
+SAMPLES = ("travel.json", "support.jsonl")
+THREAD_OF = "trip-to-kyoto"
+RUN = "demo-run-1"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("demo")(demo)
+
+
+def demo(
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="Bring a PostgreSQL database to this release's schema first.")
+    ] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Import sample conversations, append a turn, read it back, score it and show it."""
+
+    async def command() -> int:
+        from chatledger import Ledger
+
+        steps: list[str] = []
+
+        def done(step: str) -> None:
+            steps.append(step)
+            if not as_json:
+                console().print(f"{len(steps)}. {step}")
+
+        async with Ledger.open(url, tenant=tenant, migrate=True if migrate else None) as ledger:
+            thread_id = await _perform(ledger, done, place=_place(url))
+            if as_json:
+                print_json({"steps": steps, "thread_id": thread_id, "run_id": RUN})
+            else:
+                await _show(ledger, thread_id, url)
+        return ExitCode.OK
+
+    run_async(command, debug=debug)
+
+
+async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -> str:
+    """The main job, step by step; the id of the thread that was continued."""
+    from chatledger.ids import derived_id
+    from chatledger.models import Feedback, Usage
+    from chatledger.transfer.planning import ImportOptions
+
+    done(f"opened {place}")
+    options = ImportOptions(id_field="id", user_field="user", time_field="created_at")
+    files = [str(samples_folder() / name) for name in SAMPLES]
+    report = await import_paths(ledger, files, options, quiet=True)
+    done(f"imported {' and '.join(SAMPLES)}: {'; '.join(describe(report))}")
+    thread_id = derived_id("record id", THREAD_OF)
+    await ledger.runs.start(thread_id, run_id=RUN, agent="travel-desk", model="demo-model")
+    appended = await ledger.append(
+        thread_id, live_turn(), format="openai-chat", run_id=RUN, idempotency_key="demo-turn-1"
+    )
+    await ledger.runs.finish(RUN, status="completed", usage=Usage(input_tokens=412, output_tokens=58))
+    already = " (stored before; a repeat stores nothing twice)" if appended.replayed else ""
+    done(f"appended a live turn under strict rules: {plural(len(appended.messages), 'message')}{already}")
+    history = await ledger.messages.history(thread_id, last_turns=1)
+    done(f"read the thread's last turn: messages {history.messages[0].seq} to {history.version}")
+    await ledger.feedback.record(Feedback(run_id=RUN, key="stars", score=5, author="mei"), idempotency_key="demo-stars")
+    for row in await ledger.feedback.summary():
+        done(f"scored the run and read the summary: {row.key}: {row.count} × mean {row.mean:g}")
+    return thread_id
+
+
+def live_turn() -> list[dict[str, object]]:
+    """A turn as a service would send it: a question, a call, its result, the answer."""
+    arguments = '{"from": "Kyoto", "to": "Hakata", "day": "2025-03-23"}'
+    call = {"id": "call_0", "type": "function", "function": {"name": "find_trains", "arguments": arguments}}
+    return [
+        {"role": "user", "content": "And back on Sunday evening?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_0", "content": '[{"train": "Nozomi 59", "leaves": "19:33"}]'},
+        {"role": "assistant", "content": "Nozomi 59 leaves Kyoto at 19:33 and is in Hakata at 22:12."},
+    ]
+
+
+async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
+    from chatledger.cli.drawing import draw
+
+    out = console()
+    thread = await ledger.threads.get(thread_id)
+    out.print("\nthe conversation as `chatledger show` draws it:\n")
+    draw(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
+    at = f" --url {shlex.quote(_place(url))}"
+    out.print(
+        f"\nnext: chatledger check{at}      what lenient let in\n      chatledger threads{at}    all conversations"
+    )
+
+
+def _place(url: str | None) -> str:
+    """The database as a person may read it."""
+    from chatledger.cli.options import file_path
+    from chatledger.storage.engine import read_url
+
+    address = read_url(url)
+    path = file_path(url)
+    return path or without_passwords(address.set(drivername=address.get_backend_name()).render_as_string())
+
+
+def samples_folder() -> Path:
+    """The samples: in the installed package, or at the root of a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "samples"
+    return installed if installed.is_dir() else package.parents[1] / "samples"

@@ -1,0 +1,103 @@
+"""`feedback record` and `feedback summary`: scores on runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.outcome import ExitCode, UsageError, say
+from chatledger.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chatledger.ledger import Ledger
+    from chatledger.models import Feedback
+
+app = typer.Typer(help="Score runs, and read the scores.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("record", context_settings={"ignore_unknown_options": True})  # a score may be -1
+def record(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="What is scored: stars, thumbs, correctness, …")],
+    score: Annotated[float, typer.Argument(metavar="SCORE", help="A finite number.")],
+    comment: Annotated[str | None, typer.Option("--comment", help="What comes with it.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Who gives it.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Where it is given.")] = "cli",
+    message: Annotated[str | None, typer.Option("--message", help="The id of one message of the run's thread.")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="Recording it again under this key changes nothing.")
+    ] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Record one more score of a run. Earlier ones stay."""
+
+    async def work(ledger: Ledger) -> int:
+        given = _feedback(run_id=run, key=key, score=score, comment=comment, author=author, source=source)
+        given = given.model_copy(update={"message_id": message})
+        stored = await ledger.feedback.record(given, idempotency_key=idempotency_key)
+        if as_json:
+            print_json(stored.model_dump())
+        else:
+            print(f"recorded {stored.feedback_id}")
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def _feedback(*, comment: str | None, **fields: object) -> Feedback:
+    from pydantic import ValidationError
+
+    from chatledger.models import Feedback
+
+    try:
+        return Feedback.model_validate({**fields, "kwargs": {} if comment is None else {"comment": comment}})
+    except ValidationError as error:
+        said = error.errors()[0]
+        raise UsageError(f"{said['loc'][0]}: {said['msg']}") from error
+
+
+@app.command("summary")
+def summary(
+    key: Annotated[str | None, typer.Option("--key", help="Only this key.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only runs of this agent.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only runs of this model.")] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="Not before; with its zone.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before; with its zone.")] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Count, mean, lowest and highest score of each key."""
+
+    async def work(ledger: Ledger) -> int:
+        rows = await ledger.feedback.summary(
+            key=key, agent=agent, model=model, since=_time(since, "--since"), until=_time(until, "--until")
+        )
+        if as_json:
+            print_json([row.model_dump() for row in rows])
+        elif rows:
+            shown = [(row.key, row.count, f"{row.mean:.4g}", f"{row.min:g}", f"{row.max:g}") for row in rows]
+            print_table(("key", "count", "mean", "min", "max"), shown)
+        else:
+            say("no feedback")
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def _time(text: str | None, option: str) -> datetime | None:
+    from chatledger.errors import DecodeError
+    from chatledger.transfer.fields import read_time
+
+    try:
+        return None if text is None else read_time(text, option)
+    except DecodeError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,154 @@
+"""`import`: files in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+import typer
+
+from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, run_async
+from chatledger.cli.outcome import ExitCode, UsageError, say
+from chatledger.cli.output import plural, print_json
+from chatledger.cli.progress import byte_bar
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from chatledger.ledger import Opening
+    from chatledger.transfer.planning import ImportOptions
+    from chatledger.transfer.report import ImportReport
+
+LINE_SUFFIXES = (".jsonl", ".ndjson")
+SHOWN_FAILURES = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("import")(import_files)
+
+
+def _option(name: str, text: str) -> Any:
+    return typer.Option(name, metavar="PATH", help=text)
+
+
+def import_files(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="JSON or JSON lines; - is standard input.")],
+    field: Annotated[str | None, _option("--field", "Where a record holds its messages; dots go deeper.")] = None,
+    id_field: Annotated[str | None, _option("--id-field", "What identifies a record, so that it may grow.")] = None,
+    thread_field: Annotated[str | None, _option("--thread-field", "What becomes the thread's id as it is.")] = None,
+    time_field: Annotated[str | None, _option("--time-field", "The time of a record and of its messages.")] = None,
+    user_field: Annotated[str | None, _option("--user-field", "Whose the conversation is.")] = None,
+    format: Annotated[str, typer.Option("--format", help="How the messages are written.")] = "openai-chat",  # noqa: A002
+    rules: Annotated[
+        Literal["lenient", "strict", "ordered"], typer.Option("--rules", help="What is let in; lenient records it.")
+    ] = "lenient",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and write nothing.")] = False,
+    stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Stop at the first bad record.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Import conversations, one thread for each record. What is stored already is not stored again.
+
+    A file is an array of records, one record a line, or one record; a record holds a message list, or is one.
+    Bad records are reported and the rest goes in; the exit code is then 1.
+    """
+
+    async def command() -> int:
+        from chatledger.transfer.planning import ImportOptions
+
+        options = ImportOptions(
+            field=field,
+            id_field=id_field,
+            thread_field=thread_field,
+            time_field=time_field,
+            user_field=user_field,
+            format=format,
+            rules=rules,
+            dry_run=dry_run,
+            stop_on_error=stop_on_error,
+        )
+        _require_files(files)
+        async with _open(url, tenant, dry_run=dry_run) as ledger:
+            report = await import_paths(ledger, files, options, quiet=as_json)
+        print_json(report.to_json() | {"dry_run": dry_run}) if as_json else _print_report(report, options)
+        return ExitCode.FOUND if report.failed else ExitCode.OK
+
+    run_async(command, debug=debug)
+
+
+async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions, *, quiet: bool) -> ImportReport:
+    """All files into one report. The bar counts the bytes of all of them."""
+    from chatledger.transfer.importing import import_file
+    from chatledger.transfer.report import ImportReport
+
+    report = ImportReport()
+    sizes = [_size(file) for file in files]
+    with byte_bar(sum(sizes) or None, quiet=quiet) as advance:
+        for number, file in enumerate(files):
+            with _opened(file) as stream:
+                lines = file.endswith(LINE_SUFFIXES)
+                on_bytes = _from(sum(sizes[:number]), Path(file).name, advance)
+                await import_file(
+                    ledger, stream, options, file=Path(file).name, lines=lines, report=report, on_bytes=on_bytes
+                )
+            if report.stopped:
+                break
+    return report
+
+
+def _from(done: int, name: str, advance: Callable[[str, int], None]) -> Callable[[int], None]:
+    return lambda byte: advance(name, done + byte)
+
+
+def _size(file: str) -> int:
+    return 0 if file == "-" else Path(file).stat().st_size
+
+
+def _require_files(files: Sequence[str]) -> None:
+    for file in files:
+        if file != "-" and not Path(file).is_file():
+            raise UsageError(f"there is no file {file}")
+
+
+def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb")
+
+
+def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
+    """A dry run neither makes a file nor migrates one: what is not there yet is tried in memory."""
+    from chatledger import Ledger
+
+    path = file_path(url)
+    if dry_run and path is not None and not Path(path).exists():
+        return Ledger.open(":memory:", tenant=tenant)
+    return Ledger.open(url, tenant=tenant, migrate=False if dry_run else None)
+
+
+def _print_report(report: ImportReport, options: ImportOptions) -> None:
+    for failure in report.failures[:SHOWN_FAILURES]:
+        say(str(failure))
+    if report.failed > SHOWN_FAILURES:
+        say(f"… and {report.failed - SHOWN_FAILURES:,} more; --json lists them all")
+    if report.stopped:
+        say("stopped at the first bad record; what came before it is stored")
+    if report.without_time:
+        say(f"{plural(report.without_time, 'record')} without a time under {options.time_field!r}")
+    print("\n".join(describe(report, dry_run=options.dry_run)))
+
+
+def describe(report: ImportReport, *, dry_run: bool = False) -> list[str]:
+    """The report in a few lines for a person."""
+    names = ("created", "grown", "unchanged", "failed")
+    counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
+    would = "dry run, nothing is written: " if dry_run else ""
+    lines = [f"{would}{plural(report.threads, 'thread')}{': ' if counts else ''}{', '.join(counts)}"]
+    lines[0] += f"; {plural(report.messages, 'message')} {'to store' if dry_run else 'stored'}"
+    for what, counted in (("kept with a violation", report.violations), ("lost", report.losses)):
+        if counted:
+            lines.append(f"{what}: " + ", ".join(f"{name} × {count:,}" for name, count in sorted(counted.items())))
+    return lines

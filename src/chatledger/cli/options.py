@@ -1,0 +1,78 @@
+"""The options that every command has, and how a command is run with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chatledger.cli.outcome import UsageError, finish
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="CHATLEDGER_URL",
+        show_default="chatledger.db",
+        help="The database: a path, sqlite:///… or postgresql://…",
+    ),
+]
+Tenant = Annotated[str, typer.Option("--tenant", help="Whose conversations.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when it fails.")]
+
+
+def run(command: Callable[[], int], *, debug: bool) -> None:
+    """Run a command and leave with its exit code."""
+    raise typer.Exit(finish(command, debug=debug))
+
+
+def run_async(command: Callable[[], Coroutine[Any, Any, int]], *, debug: bool) -> None:
+    run(lambda: asyncio.run(command()), debug=debug)
+
+
+def with_ledger(url: str | None, tenant: str, work: Callable[[Ledger], Awaitable[int]], *, debug: bool) -> None:
+    """Open a ledger that is there, work, close, and leave with the exit code. A slip in the name of a file is not
+    answered with a new, empty ledger.
+    """
+
+    async def opened() -> int:
+        from chatledger import Ledger
+
+        _require_file(url)
+        async with Ledger.open(url, tenant=tenant) as ledger:
+            return await work(ledger)
+
+    run_async(opened, debug=debug)
+
+
+def _require_file(url: str | None) -> None:
+    from pathlib import Path
+
+    from chatledger.errors import StorageError
+
+    path = file_path(url)
+    if path is not None and not Path(path).exists():
+        raise StorageError(f"there is no database {path}; chatledger import, migrate and demo make one")
+
+
+def file_path(url: str | None) -> str | None:
+    """The file of a SQLite database; None for one in memory or on a server."""
+    from chatledger.storage.engine import MEMORY, read_url, sqlite_path
+
+    address = read_url(url)
+    if address.get_backend_name() != "sqlite":
+        return None
+    path = sqlite_path(address)
+    return None if path == MEMORY else path
+
+
+def require_one(given: dict[str, bool]) -> None:
+    """Raises UsageError unless exactly one of the alternatives is given."""
+    if sum(given.values()) != 1:
+        raise UsageError(f"give {' or '.join(given)}" + (", not both" if any(given.values()) else ""))

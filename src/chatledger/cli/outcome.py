@@ -1,0 +1,69 @@
+"""How a command ends: its exit code, and one clear line on stderr if it failed."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+
+from chatledger.cli.visible import one_line
+from chatledger.errors import ChatLedgerError
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FOUND = 1
+    USAGE = 2
+    FAILED = 3
+    INTERRUPTED = 130
+
+
+class UsageError(Exception):
+    """The arguments do not go together; the text says what to give instead."""
+
+
+_PASSWORD = re.compile(r"(://[^:/\s]*):[^\s]*@")
+
+
+def without_passwords(text: str) -> str:
+    return _PASSWORD.sub(r"\1:***@", text)
+
+
+def finish(command: Callable[[], int], *, debug: bool = False) -> int:
+    """The exit code of a command; what it raises is said in one line, with a traceback only for `debug`."""
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        say("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except UsageError as error:
+        say(str(error))
+        return ExitCode.USAGE
+    except Exception as error:
+        if debug:
+            sys.stderr.write(without_passwords(traceback.format_exc()))
+        say(_describe(error))
+        return ExitCode.FAILED
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, (ChatLedgerError, OSError)):
+        return str(error)
+    if type(error).__name__ == "ValidationError":  # Pydantic's, not imported to be recognised
+        problems = error.errors()  # type: ignore[attr-defined]
+        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
+    return f"{type(error).__name__}: {error} (--debug shows where)"
+
+
+def say(text: str) -> None:
+    """A line for the person at the terminal, never part of the output."""
+    sys.stderr.write(f"chatledger: {one_line(without_passwords(text))}\n")
+    sys.stderr.flush()

@@ -1,0 +1,47 @@
+"""`migrate` and `schema`, the two commands that a plain install answers. Both doors, with and without the extra, lead
+here.
+"""
+
+from __future__ import annotations
+
+import json
+
+from chatledger.cli.outcome import ExitCode, UsageError, without_passwords
+
+
+def migrate(url: str | None, *, to: str, sql: bool, as_json: bool) -> int:
+    """Bring the database to a revision, or print the statements that would."""
+    import chatledger
+
+    if to not in ("head", "base") and not to.isdigit():
+        raise UsageError(f"--to takes a revision such as 0001, head or base, not {to!r}")
+    if sql:
+        print(chatledger.offline_sql(url, to=to), end="")
+        return ExitCode.OK
+    status = chatledger.migrate(url, to=to)
+    if as_json:
+        print(json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable}))
+    else:
+        print(f"{_name(url)} is at schema {status.found or 'none'}")
+    return ExitCode.OK
+
+
+def schema(url: str | None, *, as_json: bool) -> int:
+    """Print the revision that is there and the one that is needed; FOUND if this release cannot use the database."""
+    import chatledger
+
+    status = chatledger.schema_status(url)
+    if as_json:
+        print(json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable}))
+    else:
+        print(f"{_name(url)}: found {status.found or 'none'}, expected {status.expected}", end="")
+        print("" if status.usable else "; run: chatledger migrate")
+    return ExitCode.OK if status.usable else ExitCode.FOUND
+
+
+def _name(url: str | None) -> str:
+    from chatledger.storage.engine import read_url, sqlite_path
+
+    address = read_url(url)
+    name = sqlite_path(address) if address.get_backend_name() == "sqlite" else address.render_as_string()
+    return without_passwords(name)

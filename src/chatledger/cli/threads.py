@@ -1,0 +1,131 @@
+"""`threads`, `show` and `check`: what is in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.output import console, moment, plural, print_json, print_table, short
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+    from chatledger.models import Page, Thread
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("threads")(threads)
+    app.command("show")(show)
+    app.command("check")(check)
+
+
+def threads(
+    user: Annotated[str | None, typer.Option("--user", help="Only this user's.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 20,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="Where the page before ended.")] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the threads, newest activity first."""
+
+    async def work(ledger: Ledger) -> int:
+        page = await ledger.threads.list(user_id=user, limit=limit, cursor=cursor)
+        if as_json:
+            print_json({"threads": [one.model_dump() for one in page], "next_cursor": page.next_cursor})
+        else:
+            _print_threads(page)
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def _print_threads(page: Page[Thread]) -> None:
+    if not page.items:
+        say("no threads")
+        return
+    rows = [
+        (one.thread_id, one.user_id, f"{one.message_count:,}", moment(one.active_at), short(one.title or one.last_text))
+        for one in page
+    ]
+    print_table(("thread", "user", "messages", "active", "title or last text"), rows)
+    if page.next_cursor is not None:
+        say(f"there are more: --cursor {page.next_cursor}")
+
+
+def show(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    branch: Annotated[int | None, typer.Option("--branch", help="Another branch than the active one.")] = None,
+    last: Annotated[int | None, typer.Option("--last", min=0, help="Only the end, from the start of a turn.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Cut no text short.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Draw a conversation: each call beside its result, and what breaks a rule."""
+
+    async def work(ledger: Ledger) -> int:
+        found = await ledger.threads.get(thread)
+        history = await ledger.messages.history(thread, branch=branch, last=last)
+        if as_json:
+            messages = [message.model_dump() for message in history]
+            print_json({"thread": found.model_dump(), "version": history.version, "messages": messages})
+        else:
+            from chatledger.cli.drawing import draw
+
+            draw(console(), found, history.messages, full=full)
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def check(
+    thread: Annotated[str | None, typer.Argument(metavar="[THREAD]", help="One thread; all, if none is given.")] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List what stored conversations break: violations, calls without result, abandoned partial messages, and the
+    order of roles that strict providers ask for. The exit code is 1 if there is anything.
+    """
+
+    async def work(ledger: Ledger) -> int:
+        found: list[dict[str, object]] = []
+        checked = 0
+        async for thread_id in _thread_ids(ledger, thread):
+            checked += 1
+            for one in await ledger.threads.check(thread_id):
+                state = "open" if one.open else "broken"
+                found.append(
+                    {"thread_id": thread_id, "seq": one.seq, "rule": one.rule, "state": state, "detail": one.detail}
+                )
+        if as_json:
+            print_json({"checked": checked, "findings": found})
+        elif found:
+            print_table(("thread", "seq", "rule", "state", "detail"), [tuple(one.values()) for one in found])
+        say_found = f"{plural(checked, 'thread')} checked, {plural(len(found), 'finding') if found else 'all well'}"
+        if not as_json:
+            say(say_found)
+        return ExitCode.FOUND if found else ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+async def _thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
+    if thread is not None:
+        yield thread
+        return
+    cursor = None
+    while True:
+        page = await ledger.threads.list(limit=1_000, cursor=cursor)
+        for one in page:
+            yield one.thread_id
+        cursor = page.next_cursor
+        if cursor is None:
+            return

@@ -1,0 +1,38 @@
+"""`migrate` and `schema`, behind the full door."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from chatledger.cli import schema as schema_commands
+from chatledger.cli.options import Debug, Json, Tenant, Url, run
+from chatledger.cli.progress import working
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("migrate")(migrate)
+    app.command("schema")(schema)
+
+
+def migrate(
+    to: Annotated[str, typer.Option("--to", metavar="REV", help="A revision, head or base.")] = "head",
+    sql: Annotated[bool, typer.Option("--sql", help="Print the statements instead of running them.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Bring a database to this release's schema, or to another revision."""
+
+    def command() -> int:
+        with working("migrating", quiet=as_json or sql):
+            return schema_commands.migrate(url, to=to, sql=sql, as_json=as_json)
+
+    run(command, debug=debug)
+
+
+def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, debug: Debug = False) -> None:
+    """Say which schema revision a database is at, and which this release needs; exit code 1 if they do not fit."""
+    run(lambda: schema_commands.schema(url, as_json=as_json), debug=debug)
