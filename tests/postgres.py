@@ -226,7 +226,10 @@ def main() -> int:
         return 0
     with server(durable="--durable" in flags) as running, running.database() as url:
         environment = os.environ | {URL_VARIABLE: url, "CHATLEDGER_URL": url}
-        return subprocess.run(arguments[len(flags) :], env=environment, check=False).returncode
+        code = subprocess.run(arguments[len(flags) :], env=environment, check=False).returncode
+        if "--if-found" in flags:
+            print("(this database was made for the one command, and is gone again)")
+        return code
 
 
 def _is_there() -> bool:

@@ -81,8 +81,8 @@ async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -
     history = await ledger.messages.history(thread_id, last_turns=1)
     done(f"read the thread's last turn: messages {history.messages[0].seq} to {history.version}")
     await ledger.feedback.record(Feedback(run_id=RUN, key="stars", score=5, author="mei"), idempotency_key="demo-stars")
-    for row in await ledger.feedback.summary():
-        done(f"scored the run and read the summary: {row.key}: {row.count} × mean {row.mean:g}")
+    for row in await ledger.feedback.summary(key="stars"):
+        done(f"scored the run and read the summary: {row.key}, {row.count} × {row.mean:g} on average")
     return thread_id
 
 
@@ -106,9 +106,8 @@ async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
     out.print("\nthe conversation as `chatledger show` draws it:\n")
     draw(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
     at = f" --url {shlex.quote(_place(url))}"
-    out.print(
-        f"\nnext: chatledger check{at}      what lenient let in\n      chatledger threads{at}    all conversations"
-    )
+    out.print(f"\nnext: chatledger check{at}      what lenient let in")
+    out.print(f"      chatledger threads{at}    all conversations")
 
 
 def _place(url: str | None) -> str:

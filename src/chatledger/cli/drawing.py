@@ -85,7 +85,8 @@ def _short_id(id_: str | None) -> str:
 def _content(message: ChatMessage) -> Iterator[tuple[str, str]]:
     """Each part as (text, style). What is no text is named, not shown."""
     if isinstance(message.content, str):
-        yield message.content, ""
+        if message.content or not message.tool_calls:
+            yield (message.content, "") if message.content else ("(empty)", "dim")
         return
     for part in message.content or ():
         yield _part(part)

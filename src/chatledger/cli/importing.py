@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from chatledger.ledger import Opening
     from chatledger.transfer.planning import ImportOptions
-    from chatledger.transfer.report import ImportReport
+    from chatledger.transfer.report import Failure, ImportReport
 
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 SHOWN_FAILURES = 20
@@ -111,7 +111,7 @@ def _size(file: str) -> int:
 
 def _require_files(files: Sequence[str]) -> None:
     for file in files:
-        if file != "-" and not Path(file).is_file():
+        if file != "-" and (Path(file).is_dir() or not Path(file).exists()):
             raise UsageError(f"there is no file {file}")
 
 
@@ -130,10 +130,8 @@ def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
 
 
 def _print_report(report: ImportReport, options: ImportOptions) -> None:
-    for failure in report.failures[:SHOWN_FAILURES]:
-        say(str(failure))
-    if report.failed > SHOWN_FAILURES:
-        say(f"… and {report.failed - SHOWN_FAILURES:,} more; --json lists them all")
+    for line in _failure_lines(report):
+        say(line)
     if report.stopped:
         say("stopped at the first bad record; what came before it is stored")
     if report.without_time:
@@ -141,13 +139,27 @@ def _print_report(report: ImportReport, options: ImportOptions) -> None:
     print("\n".join(describe(report, dry_run=options.dry_run)))
 
 
+def _failure_lines(report: ImportReport) -> list[str]:
+    """The first record with each problem: a wrong --field fails all of them for one reason."""
+    by_problem: dict[str, list[Failure]] = {}
+    for failure in report.failures:
+        by_problem.setdefault(failure.problem, []).append(failure)
+    lines = [
+        str(same[0]) + (f" (and {plural(len(same) - 1, 'record')} more)" if len(same) > 1 else "")
+        for same in by_problem.values()
+    ]
+    more = len(lines) - SHOWN_FAILURES
+    return lines[:SHOWN_FAILURES] + ([f"… and {more:,} problems more; --json lists them all"] if more > 0 else [])
+
+
 def describe(report: ImportReport, *, dry_run: bool = False) -> list[str]:
     """The report in a few lines for a person."""
-    names = ("created", "grown", "unchanged", "failed")
+    names = ("created", "grown", "unchanged")
     counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
-    would = "dry run, nothing is written: " if dry_run else ""
-    lines = [f"{would}{plural(report.threads, 'thread')}{': ' if counts else ''}{', '.join(counts)}"]
-    lines[0] += f"; {plural(report.messages, 'message')} {'to store' if dry_run else 'stored'}"
+    threads = plural(report.threads, "thread") + (f" ({', '.join(counts)})" if counts else "")
+    messages = f"{plural(report.messages, 'message')} {'to store' if dry_run else 'stored'}"
+    failed = [f"{plural(report.failed, 'record')} failed"] if report.failed else []
+    lines = [("dry run, nothing is written: " if dry_run else "") + ", ".join([threads, messages, *failed])]
     for what, counted in (("kept with a violation", report.violations), ("lost", report.losses)):
         if counted:
             lines.append(f"{what}: " + ", ".join(f"{name} × {count:,}" for name, count in sorted(counted.items())))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from chatledger.errors import DecodeError
 from chatledger.models import ChatMessage
 
 Outcome: TypeAlias = Literal["created", "grown", "unchanged"]
@@ -20,12 +21,16 @@ class Failure:
     place: str
     error: Exception
 
+    @property
+    def problem(self) -> str:
+        """What is wrong, wherever it stands."""
+        if isinstance(self.error, DecodeError):
+            return ": ".join(part for part in (self.error.path, self.error.detail) if part)
+        return str(self.error)
+
     def __str__(self) -> str:
-        byte = getattr(self.error, "byte", None)
-        said = getattr(self.error, "detail", None) or str(self.error)
-        path = getattr(self.error, "path", "")
-        where = f"{self.file}, {self.place}" + (f", byte {byte}" if byte is not None else "")
-        return ": ".join(part for part in (where, path, said) if part)
+        byte = self.error.byte if isinstance(self.error, DecodeError) else None
+        return f"{self.file}, {self.place}" + (f", byte {byte}" if byte is not None else "") + f": {self.problem}"
 
 
 @dataclass(slots=True)
