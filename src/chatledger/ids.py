@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-import uuid
 
 
 def new_id() -> str:
@@ -13,7 +12,7 @@ def new_id() -> str:
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10), "big")
     value = (milliseconds & (2**48 - 1)) << 80 | random
-    return str(uuid.UUID(int=_with_version(value, 7)))
+    return _spelled(_with_version(value, 7))
 
 
 def derived_id(*parts: str) -> str:
@@ -22,12 +21,18 @@ def derived_id(*parts: str) -> str:
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return str(uuid.UUID(int=_with_version(int.from_bytes(digest.digest()[:16], "big"), 8)))
+    return _spelled(_with_version(int.from_bytes(digest.digest()[:16], "big"), 8))
 
 
 def new_stamp() -> int:
     """63 random bits: what guards a branch row against a write that was judged on an older state of it."""
     return int.from_bytes(os.urandom(8), "big") >> 1
+
+
+def _spelled(value: int) -> str:
+    """As uuid.UUID would write it, without making one: an append makes several."""
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _with_version(value: int, version: int) -> int:

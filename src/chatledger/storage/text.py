@@ -30,7 +30,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def encode_text(text: str) -> str:
     """What a text column holds for this text."""
-    if _UNSTORABLE.search(text) is None and not text.startswith(MARK):
+    if text.isascii():  # known without reading it, and most text is
+        if "\x00" not in text:
+            return text
+    elif _UNSTORABLE.search(text) is None and not text.startswith(MARK):
         return text
     return MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
 
@@ -49,7 +52,7 @@ def _escape(character: str) -> str:
 def encode_key(key: str, what: str) -> str:
     """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes."""
     stored = encode_text(key)
-    size = len(stored.encode())
+    size = len(stored) if stored.isascii() else len(stored.encode())
     if not 1 <= size <= MAX_KEY_BYTES:
         raise LimitExceeded(f"bytes of {what}" if size else f"{what} must not be empty; bytes", size, MAX_KEY_BYTES)
     return stored
