@@ -32,6 +32,11 @@ class AsyncpgDriver:
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         await_only(self._connection.executemany(text, rows))
 
+    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+        copying = self._connection.copy_records_to_table(table, schema_name=schema, columns=columns, records=rows)
+        await_only(copying)
+        return True
+
 
 class AsyncpgConnections:
     """The connections of an engine's pool, lent one at a time inside a greenlet."""

@@ -23,15 +23,12 @@ T = TypeVar("T")
 
 
 class PooledDatabase:
-    """What both kinds share: a transaction through SQLAlchemy."""
+    """What both kinds share: an explicit transaction through SQLAlchemy."""
 
     def __init__(self, engine: AsyncEngine, schema: str | None, *, owned: bool) -> None:
         self._engine = engine
         self._schema = schema
         self._owned = owned
-
-    async def write(self, command: Callable[[Sql], T]) -> T:
-        return await in_greenlet(self._in_transaction, command)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[ConnectionWork]:
@@ -42,13 +39,9 @@ class PooledDatabase:
         if self._owned:
             await self._engine.dispose()
 
-    def _in_transaction(self, command: Callable[[Sql], T]) -> T:
-        with self._engine.sync_engine.begin() as connection:
-            return command(Sql(connection, self._schema))
-
 
 class PostgresqlDatabase(PooledDatabase):
-    """Reads and appends go to asyncpg itself; the rest is ordinary SQLAlchemy."""
+    """Transactions of single calls are begun on asyncpg itself, where the tuned paths run."""
 
     def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool) -> None:
         super().__init__(engine, schema, owned=owned)
@@ -62,6 +55,13 @@ class PostgresqlDatabase(PooledDatabase):
     async def append(self, request: AppendRequest) -> Appended:
         async with self._turns.of((request.tenant, request.thread)):
             return await in_greenlet(self._append, request)
+
+    async def write(self, command: Callable[[Sql], T]) -> T:
+        return await in_greenlet(self._in_transaction, command)
+
+    def _in_transaction(self, command: Callable[[Sql], T]) -> T:
+        with self._connections.transaction() as sql:
+            return command(sql)
 
     def _alone(self, query: Callable[[Sql], T]) -> T:
         with self._connections.autocommit() as sql:
@@ -80,6 +80,13 @@ class SharedSqliteDatabase(PooledDatabase):
 
     async def append(self, request: AppendRequest) -> Appended:
         return await self.write(lambda sql: attempt_locked(sql, request))
+
+    async def write(self, command: Callable[[Sql], T]) -> T:
+        return await in_greenlet(self._in_transaction, command)
+
+    def _in_transaction(self, command: Callable[[Sql], T]) -> T:
+        with self._engine.sync_engine.begin() as connection:
+            return command(Sql(connection, self._schema))
 
     def _read(self, query: Callable[[Sql], T]) -> T:
         with self._engine.sync_engine.connect() as connection:

@@ -29,6 +29,10 @@ class Driver(Protocol):
 
     def insert(self, text: str, rows: Sequence[Any]) -> None: ...
 
+    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+        """Whether the driver has a way of its own to load many rows, and has taken it."""
+        ...
+
 
 class SqlalchemyDriver:
     """The driver reached through SQLAlchemy: for transactions that SQLAlchemy or its user began."""
@@ -44,6 +48,9 @@ class SqlalchemyDriver:
 
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         self._connection.exec_driver_sql(text, list(rows))
+
+    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+        return False
 
 
 class Sql:
@@ -71,6 +78,14 @@ class Sql:
         """Run a statement text once for each row, in one call of the driver."""
         text, names = _prepare(template, self.dialect, self.schema)
         self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows of one table, by the driver's own way of loading where it has one."""
+        if self._driver.copy(table, self.schema, columns, rows):
+            return
+        values = ", ".join(f":{column}" for column in columns)
+        template = f"INSERT INTO {{schema}}{table} ({', '.join(columns)}) VALUES ({values})"
+        self.insert(template, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Insert:

@@ -31,6 +31,11 @@ class SqliteDriver:
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         self.connection.executemany(text, rows)
 
+    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+        marks = ", ".join("?" * len(columns))
+        self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+        return True
+
 
 class SqliteConnection:
     """One connection, used by one thread at a time."""

@@ -15,6 +15,7 @@ from chatledger.ids import new_id, new_stamp
 from chatledger.models import Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime
 from chatledger.rules import Finding
+from chatledger.storage.bulk import NewThread, load_threads
 from chatledger.storage.check import check_branch, require_level
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
@@ -66,6 +67,10 @@ class ThreadRepository:
         )
         _check_keys(thread)
         return await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
+
+    async def load(self, new: Sequence[NewThread]) -> None:
+        """Store whole new threads (`bulk.encode_thread`) at once: for imports. All of them, or AlreadyExists."""
+        await self._scope.write(lambda sql: load_threads(sql, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
         """Raises ThreadNotFound; also, if `user_id` is given, for a thread of another user."""

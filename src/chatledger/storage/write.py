@@ -35,7 +35,7 @@ _ARRAY_TYPES = {
     "call_seq": "bigint",
     "call_idx": "int",
 }
-_TABLES = {
+TABLES = {
     "messages": MESSAGE_COLUMNS,
     "message_parts": PART_COLUMNS,
     "tool_calls": CALL_COLUMNS,
@@ -61,7 +61,7 @@ class Plan:
 
 def plan_rows(request: AppendRequest, judgement: Judgement) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of each table in the order of its columns, without (tenant, thread, branch)."""
-    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TABLES}
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
     for judged, encoded in zip(judgement.messages, request.rows, strict=True):
         message, seq = judged.message, judged.seq
         violations = [violation.model_dump() for violation in judged.violations] or None
@@ -102,7 +102,7 @@ def _write_postgresql(sql: Sql, plan: Plan) -> bool:
     parameters = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN}
     filled = tuple(name for name, rows in plan.rows.items() if rows)
     for name in filled:
-        for column, values in zip(_TABLES[name], zip(*plan.rows[name], strict=True), strict=True):
+        for column, values in zip(TABLES[name], zip(*plan.rows[name], strict=True), strict=True):
             parameters[f"{name}_{column}"] = values
     if plan.request.runs:
         parameters["runs"] = plan.request.runs
@@ -155,7 +155,7 @@ _INSERT_RUNS = (
 
 
 def _insert_unnested(name: str) -> str:
-    columns = _TABLES[name]
+    columns = TABLES[name]
     arrays = ", ".join(f":{name}_{column}::{_ARRAY_TYPES.get(column, 'text')}[]" for column in columns)
     return (
         f"INSERT INTO {{schema}}{name} (tenant_id, thread_id, branch, {', '.join(columns)})"
@@ -184,7 +184,7 @@ def _write_sqlite(sql: Sql, plan: Plan) -> bool:
             raise run_conflict(foreign[0][0])
     for name, rows in plan.rows.items():
         if rows:
-            sql.insert(_sqlite_insert(name), [key | _sqlite_row(_TABLES[name], row) for row in rows])
+            sql.insert(_sqlite_insert(name), [key | _sqlite_row(TABLES[name], row) for row in rows])
     return True
 
 
@@ -201,7 +201,7 @@ _FOREIGN_RUN = (
 
 @lru_cache(maxsize=16)
 def _sqlite_insert(name: str) -> str:
-    columns = _TABLES[name]
+    columns = TABLES[name]
     values = ", ".join(f":{column}" for column in columns)
     return (
         f"INSERT INTO {{schema}}{name} (tenant_id, thread_id, branch, {', '.join(columns)})"
