@@ -8,6 +8,7 @@ lenient keeps the message with a record, strict refuses, ordered refuses R13 as 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -97,9 +98,9 @@ def _broken_alone(message: ChatMessage) -> Iterator[Violation]:
     for idx, call in enumerate(message.tool_calls or ()):
         if not call.name:
             yield Violation(rule="R9", detail=f"tool call {idx} has an empty name")
-    ids = [call.id for call in message.tool_calls or () if call.id is not None]
-    for repeated in dict.fromkeys(id_ for id_ in ids if ids.count(id_) > 1):
-        yield Violation(rule="R5", detail=f"call id {_short(repeated)} stands twice in one message")
+    for id_, count in Counter(call.id for call in message.tool_calls or ()).items():
+        if count > 1 and id_ is not None:
+            yield Violation(rule="R5", detail=f"call id {_short(id_)} stands twice in one message")
 
 
 def _arguments_not_json(message: ChatMessage) -> list[Violation]:
@@ -128,35 +129,56 @@ def must_wait(tip: Tip, message: ChatMessage) -> bool:
     """R8: whether the message may not come before the open calls have their results."""
     if not tip.open_calls or message.role in ("tool", "custom"):
         return False
-    return message.role != "assistant" or message.run_id != tip.turn_run or bool(tip.answered)
+    continues = message.role == tip.last_role == "assistant" and message.run_id == tip.turn_run
+    return not continues or bool(tip.answered)
 
 
 def broken_order(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
     """R13: what the strictest providers ask for. A turn's assistant messages count as one."""
     for not_json in _arguments_not_json(message):
         yield Violation(rule="R13", detail=not_json.detail)
-    if message.role in ("system", "developer") and tip.last_role not in (None, "system", "developer"):
+    if _is_late_system(tip, message):
         yield Violation(rule="R13", detail=f"a {message.role} message after the conversation began")
     if message.role == "user" and tip.last_role == "user":
         yield Violation(rule="R13", detail="two user messages in a row")
+
+
+def _is_late_system(tip: Tip, message: ChatMessage) -> bool:
+    return message.role in _SYSTEM and tip.last_role is not None and tip.last_role not in _SYSTEM
+
+
+_SYSTEM = ("system", "developer")
 
 
 def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> Tip:
     open_calls = tip.open_calls
     if answered is not None:
         open_calls = tuple(call for call in open_calls if call is not answered)
-    opened = tuple(OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ()))
-    if message.role == "custom":  # for the screen only: it moves nothing but the position
-        return replace(tip, last_seq=seq, open_calls=open_calls + opened, partial_seq=_partial(message, seq))
-    closes = message.role == "tool"
+    open_calls += tuple(
+        OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())
+    )
+    if message.role == "custom" or _is_late_system(tip, message):  # part of no turn: it moves nothing but the position
+        return replace(tip, last_seq=seq, open_calls=open_calls, partial_seq=_partial(message, seq))
+    answered_ids, run = _turn(tip, message, answered)
     return Tip(
         last_seq=seq,
         last_role=message.role,
-        open_calls=open_calls + opened,
-        answered=(*tip.answered, answered.id) if answered else tip.answered if closes else (),
-        turn_run=message.run_id if message.role == "assistant" else tip.turn_run if closes else None,
+        open_calls=open_calls,
+        answered=answered_ids,
+        # It only matters to open calls, and as it is stored with them it must be the same in memory.
+        turn_run=run if open_calls or answered_ids else None,
         partial_seq=_partial(message, seq),
     )
+
+
+def _turn(tip: Tip, message: ChatMessage, answered: OpenCall | None) -> tuple[tuple[str | None, ...], str | None]:
+    """(the ids answered so far, the run) of the turn that the message continues or begins."""
+    if message.role == "tool":
+        return tip.answered if answered is None else (*tip.answered, answered.id), tip.turn_run
+    if message.role != "assistant":
+        return (), None
+    continues = tip.open_calls and message.run_id == tip.turn_run
+    return tip.answered if continues else (), message.run_id
 
 
 def _partial(message: ChatMessage, seq: int) -> int | None:
@@ -167,7 +189,7 @@ def _is_json(call: ToolCall) -> bool:
     if not isinstance(call.arguments, str):
         return True
     try:
-        json.loads(call.arguments)
+        json.loads(call.arguments, parse_int=float)  # int() refuses long numbers, which JSON does not
     except (ValueError, RecursionError):
         return False
     return True

@@ -24,9 +24,9 @@ class OpenCall:
 class Tip:
     """The end of a branch.
 
-    `last_role` is that of the last message that is not `custom`. `answered` holds the ids of the calls answered since
-    the last message that was no result: it tells a doubled result from an orphan, and that a turn's results began.
-    `turn_run` is the run of the assistant turn at the end.
+    `last_role` is that of the last message that is neither `custom` nor a system message after the conversation began.
+    `answered` holds the ids of the calls that this turn answered: it tells a doubled result from an orphan, and that a
+    turn's results began. `turn_run` is the run of the assistant turn whose calls are open, or were till just now.
     """
 
     last_seq: int = 0

@@ -1,0 +1,39 @@
+"""Short ways to judge messages from an empty branch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatledger import ChatMessage, Violation
+from chatledger.models import RulesLevel
+from chatledger.rules import Judgement, OpenCall, Tip, judge
+
+
+def fold(messages: Sequence[ChatMessage], *, level: RulesLevel = "lenient", tip: Tip | None = None) -> Judgement:
+    return judge(tip or Tip(), messages, branch=0, level=level)
+
+
+def tip_of(*messages: ChatMessage) -> Tip:
+    return fold(messages).tip
+
+
+def recorded(judgement: Judgement) -> list[tuple[int, str]]:
+    """(seq, rule) of each record."""
+    return [(judged.seq, violation.rule) for judged in judgement.messages for violation in judged.violations]
+
+
+def links(judgement: Judgement) -> list[tuple[int, int] | None]:
+    """(seq, idx) of the call that each message answers."""
+    return [(call.seq, call.idx) if (call := judged.answers) else None for judged in judgement.messages]
+
+
+def open_places(tip: Tip) -> list[tuple[int, int]]:
+    return [(call.seq, call.idx) for call in tip.open_calls]
+
+
+def broken(rule: str, detail: str) -> Violation:
+    return Violation(rule=rule, detail=detail)
+
+
+def waiting(seq: int, idx: int, id_: str | None, name: str = "weather") -> OpenCall:
+    return OpenCall(branch=0, seq=seq, idx=idx, id=id_, name=name)
