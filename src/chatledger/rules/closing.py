@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from chatledger.models import ChatMessage
 from chatledger.rules.invariants import judge_one, must_wait
-from chatledger.rules.tip import Tip
+from chatledger.rules.pairing import find_call
+from chatledger.rules.tip import OpenCall, Tip
 
 INTERRUPTED = "interrupted"
 
 
 def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]:
-    """One synthetic tool result for each open call, in the order of the calls, with `reason` as its text."""
+    """One synthetic tool result for each open call, in the order of the calls, with `reason` as its text.
+
+    Where ids repeat the order follows the pairing, so that each result answers the call that it was made for.
+    """
     return [
         ChatMessage(
             role="tool",
@@ -23,8 +27,17 @@ def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]
             state="synthetic",
             run_id=tip.turn_run,
         )
-        for call in tip.open_calls
+        for call in _in_order_of_answers(tip.open_calls)
     ]
+
+
+def _in_order_of_answers(open_calls: tuple[OpenCall, ...]) -> Iterator[OpenCall]:
+    waiting = open_calls
+    while waiting:
+        first = waiting[0]
+        call = find_call(waiting, first.id, first.name) or first
+        yield call
+        waiting = tuple(other for other in waiting if other is not call)
 
 
 def close_before(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> tuple[int, list[ChatMessage]]:

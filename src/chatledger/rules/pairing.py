@@ -13,7 +13,7 @@ from chatledger.rules.tip import OpenCall, Tip
 
 def answer(tip: Tip, result: ChatMessage) -> tuple[OpenCall | None, Violation | None]:
     """The open call that the result answers, or why there is none."""
-    call = _find(tip.open_calls, result.tool_call_id, result.name)
+    call = find_call(tip.open_calls, result.tool_call_id, result.name)
     if call is not None:
         return call, None
     wanted = f"id {result.tool_call_id!r}" if result.tool_call_id is not None else f"name {result.name!r}"
@@ -24,7 +24,8 @@ def answer(tip: Tip, result: ChatMessage) -> tuple[OpenCall | None, Violation | 
     return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no open call has it")
 
 
-def _find(open_calls: tuple[OpenCall, ...], id_: str | None, name: str | None) -> OpenCall | None:
+def find_call(open_calls: tuple[OpenCall, ...], id_: str | None, name: str | None) -> OpenCall | None:
+    """The call that a result with this id and name answers."""
     if id_ is None:
         return next((call for call in open_calls if name is None or call.name == name), None)
     matching = [call for call in open_calls if call.id == id_]
