@@ -24,7 +24,7 @@ class Finding:
 
 
 def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
-    """Fold a whole branch from its first message, R13 included. One pass, memory for the open calls only."""
+    """What the whole branch breaks, R13 included, in order of seq. One pass, memory for the open calls and findings."""
     tip = Tip()
     findings: list[Finding] = []
     for message in messages:
@@ -41,7 +41,7 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
     findings += [_still_open(call) for call in tip.open_calls]
     if tip.partial_seq is not None:
         findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned", open=True))
-    return findings
+    return sorted(findings, key=lambda finding: finding.seq)
 
 
 def _still_open(call: OpenCall) -> Finding:
