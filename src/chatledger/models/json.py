@@ -1,6 +1,6 @@
 """JSON as we keep it: the values of Python's json module, checked once, in the caller's key order.
 
-NaN, the infinities, integers of any size and -0.0 are kept as Python writes them; live objects, tuples and keys that
+NaN, the infinities, long integers and -0.0 are kept as Python writes them; live objects, tuples and keys that
 are not text are refused with the path that leads to them, because json.dumps would change or drop them silently.
 """
 
@@ -17,6 +17,9 @@ from pydantic import AfterValidator, BeforeValidator
 MAX_DEPTH = 500
 """How deep a payload may nest: Python's own parser and writer recurse, and this leaves them room."""
 _WRAPPED_DEPTH = MAX_DEPTH + 16  # a format keeps a payload of full depth inside a few levels of its own
+_INTEGER_DIGITS = 4_300
+"""Python reads and writes no longer ones, unless it is told to."""
+_INTEGER_BITS = 14_284
 
 JsonValue = Any
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -39,7 +42,11 @@ def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[
     pending = [(value, "$", 1)]
     while pending:
         item, path, depth = pending.pop()
-        if item is None or isinstance(item, (str, int, float)):
+        if item is None or isinstance(item, (str, float)):
+            continue
+        if isinstance(item, int):
+            if item.bit_length() > _INTEGER_BITS:
+                return path, f"an integer of more than {_INTEGER_DIGITS:,} digits"
             continue
         if depth > max_depth:
             return path[:80], f"nested deeper than {max_depth}"
