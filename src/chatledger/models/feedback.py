@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from chatledger.models.base import Model, UtcDatetime
 from chatledger.models.json import JsonObject
+
+
+def _not_empty(key: str) -> str:
+    # Pydantic's min_length would count characters, and refuse text with a lone surrogate while it does.
+    if not key:
+        raise ValueError("must not be empty")
+    return key
 
 
 class Feedback(Model):
@@ -17,7 +24,7 @@ class Feedback(Model):
     """
 
     run_id: str
-    key: Annotated[str, Field(min_length=1)]
+    key: Annotated[str, AfterValidator(_not_empty)]
     score: Annotated[float, Field(allow_inf_nan=False)]
     kwargs: JsonObject = Field(default_factory=dict)
     author: str | None = None
