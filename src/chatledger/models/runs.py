@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -15,6 +15,11 @@ RunStatus: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
 Tokens: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
 
 
+Cost: TypeAlias = Annotated[Decimal, Field(allow_inf_nan=False, max_digits=1_000)]
+_EXACT = Context(prec=2_001)
+"""Enough digits for any sum of two costs: the default context would round at 28."""
+
+
 class Usage(Model):
     """What a run used. None is "not said" and stays so in a sum of Nones; 0 is none used. `cost` is exact."""
 
@@ -22,7 +27,7 @@ class Usage(Model):
     output_tokens: Tokens | None = None
     total_tokens: Tokens | None = None
     details: dict[str, Tokens] | None = None
-    cost: Annotated[Decimal, Field(allow_inf_nan=False)] | None = None
+    cost: Cost | None = None
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -30,12 +35,16 @@ class Usage(Model):
             output_tokens=_sum(self.output_tokens, other.output_tokens),
             total_tokens=_sum(self.total_tokens, other.total_tokens),
             details=_sum_details(self.details, other.details),
-            cost=self.cost if other.cost is None else other.cost if self.cost is None else self.cost + other.cost,
+            cost=_sum_costs(self.cost, other.cost),
         )
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return left if right is None else right if left is None else left + right
+
+
+def _sum_costs(left: Decimal | None, right: Decimal | None) -> Decimal | None:
+    return left if right is None else right if left is None else _EXACT.add(left, right)
 
 
 def _sum_details(left: dict[str, int] | None, right: dict[str, int] | None) -> dict[str, int] | None:
