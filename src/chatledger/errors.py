@@ -30,10 +30,19 @@ raised when the model is built. No other type leaves the library. Another tenant
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class ChatLedgerError(Exception):
     """The root of all errors of this library."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is copied by calling its class with `args`, the text; ours are made of facts instead.
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[ChatLedgerError], args: tuple[object, ...]) -> ChatLedgerError:
+    return kind.__new__(kind, *args)
 
 
 class NotFound(ChatLedgerError):

@@ -1,0 +1,101 @@
+"""The errors: the tree that is drawn is the tree that is."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from chatledger import errors
+from chatledger.errors import ChatLedgerError
+
+
+def drawn() -> list[tuple[str, str]]:
+    """(class, its base) of each line of the tree in the docstring, by indentation."""
+    above: dict[int, str] = {0: "Exception"}
+    found = []
+    for line in (errors.__doc__ or "").splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2 - 1
+        if depth < 1:
+            continue
+        above[depth] = name = line.split()[0]
+        found.append((name, above[depth - 1]))
+    return found
+
+
+def defined() -> list[tuple[str, str]]:
+    classes = [
+        value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, ChatLedgerError)
+    ]
+    return [(value.__name__, value.__base__.__name__) for value in classes if value.__base__]
+
+
+def test_the_tree_in_the_docstring_is_that_of_the_classes() -> None:
+    assert drawn() == defined()
+
+
+ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
+    (errors.ThreadNotFound("t"), {"thread_id": "t"}),
+    (errors.BranchNotFound("t", 1), {"thread_id": "t", "branch": 1}),
+    (errors.MessageNotFound("t", "m"), {"thread_id": "t", "message_id": "m"}),
+    (errors.RunNotFound("r"), {"run_id": "r"}),
+    (errors.VersionConflict("t", 0, 3, 4), {"thread_id": "t", "branch": 0, "expected": 3, "actual": 4}),
+    (errors.IdConflict("m", 3, "is stored"), {"id": "m", "seq": 3}),
+    (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),
+    (errors.AlreadyExists("t", "there is one"), {"id": "t"}),
+    (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "message": "no call"}),
+    (errors.UnknownFormat("x", "not known"), {"format": "x"}),
+    (
+        errors.DecodeError("$.a", "no", record=3, byte=70),
+        {"path": "$.a", "detail": "no", "record": 3, "byte": 70},
+    ),
+    (errors.EncodeError("$.a", "no"), {"path": "$.a"}),
+    (errors.LimitExceeded("messages", 1_001, 1_000), {"limit": "messages", "given": 1_001, "maximum": 1_000}),
+    (errors.InvalidCursor("x"), {"cursor": "x"}),
+    (errors.OutcomeUnknown(["m", "n"]), {"message_ids": ("m", "n")}),
+    (errors.StorageError("locked", retryable=True), {"retryable": True}),
+    (
+        errors.SchemaMismatch("0001", "0002", "chatledger migrate"),
+        {"found": "0001", "expected": "0002", "command": "chatledger migrate"},
+    ),
+    (errors.MissingExtra("cli", "the command line"), {"extra": "cli"}),
+]
+
+
+def test_every_leaf_is_tested() -> None:
+    bases = {base for _, base in drawn()}
+    assert {type(error).__name__ for error, _ in ERRORS} == {name for name, _ in drawn() if name not in bases}
+
+
+@pytest.mark.parametrize(("error", "facts"), ERRORS, ids=[type(error).__name__ for error, _ in ERRORS])
+def test_an_error_carries_its_facts(error: ChatLedgerError, facts: dict[str, object]) -> None:
+    assert vars(error) == facts
+
+
+@pytest.mark.parametrize("error", [error for error, _ in ERRORS], ids=lambda error: type(error).__name__)
+def test_an_error_can_be_sent_to_another_process(error: ChatLedgerError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+    assert str(copy.copy(error)) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (errors.RuleViolation("R6", 2, "no call"), "message 2 of the batch breaks R6: no call"),
+        (errors.LimitExceeded("messages", 1_001, 1_000), "messages: 1,001 given, at most 1,000 allowed"),
+        (errors.DecodeError("$.a", "no"), "$.a: no"),
+        (errors.DecodeError("$.a", "no", record=3, byte=70), "record 3, byte 70: no"),
+        (errors.DecodeError("", "no"), "no"),
+        (
+            errors.SchemaMismatch(None, "0001", "run"),
+            "the database is at schema none, this release needs 0001; run: run",
+        ),
+        (errors.MissingExtra("cli", "it"), "it needs an extra: pip install 'chatledger[cli]'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_error_says_what_happened(error: ChatLedgerError, text: str) -> None:
+    assert str(error) == text
