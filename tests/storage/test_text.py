@@ -1,0 +1,130 @@
+"""The codec of every text column."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatledger import LimitExceeded
+from chatledger.models.json import same_json
+from chatledger.storage.text import MARK, decode_json, decode_text, encode_json, encode_key, encode_text
+
+# Any character, surrogates included; and those that mean something to the codec, so that they meet.
+TEXT = st.text(alphabet=st.characters()) | st.text(alphabet=f'{MARK}\\u0d8\x00\ud800\ude00\U0001f600a"')
+KEYS = st.text(alphabet=f"{MARK}\\ua0\x00\ud800", min_size=1, max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200)
+@given(TEXT)
+def test_any_text_comes_back(text: str) -> None:
+    assert decode_text(encode_text(text)) == text
+
+
+@settings(max_examples=200)
+@given(TEXT)
+def test_what_is_stored_can_be_stored(text: str) -> None:
+    stored = encode_text(text)
+    assert "\x00" not in stored
+    assert stored.encode().decode() == stored
+
+
+@settings(max_examples=200)
+@given(TEXT, TEXT)
+def test_two_texts_are_stored_as_two(left: str, right: str) -> None:
+    assert (encode_text(left) == encode_text(right)) == (left == right)
+
+
+@settings(max_examples=200)
+@given(TEXT)
+def test_what_is_stored_is_a_text_as_well(text: str) -> None:
+    stored = encode_text(text)
+    assert decode_text(encode_text(stored)) == stored
+
+
+@settings(max_examples=200)
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00")))
+def test_ordinary_text_is_stored_as_it_is(text: str) -> None:
+    assert encode_text(text) == (text if not text.startswith(MARK) else MARK + text.replace("\\", "\\\\"))
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("", ""),
+        ("a\\u0000", "a\\u0000"),
+        ("a" + MARK, "a" + MARK),
+        (MARK, MARK + MARK),
+        ("\x00", MARK + "\\u0000"),
+        ("\\u0000\x00", MARK + "\\\\u0000\\u0000"),
+        ("a\ud83d\ude00", MARK + "a\\ud83d\\ude00"),
+        ("\U0001f600", "\U0001f600"),
+        (MARK + "\\", MARK + MARK + "\\\\"),
+    ],
+    ids=ascii,
+)
+def test_a_text_and_how_it_is_stored(text: str, stored: str) -> None:
+    assert (encode_text(text), decode_text(stored)) == (stored, text)
+
+
+@settings(max_examples=200)
+@given(JSON)
+def test_any_json_comes_back(value: Any) -> None:
+    assert same_json(decode_json(encode_json(value)), value)
+
+
+@settings(max_examples=200)
+@given(JSON)
+def test_stored_json_can_be_stored(value: Any) -> None:
+    stored = encode_json(value) or ""
+    assert "\x00" not in stored
+    assert stored.encode().decode() == stored
+
+
+def test_no_value_is_no_json() -> None:
+    assert (encode_json(None), decode_json(None)) == (None, None)
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, -0.0, 1e2, 10**30, "", [], {}, False, 0], ids=repr)
+def test_a_lone_value_comes_back(value: Any) -> None:
+    assert same_json(decode_json(encode_json(value)), value)
+
+
+def test_two_surrogates_stay_two() -> None:
+    assert decode_json(encode_json(["\ud83d\ude00", "\U0001f600"])) == ["\ud83d\ude00", "\U0001f600"]
+
+
+@settings(max_examples=200)
+@given(KEYS, KEYS)
+def test_two_keys_are_stored_as_two(left: str, right: str) -> None:
+    assert (encode_key(left, "id") == encode_key(right, "id")) == (left == right)
+
+
+@pytest.mark.parametrize("key", ["a", "a" * 512, "ä" * 256, "\U0001f600" * 128, "\x00" * 84, " ", "user:42/x"], ids=len)
+def test_a_key_of_1_to_512_bytes_is_kept(key: str) -> None:
+    assert decode_text(encode_key(key, "thread_id")) == key
+
+
+@pytest.mark.parametrize(
+    ("key", "size"),
+    [("a" * 513, 513), ("ä" * 256 + "a", 513), ("\x00" * 85, 513), (MARK * 171, 516), ("\ud800" * 600, 3_603)],
+    ids=["ascii", "umlauts", "NULs", "marks", "surrogates"],
+)
+def test_a_key_that_needs_more_is_refused_by_the_bytes_that_it_needs(key: str, size: int) -> None:
+    with pytest.raises(LimitExceeded) as caught:
+        encode_key(key, "thread_id")
+    assert (caught.value.limit, caught.value.given, caught.value.maximum) == ("bytes of thread_id", size, 512)
+
+
+def test_an_empty_key_is_refused() -> None:
+    with pytest.raises(LimitExceeded, match=re.escape("thread_id must not be empty; bytes: 0 given")):
+        encode_key("", "thread_id")
