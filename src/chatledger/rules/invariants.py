@@ -95,12 +95,20 @@ def _broken_alone(message: ChatMessage) -> Iterator[Violation]:
         yield Violation(rule="R4", detail=f"tool calls on a message of role {message.role!r}")
     if message.tool_call_id is not None and message.role != "tool":
         yield Violation(rule="R4", detail=f"a tool_call_id on a message of role {message.role!r}")
-    for idx, call in enumerate(message.tool_calls or ()):
+    if message.tool_calls:
+        yield from _broken_calls(message.tool_calls)
+
+
+def _broken_calls(calls: Sequence[ToolCall]) -> Iterator[Violation]:
+    for idx, call in enumerate(calls):
         if not call.name:
             yield Violation(rule="R9", detail=f"tool call {idx} has an empty name")
-    for id_, count in Counter(call.id for call in message.tool_calls or ()).items():
-        if count > 1 and id_ is not None:
-            yield Violation(rule="R5", detail=f"call id {_short(id_)} stands twice in one message")
+    ids = [call.id for call in calls if call.id is not None]
+    if len(set(ids)) < len(ids):
+        repeated = [id_ for id_, count in Counter(ids).items() if count > 1]
+        yield from (
+            Violation(rule="R5", detail=f"call id {_short(id_)} stands twice in one message") for id_ in repeated
+        )
 
 
 def _arguments_not_json(message: ChatMessage) -> list[Violation]:
@@ -185,11 +193,14 @@ def _partial(message: ChatMessage, seq: int) -> int | None:
     return seq if message.state == "partial" else None
 
 
+_JSON = json.JSONDecoder(parse_int=float)  # int() refuses long numbers, which JSON does not
+
+
 def _is_json(call: ToolCall) -> bool:
     if not isinstance(call.arguments, str):
         return True
     try:
-        json.loads(call.arguments, parse_int=float)  # int() refuses long numbers, which JSON does not
+        _JSON.decode(call.arguments)
     except (ValueError, RecursionError):
         return False
     return True
