@@ -13,7 +13,7 @@ from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, judge
 from chatledger.storage.database import Scope
-from chatledger.storage.history import turn_start
+from chatledger.storage.history import interrupts_calls, turn_start
 from chatledger.storage.lineage import forked, read_lineage, write_lineage
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path
@@ -98,9 +98,14 @@ def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, 
 
 
 def fold_tip(sql: Sql, request: HistoryRequest, path: Path, at: int) -> Tip:
-    """The tip as it was after seq `at`: folded from the beginning of the turn that `at` is in."""
+    """The tip as it was after seq `at`: folded from the beginning of the turn that `at` is in, and from before it
+    where calls were still waiting when it began.
+    """
     start = turn_start(sql, request, path, at)
     messages = load_path(sql, request, path, start, at)
+    while messages and interrupts_calls(messages[0]) and start > 1:
+        end, start = start - 1, turn_start(sql, request, path, start - 1)
+        messages = load_path(sql, request, path, start, end) + messages
     before = load_path(sql, request, path, start - 1, start - 1) if start > 1 else []
     tip = Tip(last_seq=start - 1, last_role=before[0].role if before else None)
     return judge(tip, messages, branch=path.branch, level="lenient").tip if messages else tip

@@ -60,6 +60,8 @@ def _page(
 ) -> History:
     if request.last is not None:
         messages = _from_turn_start(sql, request, path, messages)
+    if request.last is not None or request.last_turns is not None:
+        messages = _with_calls(sql, request, path, messages)
     return History(request.thread_id, path.branch, messages, path.last_seq, next_cursor)
 
 
@@ -99,6 +101,38 @@ def _from_turn_start(sql: Sql, request: HistoryRequest, path: Path, messages: li
     return load_path(sql, request, path, first, messages[-1].seq or path.last_seq)
 
 
+def _with_calls(sql: Sql, request: HistoryRequest, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
+    """The messages, from the turn of the earliest call that has its result among them.
+
+    Only lenient lets a turn begin while calls wait, and its first message then says so: any other costs nothing here.
+    """
+    while messages and interrupts_calls(messages[0]):
+        first = messages[0].seq or 1
+        call_seq = _earliest_call(sql, request, path, first)
+        if call_seq is None:
+            return messages
+        start = turn_start(sql, request, path, call_seq)
+        messages = load_path(sql, request, path, start, first - 1) + messages
+    return messages
+
+
+_EARLIEST_CALL = """
+SELECT min(call_seq) FROM {schema}tool_results
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
+  AND call_seq < :before
+"""
+
+
+def _earliest_call(sql: Sql, request: HistoryRequest, path: Path, before: int) -> int | None:
+    """The first call before that seq that is answered at or after it."""
+    found: list[int] = []
+    for branch, first, last in cut(path.segments, before, path.last_seq):
+        place = {"tenant": request.tenant, "thread": request.thread, "branch": branch}
+        rows = sql.fetch(_EARLIEST_CALL, {**place, "first": first, "last": last, "before": before})
+        found += [row[0] for row in rows if row[0] is not None]
+    return min(found, default=None)
+
+
 def turn_start(sql: Sql, request: HistoryRequest, path: Path, seq: int) -> int:
     """Where the turn that `seq` is in begins: at the last user message up to there, or at the first message."""
     starts = _turn_starts(sql, request, path, 1, seq)
@@ -107,7 +141,7 @@ def turn_start(sql: Sql, request: HistoryRequest, path: Path, seq: int) -> int:
 
 def _last_turns(sql: Sql, request: HistoryRequest, path: Path) -> int:
     """The seq at which the last `last_turns` turns begin; 1 if there are not as many."""
-    starts = _turn_starts(sql, request, path, request.last_turns or 0, path.last_seq)
+    starts = _turn_starts(sql, request, path, min(request.last_turns or 0, path.last_seq), path.last_seq)
     if request.last_turns == 0:
         return path.last_seq + 1
     return starts[-1] if len(starts) == request.last_turns else 1
@@ -136,6 +170,11 @@ def _turn_starts(sql: Sql, request: HistoryRequest, path: Path, count: int, last
 
 def starts_turn(message: ChatMessage) -> bool:
     return message.role == "user"
+
+
+def interrupts_calls(message: ChatMessage) -> bool:
+    """Whether it came while calls were waiting for their results."""
+    return any(violation.rule == "R8" for violation in message.violations)
 
 
 _RUN_INTERVAL = """

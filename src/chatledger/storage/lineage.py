@@ -13,6 +13,8 @@ from chatledger.models.json import dumps, loads
 END = 2**62
 """A seq beyond every other: the open end of a branch's own interval."""
 
+MAX_BRANCH = 2**31 - 1
+
 
 class Segment(NamedTuple):
     """The messages `first` to `last` of the path rest on `branch`."""
@@ -40,3 +42,8 @@ def cut(segments: list[Segment], first: int, last: int) -> list[Segment]:
 def forked(segments: list[Segment], branch: int, at: int) -> list[Segment]:
     """The lineage of a new branch that shares the path up to and including `at`."""
     return [*cut(segments, 1, at), Segment(branch, at + 1, END)]
+
+
+def branch_column(branch: int | None) -> int | None:
+    """A branch as the column can be asked for it: a number that it cannot hold is that of no branch."""
+    return branch if branch is None or 0 <= branch <= MAX_BRANCH else -1

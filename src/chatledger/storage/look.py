@@ -12,6 +12,7 @@ from chatledger.errors import BranchNotFound, IdConflict, ThreadNotFound, Versio
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import OpenCall, Tip
+from chatledger.storage.lineage import branch_column
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
 from chatledger.storage.text import decode_json, decode_text, encode_json
@@ -61,7 +62,7 @@ class Look:
 
 def look(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Look:
     """`lock` first waits for the branch row, so that what is seen cannot change before the transaction ends."""
-    place = {"tenant": request.tenant, "thread": request.thread, "branch": request.branch}
+    place = {"tenant": request.tenant, "thread": request.thread, "branch": branch_column(request.branch)}
     if lock and sql.dialect == "postgresql":
         sql.fetch(_LOCK, place)  # a statement of its own: the look must see what the lock's last holder committed
     ids: Any = request.message_ids if sql.dialect == "postgresql" else dumps(request.message_ids)

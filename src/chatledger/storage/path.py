@@ -13,7 +13,7 @@ from typing import Any
 
 from chatledger.errors import BranchNotFound, ThreadNotFound
 from chatledger.models import ChatMessage
-from chatledger.storage.lineage import Segment, cut, read_lineage
+from chatledger.storage.lineage import Segment, branch_column, cut, read_lineage
 from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
 from chatledger.storage.sql import Row, Sql
 from chatledger.storage.text import decode_text, encode_text, from_microseconds
@@ -46,7 +46,7 @@ class HistoryRequest:
 
     @property
     def place(self) -> dict[str, Any]:
-        return {"tenant": self.tenant, "thread": self.thread, "branch": self.branch}
+        return {"tenant": self.tenant, "thread": self.thread, "branch": branch_column(self.branch)}
 
 
 _BRANCH = """
