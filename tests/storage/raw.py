@@ -1,0 +1,73 @@
+"""The database without the library: what is really in the tables, and what happens to them behind its back."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+
+from chatledger import Ledger
+from tests.conftest import Database
+
+TABLES = (
+    "threads",
+    "branches",
+    "runs",
+    "messages",
+    "message_parts",
+    "tool_calls",
+    "tool_results",
+    "feedback",
+)
+
+
+async def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
+    """The rows of a statement that names our tables bare; it is committed."""
+    if database.kind == "sqlite":
+        return await asyncio.to_thread(_query_file, database.url, statement)
+    connection = await asyncpg.connect(database.url, server_settings={"search_path": "chatledger"})
+    try:
+        return [tuple(row) for row in await connection.fetch(statement)]
+    finally:
+        await connection.close()
+
+
+def _query_file(path: str, statement: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(path)
+    try:
+        with connection:
+            return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+async def count_rows(database: Database, where: str = "") -> dict[str, int]:
+    """The number of rows by table."""
+    counts = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name} {where}" for name in TABLES)
+    return dict((name, number) for name, number in await query(database, counts))
+
+
+def elsewhere(database: Database, work: Callable[[Ledger], Awaitable[object]]) -> None:
+    """Do something through a ledger in another thread and wait for it, wherever this is called from."""
+
+    async def opened() -> None:
+        async with database.open() as ledger:
+            await work(ledger)
+
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(opened())
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]

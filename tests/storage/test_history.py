@@ -1,0 +1,409 @@
+"""History: every window of a branch, and that a page is one state of the database."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatledger import (
+    BranchNotFound,
+    ChatMessage,
+    History,
+    InvalidCursor,
+    Ledger,
+    LimitExceeded,
+    MessageNotFound,
+    ThreadNotFound,
+)
+from chatledger.storage import history as history_module
+from chatledger.storage import messages as messages_module
+from tests.conftest import Database
+from tests.conversations import assistant, call, result, texts, turn, user
+from tests.storage.raw import elsewhere
+
+NUMBERS = itertools.count()
+
+
+def seqs(history: History) -> list[int | None]:
+    return [message.seq for message in history.messages]
+
+
+async def stored(ledger: Ledger, turns: int, **fields: Any) -> list[ChatMessage]:
+    """A thread "t" of so many turns of five messages."""
+    await ledger.threads.create("t", **fields)
+    return (await ledger.messages.append("t", turn() * turns)).messages
+
+
+async def pages(ledger: Ledger, thread_id: str, size: int, *, forward: bool) -> list[History]:
+    """Every page of the active branch, in the order of reading."""
+    word, cursor = ("after", 0) if forward else ("before", 2**62)
+    read: list[History] = []
+    next_cursor: int | None = cursor
+    while next_cursor is not None:
+        window: dict[str, Any] = {word: next_cursor}
+        read.append(await ledger.messages.history(thread_id, limit=size, **window))
+        next_cursor = read[-1].next_cursor
+    return read
+
+
+# --- All windows of any conversation ----------------------------------------------------------------------------------
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[ChatMessage]:
+    """Turns with any number of calls, their results in any order, and what is only for the screen between them."""
+    messages: list[ChatMessage] = []
+    if draw(st.booleans()):
+        messages.append(ChatMessage(role="system", content="be brief"))
+    for _ in range(draw(st.integers(0, 4))):
+        messages.append(user("?"))
+        for _ in range(draw(st.integers(0, 2))):
+            ids = [f"call_{n}" for n in range(draw(st.integers(1, 3)))]
+            messages.append(assistant(calls=[call(id_) for id_ in ids]))
+            messages += [result(id_) for id_ in draw(st.permutations(ids))]
+            if draw(st.booleans()):
+                messages.append(ChatMessage(role="custom", content="a spinner"))
+        messages.append(assistant("!"))
+    return messages
+
+
+def begins_turn(messages: list[ChatMessage]) -> list[int]:
+    return [index for index, message in enumerate(messages) if message.role == "user"]
+
+
+def expected_last(messages: list[ChatMessage], size: int) -> list[ChatMessage]:
+    start = max(0, len(messages) - size)
+    if start == 0 or start == len(messages):
+        return messages[start:]
+    later = [index for index in begins_turn(messages) if index >= start]
+    return messages[(later or begins_turn(messages)[-1:] or [0])[0] :]
+
+
+def expected_last_turns(messages: list[ChatMessage], count: int) -> list[ChatMessage]:
+    starts = begins_turn(messages)
+    if count == 0:
+        return []
+    return messages[starts[-count] :] if len(starts) >= count else messages
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(conversation=conversations(), answered_anew=st.booleans(), size=st.integers(1, 12), data=st.data())
+async def test_windows_are_slices_of_the_history(
+    ledger: Ledger, conversation: list[ChatMessage], answered_anew: bool, size: int, data: st.DataObject
+) -> None:
+    thread_id = f"t{next(NUMBERS)}"
+    await ledger.threads.create(thread_id)
+    given = (await ledger.messages.append(thread_id, conversation)).messages
+    if answered_anew:
+        ends = [0, *(message.seq or 0 for message in given if message.text == "!")]
+        at = data.draw(st.sampled_from(ends))
+        await ledger.branches.fork(thread_id, at)
+        given = given[:at] + (await ledger.messages.append(thread_id, turn())).messages
+
+    whole = await ledger.messages.history(thread_id)
+    assert (whole.messages, whole.version, whole.next_cursor) == (given, len(given), None)
+    forward = await pages(ledger, thread_id, size, forward=True)
+    assert [message for page in forward for message in page] == given
+    assert all(len(page) == size for page in forward[:-1])
+    backward = await pages(ledger, thread_id, size, forward=False)
+    assert [message for page in reversed(backward) for message in page] == given
+    assert all(len(page) == size for page in backward[:-1])
+    assert (await ledger.messages.history(thread_id, last=size)).messages == expected_last(given, size)
+    last_turns = await ledger.messages.history(thread_id, last_turns=size)
+    assert last_turns.messages == expected_last_turns(given, size)
+
+
+# --- Single windows ---------------------------------------------------------------------------------------------------
+
+
+async def test_after_and_before_are_not_included(ledger: Ledger) -> None:
+    await stored(ledger, 2)
+    assert seqs(await ledger.messages.history("t", after=3)) == [4, 5, 6, 7, 8, 9, 10]
+    assert seqs(await ledger.messages.history("t", before=3)) == [1, 2]
+    assert seqs(await ledger.messages.history("t", after=3, before=7)) == [4, 5, 6]
+
+
+async def test_a_page_between_two_seqs_ends_at_the_other(ledger: Ledger) -> None:
+    await stored(ledger, 2)
+    page = await ledger.messages.history("t", after=3, before=9, limit=2)
+    assert (seqs(page), page.next_cursor) == ([7, 8], 7)
+    page = await ledger.messages.history("t", after=3, before=6, limit=2)
+    assert (seqs(page), page.next_cursor) == ([4, 5], None)
+
+
+async def test_the_last_page_has_no_cursor(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    assert (await ledger.messages.history("t", limit=5)).next_cursor is None
+    assert (await ledger.messages.history("t", limit=4)).next_cursor == 4
+    assert (await ledger.messages.history("t", limit=4, before=5)).next_cursor is None
+
+
+async def test_cursors_beyond_the_ends_give_nothing(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    beyond = await ledger.messages.history("t", after=5, limit=3)
+    assert (beyond.messages, beyond.version, beyond.next_cursor) == ([], 5, None)
+    assert seqs(await ledger.messages.history("t", before=1)) == []
+    assert seqs(await ledger.messages.history("t", before=0)) == []
+    assert seqs(await ledger.messages.history("t", after=2**62)) == []
+
+
+async def test_an_empty_thread_has_empty_windows(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    for window in ({}, {"limit": 3}, {"limit": 3, "before": 9}, {"last": 3}, {"last_turns": 3}):
+        history = await ledger.messages.history("t", **window)  # type: ignore[arg-type]
+        assert (history.messages, history.version, history.next_cursor) == ([], 0, None)
+
+
+async def test_nothing_asked_for_is_nothing_given(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    for window in ({"limit": 0}, {"last": 0}, {"last_turns": 0}):
+        assert (await ledger.messages.history("t", **window)).messages == []  # type: ignore[arg-type]
+
+
+async def test_windows_of_any_size_are_the_whole(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    for word in ("limit", "last", "last_turns"):
+        window: dict[str, Any] = {word: 2**70}
+        assert len(await ledger.messages.history("t", **window)) == 5
+
+
+async def test_the_last_turn_is_given_whole_though_it_is_longer_than_asked(ledger: Ledger) -> None:
+    await stored(ledger, 2)
+    assert seqs(await ledger.messages.history("t", last=3)) == [6, 7, 8, 9, 10]
+    assert seqs(await ledger.messages.history("t", last=9)) == [6, 7, 8, 9, 10]
+    assert len(await ledger.messages.history("t", last=10)) == 10
+
+
+async def test_the_last_turn_is_given_whole_across_a_fork(ledger: Ledger) -> None:
+    await stored(ledger, 2)
+    await ledger.branches.fork("t", 9)
+    await ledger.messages.append("t", [assistant("other")])
+    assert seqs(await ledger.messages.history("t", last=1)) == [6, 7, 8, 9, 10]
+    assert seqs(await ledger.messages.history("t", last_turns=1)) == [6, 7, 8, 9, 10]
+    assert len(await ledger.messages.history("t", last_turns=2)) == 10
+
+
+@pytest.mark.parametrize("window", [{"last": 2}, {"last_turns": 1}, {"last": 3}])
+async def test_last_windows_keep_a_call_with_a_result_that_came_a_turn_later(
+    ledger: Ledger, window: dict[str, Any]
+) -> None:
+    """Lenient lets a user message in while calls are open, and the result may still come."""
+    await ledger.threads.create("t", rules="lenient")
+    late = [user("a"), assistant("b"), user("c"), assistant(calls=[call("x")]), user("d"), user("e"), result("x")]
+    await ledger.messages.append("t", late)
+    assert seqs(await ledger.messages.history("t", **window)) == [3, 4, 5, 6, 7]
+
+
+async def test_a_call_that_was_never_answered_does_not_lengthen_last(ledger: Ledger) -> None:
+    await ledger.threads.create("t", rules="lenient")
+    await ledger.messages.append("t", [user("a"), assistant(calls=[call("x")]), user("b"), assistant("c")])
+    assert seqs(await ledger.messages.history("t", last=2)) == [3, 4]
+
+
+# --- Filters ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_run_keeps_only_its_messages(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    for run_id in ("r1", "r2", "r1"):
+        await ledger.messages.append("t", turn(), run_id=run_id)
+    assert seqs(await ledger.messages.history("t", run_id="r1")) == [1, 2, 3, 4, 5, 11, 12, 13, 14, 15]
+    assert seqs(await ledger.messages.history("t", run_id="r2")) == [6, 7, 8, 9, 10]
+    assert seqs(await ledger.messages.history("t", run_id="r2", last=2)) == [6, 7, 8, 9, 10]
+    unknown = await ledger.messages.history("t", run_id="unknown")
+    assert (unknown.messages, unknown.version) == ([], 15)
+
+
+async def test_pages_of_a_run_give_each_of_its_messages_once(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    for run_id in ("r1", "r2", "r1", "r2"):
+        await ledger.messages.append("t", turn(), run_id=run_id)
+    for size in (1, 3, 7, 20):
+        read: list[int | None] = []
+        cursor: int | None = 0
+        while cursor is not None:
+            page = await ledger.messages.history("t", run_id="r2", limit=size, after=cursor)
+            read += seqs(page)
+            cursor = page.next_cursor
+        assert read == [6, 7, 8, 9, 10, 16, 17, 18, 19, 20]
+
+
+async def test_a_run_on_another_branch_is_not_on_this_one(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    await ledger.branches.fork("t", 5)
+    await ledger.messages.append("t", turn(), run_id="r")
+    assert seqs(await ledger.messages.history("t", run_id="r")) == [6, 7, 8, 9, 10]
+    assert seqs(await ledger.messages.history("t", run_id="r", branch=0)) == []
+
+
+async def test_a_thread_of_another_user_is_not_found(ledger: Ledger) -> None:
+    await stored(ledger, 1, user_id="ada")
+    assert len(await ledger.messages.history("t", user_id="ada")) == 5
+    for user_id in ("bob", "", "Ada", "ada\0"):
+        with pytest.raises(ThreadNotFound):
+            await ledger.messages.history("t", user_id=user_id)
+
+
+async def test_a_thread_of_nobody_is_not_found_for_a_user(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.history("t", user_id="ada")
+
+
+async def test_unknown_threads_and_branches_are_not_found(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.history("nowhere")
+    for branch in (1, -1, 2**31, 2**70):
+        with pytest.raises(BranchNotFound) as caught:
+            await ledger.messages.history("t", branch=branch)
+        assert (caught.value.thread_id, caught.value.branch) == ("t", branch)
+
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"limit": 1, "last": 1},
+        {"limit": 1, "last_turns": 1},
+        {"last": 1, "last_turns": 1},
+        {"last": 1, "before": 1},
+        {"last": 1, "after": 0},
+        {"last_turns": 1, "after": 1},
+        {"after": -1},
+        {"before": -1},
+        {"before": 2**62 + 1},
+        {"limit": 1, "after": 2**70},
+    ],
+)
+async def test_windows_that_contradict_themselves_are_refused(ledger: Ledger, window: dict[str, int]) -> None:
+    with pytest.raises(InvalidCursor):
+        await ledger.messages.history("t", **window)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("word", ["limit", "last", "last_turns"])
+async def test_sizes_below_zero_are_refused(ledger: Ledger, word: str) -> None:
+    window: dict[str, Any] = {word: -1}
+    with pytest.raises(LimitExceeded) as caught:
+        await ledger.messages.history("t", **window)
+    assert caught.value.given == -1
+
+
+# --- One state --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", [{}, {"last": 3}, {"last_turns": 1}, {"limit": 9}, {"run_id": "r"}])
+async def test_an_append_between_the_statements_of_a_page_is_not_seen(
+    database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, window: dict[str, Any]
+) -> None:
+    await ledger.threads.create("t")
+    first = (await ledger.messages.append("t", turn(), run_id="r")).messages
+    find_path = history_module.find_path
+
+    def and_then_somebody_appends(*arguments: Any) -> Any:
+        path = find_path(*arguments)
+        monkeypatch.undo()
+        elsewhere(database, lambda other: other.messages.append("t", turn(), run_id="r"))
+        return path
+
+    monkeypatch.setattr(history_module, "find_path", and_then_somebody_appends)
+    page = await ledger.messages.history("t", **window)
+    assert (page.messages, page.version, page.next_cursor) == (first, 5, None)
+    assert (await ledger.messages.history("t")).version == 10
+
+
+async def test_a_thread_deleted_between_the_statements_of_a_page_is_read_whole(
+    database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await stored(ledger, 1)
+    load_path = history_module.load_path
+
+    def after_a_deletion(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        elsewhere(database, lambda other: other.threads.delete("t"))
+        return load_path(*arguments)
+
+    monkeypatch.setattr(history_module, "load_path", after_a_deletion)
+    assert (await ledger.messages.history("t")).messages == first
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.history("t")
+
+
+# --- iterate ----------------------------------------------------------------------------------------------------------
+
+
+async def test_iterate_gives_every_message_across_pages(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = await stored(ledger, 3)
+    for size in (1, 4, 5, 15, 16):
+        monkeypatch.setattr(messages_module, "PAGE", size)
+        assert [message async for message in ledger.messages.iterate("t")] == given
+
+
+async def test_iterate_holds_two_pages_at_most(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stored(ledger, 20)
+    monkeypatch.setattr(messages_module, "PAGE", 10)
+    load_range = history_module.load_range
+    loaded: list[int] = []
+    held: list[weakref.ref[ChatMessage]] = []
+
+    def counted(*arguments: Any) -> list[ChatMessage]:
+        messages = load_range(*arguments)
+        loaded.append(len(messages))
+        held.extend(weakref.ref(message) for message in messages)
+        return messages
+
+    monkeypatch.setattr(history_module, "load_range", counted)
+    alive = [sum(one() is not None for one in held) async for _ in ledger.messages.iterate("t")]
+    assert loaded == [10] * 10
+    assert max(alive) <= 20  # the one before may wait for the next in its reader's thread
+
+
+async def test_iterate_does_not_see_what_is_appended_meanwhile(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = await stored(ledger, 2)
+    monkeypatch.setattr(messages_module, "PAGE", 3)
+    seen = []
+    async for message in ledger.messages.iterate("t"):
+        seen.append(message)
+        await ledger.messages.append("t", [user("more")])
+    assert seen == given
+
+
+async def test_iterate_stays_on_its_branch(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = await stored(ledger, 2)
+    monkeypatch.setattr(messages_module, "PAGE", 3)
+    seen = []
+    async for message in ledger.messages.iterate("t"):
+        if not seen:
+            await ledger.branches.fork("t", 5)
+        seen.append(message)
+    assert seen == given
+    assert [message.seq async for message in ledger.messages.iterate("t")] == [1, 2, 3, 4, 5]
+    assert [message async for message in ledger.messages.iterate("t", branch=0)] == given
+
+
+# --- get --------------------------------------------------------------------------------------------------------------
+
+
+async def test_get_finds_a_message_on_any_branch(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    await ledger.branches.fork("t", 1)
+    kept = (await ledger.messages.append("t", turn(ids="a")[1:])).messages
+    await ledger.branches.activate("t", 0)
+    assert [await ledger.messages.get("t", f"a{n}") for n in range(1, 5)] == kept
+    assert texts(await ledger.messages.history("t", branch=1)) == [message.text for message in turn()]
+
+
+async def test_get_tells_an_unknown_message_from_an_unknown_thread(ledger: Ledger) -> None:
+    await stored(ledger, 1)
+    with pytest.raises(MessageNotFound) as caught:
+        await ledger.messages.get("t", "nothing")
+    assert (caught.value.thread_id, caught.value.message_id) == ("t", "nothing")
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.get("nowhere", "nothing")
