@@ -19,7 +19,7 @@ from chatledger.storage.bulk import NewThread, load_threads
 from chatledger.storage.check import check_branch, require_level
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
-from chatledger.storage.lineage import END, Segment, write_lineage
+from chatledger.storage.lineage import END, Segment, cut, read_lineage, write_lineage
 from chatledger.storage.sql import Row, Sql, insert_if_absent
 from chatledger.storage.tables import INSERTION_ORDER, branches, feedback, messages, runs, threads
 from chatledger.storage.text import Key, Moment, encode_key
@@ -169,21 +169,34 @@ def _select_threads() -> Select[Any]:
         messages.c.seq == branches.c.last_seq,
     )
     columns = [column for column in threads.c if column.name != "tenant_id"]
-    return select(*columns, branches.c.last_seq, messages.c.text).select_from(
+    return select(*columns, branches.c.lineage, branches.c.last_seq, messages.c.text).select_from(
         threads.join(branches, tip).outerjoin(messages, last)
     )
 
 
-def _to_thread(row: Row) -> Thread:
+def _to_thread(sql: Sql, tenant: str, row: Row) -> Thread:
     names = [column.name for column in threads.c if column.name != "tenant_id"]
-    return Thread(**dict(zip(names, row, strict=False)), message_count=row[-2], last_text=row[-1])
+    fields = dict(zip(names, row, strict=False))
+    lineage, last_seq, last_text = row[len(names) :]
+    (end,) = cut(read_lineage(lineage), last_seq, last_seq) or (None,)
+    if end is not None and end.branch != fields["active_branch"]:
+        last_text = _text_at(sql, tenant, fields["thread_id"], end)
+    return Thread(**fields, message_count=last_seq, last_text=last_text)
+
+
+def _text_at(sql: Sql, tenant: str, thread_id: str, place: Segment) -> str | None:
+    """The last text of a fork that has no message of its own yet: it rests on another branch."""
+    own = (messages.c.tenant_id == tenant, messages.c.thread_id == thread_id)
+    there = (messages.c.branch == place.branch, messages.c.seq == place.first)
+    text: str | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar_one()
+    return text
 
 
 def find_thread(sql: Sql, tenant: str, thread_id: str, user_id: str | None = None) -> Thread | None:
     row = sql.execute(_select_threads().where(_key(tenant, thread_id))).one_or_none()
     if row is None or (user_id is not None and row.user_id != user_id):
         return None
-    return _to_thread(row)
+    return _to_thread(sql, tenant, row)
 
 
 def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]) -> Thread:
@@ -210,7 +223,7 @@ def _list_threads(sql: Sql, tenant: str, user_id: str | None, limit: int, cursor
         place = tuple_(threads.c.active_at, threads.c.thread_id)
         statement = statement.where(place < tuple_(literal(active_at, Moment), literal(thread_id, Key)))
     newest_first = statement.order_by(threads.c.active_at.desc(), threads.c.thread_id.desc())
-    found = [_to_thread(row) for row in sql.execute(newest_first.limit(limit + 1))]
+    found = [_to_thread(sql, tenant, row) for row in sql.execute(newest_first.limit(limit + 1)).all()]
     page = found[:limit]
     following = write_cursor(page[-1].active_at, page[-1].thread_id) if len(found) > limit else None
     return Page(page, following)
