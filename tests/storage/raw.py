@@ -48,7 +48,7 @@ def _query_file(path: str, statement: str) -> list[tuple[Any, ...]]:
 async def count_rows(database: Database, where: str = "") -> dict[str, int]:
     """The number of rows by table."""
     counts = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name} {where}" for name in TABLES)
-    return dict((name, number) for name, number in await query(database, counts))
+    return {row[0]: row[1] for row in await query(database, counts)}
 
 
 def elsewhere(database: Database, work: Callable[[Ledger], Awaitable[object]]) -> None:

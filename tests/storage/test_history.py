@@ -378,7 +378,7 @@ async def test_iterate_does_not_see_what_is_appended_meanwhile(ledger: Ledger, m
 async def test_iterate_stays_on_its_branch(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     given = await stored(ledger, 2)
     monkeypatch.setattr(messages_module, "PAGE", 3)
-    seen = []
+    seen: list[ChatMessage] = []
     async for message in ledger.messages.iterate("t"):
         if not seen:
             await ledger.branches.fork("t", 5)
