@@ -1,0 +1,277 @@
+"""Threads: made once, listed by activity, owned by whom they were made for, deleted with all they hold."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from chatledger import (
+    AlreadyExists,
+    Feedback,
+    InvalidCursor,
+    Ledger,
+    LimitExceeded,
+    RuleViolation,
+    Thread,
+    ThreadNotFound,
+)
+from tests.conftest import Database
+from tests.conversations import assistant, call, result, turn, user
+from tests.storage.raw import count_rows, query
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+async def listed(ledger: Ledger, **options: Any) -> list[str]:
+    return [thread.thread_id for thread in await ledger.threads.list(**options)]
+
+
+# --- Making and finding -----------------------------------------------------------------------------------------------
+
+
+async def test_a_thread_is_found_as_it_was_made(ledger: Ledger) -> None:
+    made = await ledger.threads.create(
+        "user:42/x \0 \ud800",
+        title="Wetter \0 \udfff 🌦",
+        user_id="ada\0",
+        metadata={"b": [1e2, -0.0, 10**30], "a": {"": "\ud800"}},
+        rules="lenient",
+        created_at=NOON,
+    )
+    assert made == Thread(
+        thread_id="user:42/x \0 \ud800",
+        title="Wetter \0 \udfff 🌦",
+        user_id="ada\0",
+        metadata={"b": [1e2, -0.0, 10**30], "a": {"": "\ud800"}},
+        rules="lenient",
+        created_at=NOON,
+        active_at=NOON,
+    )
+    assert await ledger.threads.get("user:42/x \0 \ud800") == made
+    assert repr(await ledger.threads.find("user:42/x \0 \ud800")) == repr(made)
+
+
+async def test_an_id_is_made_for_a_thread_without_one(ledger: Ledger) -> None:
+    first, second = await ledger.threads.create(), await ledger.threads.create()
+    assert first.thread_id != second.thread_id
+    assert await ledger.threads.get(first.thread_id) == first
+
+
+async def test_a_date_is_kept_as_a_moment(ledger: Ledger) -> None:
+    there = NOON.astimezone(timezone(timedelta(hours=9)))
+    assert (await ledger.threads.create("t", created_at=there)).created_at == NOON
+    with pytest.raises(ValidationError):
+        await ledger.threads.create("u", created_at=datetime(2024, 5, 1))  # noqa: DTZ001 - that is the case
+
+
+async def test_a_thread_that_exists_is_not_made_again(ledger: Ledger) -> None:
+    made = await ledger.threads.create("t", title="first")
+    with pytest.raises(AlreadyExists) as caught:
+        await ledger.threads.create("t", title="second")
+    assert caught.value.id == "t"
+    assert await ledger.threads.get("t") == made
+
+
+async def test_exist_ok_gives_the_thread_as_it_is(ledger: Ledger) -> None:
+    made = await ledger.threads.create("t", title="first", user_id="ada")
+    assert await ledger.threads.create("t", title="second", user_id="ada", exist_ok=True) == made
+    assert await ledger.threads.create("t", exist_ok=True) == made
+    assert (await ledger.threads.create("u", title="new", exist_ok=True)).title == "new"
+
+
+async def test_exist_ok_does_not_give_a_thread_of_another_user(ledger: Ledger) -> None:
+    await ledger.threads.create("t", user_id="ada")
+    await ledger.threads.create("nobodys")
+    for thread_id in ("t", "nobodys"):
+        with pytest.raises(ThreadNotFound):
+            await ledger.threads.create(thread_id, user_id="bob", exist_ok=True)
+    assert (await ledger.threads.get("t")).user_id == "ada"
+    assert (await ledger.threads.get("nobodys")).user_id is None
+
+
+async def test_a_thread_made_at_once_by_many_is_made_once(database: Database) -> None:
+    async with database.open() as one, database.open() as other:
+        made = await asyncio.gather(*(ledger.threads.create("t", exist_ok=True) for ledger in (one, other) * 8))
+        assert len({thread.created_at for thread in made}) == 1
+        assert (await one.messages.append("t", turn())).version == 5
+
+
+async def test_get_raises_where_find_gives_none(ledger: Ledger) -> None:
+    await ledger.threads.create("t", user_id="ada")
+    assert (await ledger.threads.get("t", user_id="ada")).thread_id == "t"
+    for thread_id, user_id in (("t", "bob"), ("nowhere", None), ("T", None)):
+        assert await ledger.threads.find(thread_id, user_id=user_id) is None
+        with pytest.raises(ThreadNotFound) as caught:
+            await ledger.threads.get(thread_id, user_id=user_id)
+        assert caught.value.thread_id == thread_id
+
+
+async def test_a_thread_tells_what_its_active_branch_holds(ledger: Ledger) -> None:
+    await ledger.threads.create("t", created_at=NOON)
+    stored = await ledger.messages.append("t", turn())
+    found = await ledger.threads.get("t")
+    assert (found.message_count, found.last_text) == (5, "It is sunny in both.")
+    assert found.created_at == NOON
+    assert abs(found.active_at - (stored.messages[0].created_at or NOON)) <= timedelta(seconds=1)
+
+
+# --- Changing ---------------------------------------------------------------------------------------------------------
+
+
+async def test_update_changes_what_is_given(ledger: Ledger) -> None:
+    made = await ledger.threads.create("t", title="a", user_id="ada", metadata={"k": 1}, rules="lenient")
+    assert await ledger.threads.update("t") == made
+    assert await ledger.threads.update("t", title="b") == made.model_copy(update={"title": "b"})
+    cleared = await ledger.threads.update("t", title=None, metadata=None, rules=None)
+    assert cleared == made.model_copy(update={"title": None, "metadata": None, "rules": None})
+    assert await ledger.threads.get("t") == cleared
+
+
+async def test_the_owner_is_never_cleared(ledger: Ledger) -> None:
+    await ledger.threads.create("t", user_id="ada")
+    with pytest.raises(TypeError):
+        await ledger.threads.update("t", user_id=None)  # type: ignore[call-arg]
+    await ledger.threads.update("t", title="x", metadata={}, rules="lenient")
+    await ledger.threads.create("t", user_id=None, exist_ok=True)
+    assert (await ledger.threads.get("t", user_id="ada")).user_id == "ada"
+
+
+async def test_update_refuses_what_a_thread_cannot_be(ledger: Ledger) -> None:
+    made = await ledger.threads.create("t")
+    for wrong in ({"rules": "loose"}, {"metadata": {"a": object()}}, {"title": 7}):
+        with pytest.raises(ValidationError):
+            await ledger.threads.update("t", **wrong)
+    assert await ledger.threads.get("t") == made
+    with pytest.raises(ThreadNotFound):
+        await ledger.threads.update("nowhere", title="x")
+
+
+async def test_stricter_rules_are_checked_on_every_branch_first(ledger: Ledger) -> None:
+    await ledger.threads.create("t", rules="lenient")
+    await ledger.messages.append("t", [*turn(), result("orphan")])
+    await ledger.branches.fork("t", 5)
+    with pytest.raises(RuleViolation) as caught:
+        await ledger.threads.update("t", rules="strict", title="x")
+    assert (caught.value.rule, caught.value.index) == ("R6", 6)
+    kept = await ledger.threads.get("t")
+    assert (kept.rules, kept.title) == ("lenient", None)
+
+
+async def test_what_a_level_allows_does_not_hinder_it(ledger: Ledger) -> None:
+    await ledger.threads.create("t", rules="lenient")
+    broken = [user("a"), user("b"), assistant(calls=[call("x", arguments="{")])]
+    await ledger.messages.append("t", broken)
+    assert (await ledger.threads.update("t", rules="strict")).rules == "strict"
+    with pytest.raises(RuleViolation, match="R13"):
+        await ledger.threads.update("t", rules="ordered")
+    with pytest.raises(RuleViolation, match="R8"):
+        await ledger.messages.append("t", [user("c")])
+
+
+# --- Listing ----------------------------------------------------------------------------------------------------------
+
+
+async def test_threads_are_listed_newest_activity_first(ledger: Ledger) -> None:
+    for number in range(4):
+        await ledger.threads.create(f"t{number}", created_at=NOON + timedelta(minutes=number))
+    await ledger.messages.append("t1", turn())
+    assert await listed(ledger) == ["t1", "t3", "t2", "t0"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
+async def test_pages_give_every_thread_once_though_times_are_equal(ledger: Ledger, size: int) -> None:
+    async with ledger.begin() as tx:
+        for number in range(7):
+            await tx.threads.create(f"t{number}\0", created_at=NOON + timedelta(minutes=number // 4))
+    read: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await ledger.threads.list(limit=size, cursor=cursor)
+        assert len(page) <= size
+        read += [thread.thread_id for thread in page]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert read == [f"t{number}\0" for number in (6, 5, 4, 3, 2, 1, 0)]
+
+
+async def test_a_user_is_shown_their_own_threads(ledger: Ledger) -> None:
+    for number, user_id in enumerate(("ada", "bob", None, "ada")):
+        await ledger.threads.create(f"t{number}", user_id=user_id, created_at=NOON + timedelta(minutes=number))
+    assert await listed(ledger, user_id="ada") == ["t3", "t0"]
+    assert await listed(ledger, user_id="nobody") == []
+    first = await ledger.threads.list(user_id="ada", limit=1)
+    assert await listed(ledger, user_id="ada", limit=1, cursor=first.next_cursor) == ["t0"]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "W10", "WzEsMl0", "WyJhIiwiYiJd", "ä", "W" * 10_000])
+async def test_a_cursor_of_nothing_is_refused(ledger: Ledger, cursor: str) -> None:
+    for list_ in (ledger.threads.list, ledger.feedback.list, ledger.runs.list):
+        with pytest.raises(InvalidCursor) as caught:
+            await list_(cursor=cursor)
+        assert caught.value.cursor == cursor
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1_001])
+async def test_pages_of_no_size_are_refused(ledger: Ledger, limit: int) -> None:
+    for list_ in (ledger.threads.list, ledger.feedback.list, ledger.runs.list):
+        with pytest.raises(LimitExceeded):
+            await list_(limit=limit)
+
+
+# --- Deleting ---------------------------------------------------------------------------------------------------------
+
+
+async def fill(ledger: Ledger, thread_id: str) -> None:
+    """Rows in every table: a fork, parts, calls with results, two runs, and feedback on a run and on a message."""
+    await ledger.threads.create(thread_id)
+    run_id = f"run of {thread_id}"
+    stored = await ledger.messages.append(thread_id, [*turn(), assistant("", reasoning="hm")], run_id=run_id)
+    await ledger.runs.start(thread_id, run_id=f"other {run_id}")
+    await ledger.branches.fork(thread_id, 5)
+    await ledger.feedback.record(Feedback(run_id=run_id, key="stars", score=4))
+    await ledger.feedback.record(Feedback(run_id=run_id, key="up", score=1, message_id=stored.messages[4].message_id))
+
+
+async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database: Database, ledger: Ledger) -> None:
+    await fill(ledger, "t")
+    await fill(ledger, "kept")
+    kept = await count_rows(database, "WHERE tenant_id = 'default'")
+    deleted = await ledger.threads.delete("t")
+    rows = {
+        "threads": 1,
+        "branches": 2,
+        "runs": 2,
+        "messages": 6,
+        "message_parts": 1,
+        "tool_calls": 2,
+        "tool_results": 2,
+        "feedback": 2,
+    }
+    assert (deleted.rows, deleted.total) == (rows, 18)
+    assert await count_rows(database) == {name: number - rows[name] for name, number in kept.items()}
+    assert await query(database, "SELECT DISTINCT thread_id FROM messages") == [("kept",)]
+    assert [one.run_id for one in await ledger.feedback.list()] == ["run of kept"] * 2
+
+
+async def test_a_deleted_thread_is_gone_and_its_id_free(ledger: Ledger) -> None:
+    await fill(ledger, "t")
+    await ledger.threads.delete("t")
+    assert await ledger.threads.find("t") is None
+    assert await ledger.runs.find("run of t") is None
+    with pytest.raises(ThreadNotFound):
+        await ledger.threads.delete("t")
+    await ledger.threads.create("t")
+    assert (await ledger.messages.append("t", turn(), run_id="run of t")).first_seq == 1
+
+
+async def test_appends_during_a_deletion_are_stored_or_find_no_thread(database: Database, ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    appends = [ledger.messages.append("t", turn(), run_id=f"r{n}") for n in range(8)]
+    outcomes = await asyncio.gather(*appends, ledger.threads.delete("t"), return_exceptions=True)
+    assert {type(outcome).__name__ for outcome in outcomes} <= {"Appended", "ThreadNotFound", "Deleted"}
+    assert sum((await count_rows(database)).values()) == 0
