@@ -80,6 +80,12 @@ def find_run(sql: Sql, tenant: str, run_id: str) -> Run | None:
     return None if row is None else _to_run(row)
 
 
+def _lock_run(sql: Sql, tenant: str, run_id: str) -> Run | None:
+    """The run, unchanged by others until this transaction ends."""
+    row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
+    return None if row is None else _to_run(row)
+
+
 def _to_run(row: Any) -> Run:
     fields = {name: row[name] for name in row if name not in ("tenant_id", *_USAGE)}
     usage = {name.removeprefix("usage_"): row[name] for name in _USAGE}
@@ -94,7 +100,7 @@ def _start(sql: Sql, tenant: str, run: Run) -> Run:
     values = run.model_dump(exclude={"usage"})
     if sql.execute(insert_if_absent(sql, runs).values(tenant_id=tenant, **values)).rowcount:
         return run
-    stored = find_run(sql, tenant, run.run_id)
+    stored = _lock_run(sql, tenant, run.run_id)
     if stored is None or stored.thread_id != run.thread_id:
         raise RunConflict(run.run_id, "belongs to another thread")
     return _complete(sql, tenant, stored, run)
@@ -117,10 +123,10 @@ def _complete(sql: Sql, tenant: str, stored: Run, run: Run) -> Run:
 
 
 def _finish(sql: Sql, tenant: str, run_id: str, status: RunStatus, usage: Usage | None, error: str | None) -> Run:
-    row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
-    if row is None:
+    stored = _lock_run(sql, tenant, run_id)
+    if stored is None:
         raise RunNotFound(run_id)
-    stored = _to_run(row)
+    usage = None if usage == Usage() else usage  # the columns cannot tell the two apart
     ended = Run.model_validate(stored.model_dump() | {"status": status, "usage": usage, "error": error})
     if stored.ended_at is not None:
         if ended != stored:
