@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, func, insert, literal, select, tuple_
+from pydantic import TypeAdapter
+from sqlalchemy import Select, and_, func, literal, select, tuple_
 
-from chatledger.errors import IdConflict, MessageNotFound, RunNotFound
+from chatledger.errors import IdConflict, MessageNotFound, RunNotFound, StorageError
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackSummary, Page
+from chatledger.models.base import UtcDatetime
 from chatledger.models.json import same_json
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.runs import find_run
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import Sql, insert_if_absent
 from chatledger.storage.tables import feedback, messages, runs
 from chatledger.storage.text import Key, Moment, encode_key
 
 _WHAT_WAS_SAID = {"run_id", "key", "score", "kwargs", "author", "source", "message_id"}
+_MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 
 
 class FeedbackRepository:
@@ -72,6 +75,7 @@ class FeedbackRepository:
 
         `agent` and `model` are those of the run; `since` is included, `until` is not. Reads each matching score once.
         """
+        since, until = _MOMENT.validate_python(since), _MOMENT.validate_python(until)
         statement = _summary(self._scope.tenant, key, agent, model, since, until)
         rows = await self._scope.read(lambda sql: sql.execute(statement).mappings().all())
         return [FeedbackSummary(**row) for row in rows]
@@ -92,8 +96,13 @@ def _record(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None
     values = record.model_dump(exclude={"message_id"}) | {"idempotency_key": idempotency_key}
     if record.message_id is not None:
         values |= _message_place(sql, tenant, run.thread_id, record.message_id)
-    sql.execute(insert(feedback).values(tenant_id=tenant, **values))
-    return record
+    if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant, **values)).rowcount:
+        return record
+    earlier = _find(sql, tenant, record, idempotency_key)  # the same score sent twice at once: the other was faster
+    if earlier is None:
+        raise StorageError("the feedback was stored by somebody else and is gone again", retryable=True)
+    _require_same(earlier, record)
+    return earlier
 
 
 def _find(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None) -> Feedback | None:
