@@ -1,0 +1,284 @@
+"""Feedback: every score is kept, a repeat is known by its key, a summary reads them all."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from chatledger import (
+    Feedback,
+    FeedbackSummary,
+    IdConflict,
+    Ledger,
+    LimitExceeded,
+    MessageNotFound,
+    RunNotFound,
+)
+from tests.conftest import Database
+from tests.conversations import turn
+from tests.storage.raw import query
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def t(ledger: Ledger) -> str:
+    """A thread with the messages m0 … m4 of the run "r"."""
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", turn(ids="m"), run_id="r")
+    return "t"
+
+
+def stars(score: float, **fields: Any) -> Feedback:
+    return Feedback(run_id="r", key="stars", score=score, **fields)
+
+
+async def test_feedback_is_read_as_it_was_given(ledger: Ledger, t: str) -> None:
+    given = Feedback(
+        run_id="r",
+        key="a key \0 \ud800",
+        score=0.1,
+        kwargs={"comment": "schön \0 \ud800 🌦", "nan": [math.inf, 10**30, -0.0], "": None},
+        author="ada",
+        source="ui",
+        message_id="m4",
+        feedback_id="f \0",
+        created_at=NOON.astimezone(timezone(timedelta(hours=9))),
+    )
+    assert repr(await ledger.feedback.record(given)) == repr(given)
+    assert repr((await ledger.feedback.list()).items) == repr([given])
+
+
+async def test_an_id_and_a_time_are_filled_in(ledger: Ledger, t: str) -> None:
+    stored = await ledger.feedback.record(stars(4))
+    assert stored == stars(4, feedback_id=stored.feedback_id, created_at=stored.created_at)
+    assert datetime.now(UTC) - (stored.created_at or NOON) < timedelta(minutes=1)
+    assert (await ledger.feedback.list()).items == [stored]
+
+
+async def test_every_score_is_kept(ledger: Ledger, t: str) -> None:
+    for minute, score in enumerate((4, 5, 4)):
+        await ledger.feedback.record(stars(score, created_at=NOON + timedelta(minutes=minute)))
+    assert [one.score for one in await ledger.feedback.list()] == [4, 5, 4]
+
+
+@pytest.mark.parametrize("score", [0.0, -1.5, 1e308, 5e-324, 2**53 + 1, 0.1 + 0.2])
+async def test_a_score_is_kept_to_its_last_bit(ledger: Ledger, t: str, score: float) -> None:
+    await ledger.feedback.record(stars(score))
+    assert (await ledger.feedback.list()).items[0].score == float(score)
+
+
+@dataclass
+class Rating:
+    """A service's own feedback."""
+
+    run_id: str
+    key: str
+    score: float
+    comment: str = "not ours"
+
+
+async def test_any_object_with_a_run_a_key_and_a_score_will_do(ledger: Ledger, t: str) -> None:
+    stored = await ledger.feedback.record(Rating("r", "stars", 4))
+    assert stored == stars(4, feedback_id=stored.feedback_id, created_at=stored.created_at)
+    with pytest.raises(ValidationError):
+        await ledger.feedback.record(Rating("r", "", 4))
+
+
+# --- Repeats ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_repeat_with_an_idempotency_key_gives_the_first(ledger: Ledger, t: str) -> None:
+    first = await ledger.feedback.record(stars(4), idempotency_key="k")
+    assert await ledger.feedback.record(stars(4), idempotency_key="k") == first
+    other = await ledger.feedback.record(stars(4), idempotency_key="l")
+    assert other.feedback_id != first.feedback_id
+    assert len(await ledger.feedback.list()) == 2
+
+
+async def test_a_repeat_with_a_feedback_id_gives_the_first(ledger: Ledger, t: str) -> None:
+    first = await ledger.feedback.record(stars(4, feedback_id="f"))
+    assert await ledger.feedback.record(stars(4, feedback_id="f")) == first
+    assert (await ledger.feedback.list()).items == [first]
+
+
+async def test_the_same_key_on_another_run_is_another_score(ledger: Ledger, t: str) -> None:
+    await ledger.runs.start(t, run_id="s")
+    for run_id in ("r", "s"):
+        await ledger.feedback.record(Feedback(run_id=run_id, key="stars", score=4), idempotency_key="k")
+    assert len(await ledger.feedback.list()) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"score": 5}, {"key": "up"}, {"kwargs": {"a": 1}}, {"author": "ada"}, {"source": "ui"}, {"message_id": "m4"}],
+)
+async def test_a_repeat_that_says_otherwise_is_a_conflict(ledger: Ledger, t: str, other: dict[str, Any]) -> None:
+    first = await ledger.feedback.record(stars(4, feedback_id="f"), idempotency_key="k")
+    changed = Feedback.model_validate({"run_id": "r", "key": "stars", "score": 4} | other)
+    for repeat, key in ((changed, "k"), (changed.model_copy(update={"feedback_id": "f"}), None)):
+        with pytest.raises(IdConflict) as caught:
+            await ledger.feedback.record(repeat, idempotency_key=key)
+        assert caught.value.id == "f"
+    assert (await ledger.feedback.list()).items == [first]
+
+
+async def test_the_same_score_sent_at_once_is_stored_once(database: Database) -> None:
+    async with database.open() as one, database.open() as other:
+        await one.threads.create("t")
+        await one.runs.start("t", run_id="r")
+        sent = [ledger.feedback.record(stars(4), idempotency_key="k") for ledger in (one, other) * 4]
+        stored = await asyncio.gather(*sent)
+        assert (await one.feedback.list()).items == [stored[0]]
+        assert stored == [stored[0]] * 8
+
+
+# --- What it is about -------------------------------------------------------------------------------------------------
+
+
+async def test_feedback_on_a_message_names_its_place(database: Database, ledger: Ledger, t: str) -> None:
+    await ledger.branches.fork(t, 5)
+    await ledger.messages.append(t, turn(ids="n"), run_id="r")
+    await ledger.feedback.record(stars(4, message_id="n4"))
+    places = await query(database, "SELECT thread_id, branch, seq FROM feedback")
+    assert places == [("t", 1, 10)]
+
+
+async def test_feedback_on_what_does_not_exist_is_refused(ledger: Ledger, t: str) -> None:
+    with pytest.raises(RunNotFound) as run:
+        await ledger.feedback.record(Feedback(run_id="s", key="stars", score=4))
+    assert run.value.run_id == "s"
+    with pytest.raises(MessageNotFound) as message:
+        await ledger.feedback.record(stars(4, message_id="n"))
+    assert (message.value.thread_id, message.value.message_id) == ("t", "n")
+    assert len(await ledger.feedback.list()) == 0
+
+
+async def test_feedback_on_a_message_of_another_thread_is_refused(ledger: Ledger, t: str) -> None:
+    await ledger.threads.create("u")
+    await ledger.messages.append("u", turn(ids="n"))
+    with pytest.raises(MessageNotFound):
+        await ledger.feedback.record(stars(4, message_id="n0"))
+
+
+async def test_keys_that_are_none_are_refused(ledger: Ledger, t: str) -> None:
+    with pytest.raises(LimitExceeded):
+        await ledger.feedback.record(stars(4, feedback_id="x" * 513))
+    for key in ("", "x" * 513):
+        with pytest.raises(LimitExceeded):
+            await ledger.feedback.record(stars(4), idempotency_key=key)
+
+
+# --- Listing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
+async def test_pages_give_every_score_once_though_times_are_equal(ledger: Ledger, t: str, size: int) -> None:
+    for number in range(7):
+        at = NOON + timedelta(minutes=number // 4)
+        await ledger.feedback.record(stars(number, feedback_id=f"f{number}", created_at=at))
+    page = await ledger.feedback.list(limit=size)
+    read = [one.score for one in page]
+    while page.next_cursor is not None:
+        page = await ledger.feedback.list(limit=size, cursor=page.next_cursor)
+        read += [one.score for one in page]
+    assert read == [6, 5, 4, 3, 2, 1, 0]
+
+
+async def test_feedback_is_listed_by_run_and_by_thread(ledger: Ledger, t: str) -> None:
+    await ledger.threads.create("u")
+    for thread_id, run_id in ((t, "s"), ("u", "v")):
+        await ledger.runs.start(thread_id, run_id=run_id)
+    for minute, run_id in enumerate(("r", "s", "v")):
+        at = NOON + timedelta(minutes=minute)
+        await ledger.feedback.record(Feedback(run_id=run_id, key="stars", score=1, created_at=at))
+
+    async def runs(**chosen: Any) -> list[str]:
+        return [one.run_id for one in await ledger.feedback.list(**chosen)]
+
+    assert await runs() == ["v", "s", "r"]
+    assert await runs(thread_id="t") == ["s", "r"]
+    assert await runs(run_id="s") == ["s"]
+    assert await runs(run_id="s", thread_id="u") == []
+    assert await runs(thread_id="nowhere") == []
+
+
+# --- Summary ----------------------------------------------------------------------------------------------------------
+
+
+async def scored(ledger: Ledger) -> None:
+    """Three runs of two agents and two models, one score an hour from NOON on."""
+    await ledger.threads.create("t")
+    runs = (("r1", "a", "m"), ("r2", "a", "n"), ("r3", None, "m"))
+    for run_id, agent, model in runs:
+        await ledger.runs.start("t", run_id=run_id, agent=agent, model=model)
+    scores = (("r1", "stars", 4), ("r1", "stars", 5), ("r2", "stars", 1), ("r3", "stars", 2), ("r3", "up", -0.5))
+    for hour, (run_id, key, score) in enumerate(scores):
+        at = NOON + timedelta(hours=hour)
+        await ledger.feedback.record(Feedback(run_id=run_id, key=key, score=score, created_at=at))
+
+
+def summary(key: str, *scores: float) -> FeedbackSummary:
+    count = len(scores)
+    return FeedbackSummary(key=key, count=count, mean=sum(scores) / count, min=min(scores), max=max(scores))
+
+
+async def test_a_summary_tells_each_key(ledger: Ledger) -> None:
+    assert await ledger.feedback.summary() == []
+    await scored(ledger)
+    assert await ledger.feedback.summary() == [summary("stars", 4, 5, 1, 2), summary("up", -0.5)]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"key": "up"}, [summary("up", -0.5)]),
+        ({"key": "unknown"}, []),
+        ({"agent": "a"}, [summary("stars", 4, 5, 1)]),
+        ({"model": "m"}, [summary("stars", 4, 5, 2), summary("up", -0.5)]),
+        ({"agent": "a", "model": "n"}, [summary("stars", 1)]),
+        ({"agent": "unknown"}, []),
+        ({"since": NOON + timedelta(hours=1)}, [summary("stars", 5, 1, 2), summary("up", -0.5)]),
+        ({"until": NOON + timedelta(hours=1)}, [summary("stars", 4)]),
+        ({"since": NOON + timedelta(hours=1), "until": NOON + timedelta(hours=3)}, [summary("stars", 5, 1)]),
+        ({"until": (NOON + timedelta(hours=1)).astimezone(timezone(timedelta(hours=-7)))}, [summary("stars", 4)]),
+        ({"key": "stars", "model": "m", "since": NOON + timedelta(hours=2)}, [summary("stars", 2)]),
+    ],
+)
+async def test_a_summary_is_of_what_was_chosen(
+    ledger: Ledger, chosen: dict[str, Any], expected: list[FeedbackSummary]
+) -> None:
+    await scored(ledger)
+    assert await ledger.feedback.summary(**chosen) == expected
+
+
+async def test_a_summary_does_not_guess_a_zone(ledger: Ledger) -> None:
+    naive = datetime(2024, 5, 1)  # noqa: DTZ001 - that is the case
+    for chosen in ({"since": naive}, {"until": naive}):
+        with pytest.raises(ValidationError):
+            await ledger.feedback.summary(**chosen)  # type: ignore[arg-type]
+
+
+async def test_keys_with_other_bytes_are_other_keys(ledger: Ledger, t: str) -> None:
+    for key in ("stars", "Stars", "stars\0", "\ue000stars"):
+        await ledger.feedback.record(Feedback(run_id="r", key=key, score=1))
+    told = [one.key for one in await ledger.feedback.summary()]
+    assert sorted(told) == sorted(["stars", "Stars", "stars\0", "\ue000stars"])
+
+
+async def test_the_scores_view_shows_feedback_with_its_run(database: Database, ledger: Ledger) -> None:
+    await scored(ledger)
+    shown = "SELECT tenant_id, thread_id, run_id, agent, model, key, score, created_at FROM scores ORDER BY created_at"
+    assert await query(database, shown) == [
+        ("default", "t", "r1", "a", "m", "stars", 4.0, "2024-05-01T12:00:00.000000Z"),
+        ("default", "t", "r1", "a", "m", "stars", 5.0, "2024-05-01T13:00:00.000000Z"),
+        ("default", "t", "r2", "a", "n", "stars", 1.0, "2024-05-01T14:00:00.000000Z"),
+        ("default", "t", "r3", None, "m", "stars", 2.0, "2024-05-01T15:00:00.000000Z"),
+        ("default", "t", "r3", None, "m", "up", -0.5, "2024-05-01T16:00:00.000000Z"),
+    ]
