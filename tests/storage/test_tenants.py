@@ -1,0 +1,265 @@
+"""Tenants: the ids of another tenant behave exactly as ids that do not exist, for every public method.
+
+The methods are found by looking, so that a new one fails here until it has calls below.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chatledger import Feedback, Ledger, Transaction, Usage
+from chatledger.ledger import Nouns
+from chatledger.storage.tables import INSERTION_ORDER
+from tests.conftest import Database
+from tests.conversations import assistant, turn, user
+from tests.storage.raw import query
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Ids:
+    thread: str
+    user: str
+    message: str
+    run: str
+    feedback: str
+    key: str
+    agent: str
+
+
+THEIRS = Ids("their thread", "their user", "their message ", "their run", "their feedback", "their key", "their agent")
+NOBODYS = Ids("fake thread", "fake user", "fake message ", "fake run", "fake feedback", "fake key", "fake agent")
+
+Call = Callable[[Nouns, Ids], Awaitable[object]]
+
+
+async def fill(nouns: Nouns, ids: Ids) -> None:
+    """All that a tenant can have, under these ids."""
+    await nouns.threads.create(ids.thread, user_id=ids.user, title="secret", created_at=NOON)
+    await nouns.runs.start(ids.thread, run_id=ids.run, agent=ids.agent, model="m")
+    await nouns.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
+    await nouns.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
+    await nouns.branches.fork(ids.thread, 5, activate=False)
+    stars = Feedback(run_id=ids.run, key="stars", score=4, feedback_id=ids.feedback, message_id=f"{ids.message}4")
+    await nouns.feedback.record(stars)
+    await nouns.feedback.record(Feedback(run_id=ids.run, key="up", score=1), idempotency_key=ids.key)
+
+
+async def iterate(nouns: Nouns, thread_id: str) -> list[Any]:
+    return [message async for message in nouns.messages.iterate(thread_id)]
+
+
+def stars(run_id: str, **fields: Any) -> Feedback:
+    return Feedback(run_id=run_id, key="stars", score=1, **fields)
+
+
+# Each is called by a tenant who has a thread "mine" with a run "my run" and nothing else.
+CALLS: dict[str, list[Call]] = {
+    "append": [
+        lambda s, ids: s.append(ids.thread, [{"role": "user", "content": "?"}], format="openai-chat"),
+        lambda s, ids: s.append("mine", [{"role": "user", "content": "?"}], format="openai-chat", run_id=ids.run),
+    ],
+    "history": [lambda s, ids: s.history(ids.thread, format="openai-chat")],
+    "threads.create": [
+        lambda s, ids: s.threads.create(ids.thread),
+        lambda s, ids: s.threads.create(ids.thread, user_id="me", exist_ok=True),
+    ],
+    "threads.get": [lambda s, ids: s.threads.get(ids.thread), lambda s, ids: s.threads.get("mine", user_id=ids.user)],
+    "threads.find": [
+        lambda s, ids: s.threads.find(ids.thread),
+        lambda s, ids: s.threads.find("mine", user_id=ids.user),
+    ],
+    "threads.update": [
+        lambda s, ids: s.threads.update(ids.thread, title="mine now"),
+        lambda s, ids: s.threads.update(ids.thread, rules="strict"),
+    ],
+    "threads.check": [
+        lambda s, ids: s.threads.check(ids.thread),
+        lambda s, ids: s.threads.check(ids.thread, branch=1),
+    ],
+    "threads.delete": [lambda s, ids: s.threads.delete(ids.thread)],
+    "threads.list": [lambda s, ids: s.threads.list(), lambda s, ids: s.threads.list(user_id=ids.user)],
+    "messages.append": [
+        lambda s, ids: s.messages.append(ids.thread, turn()),
+        lambda s, ids: s.messages.append(ids.thread, []),
+        lambda s, ids: s.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run),
+        lambda s, ids: s.messages.append(ids.thread, turn(), branch=1, expected_version=5),
+        lambda s, ids: s.messages.append("mine", turn(ids=ids.message)),
+        lambda s, ids: s.messages.append("mine", turn(), run_id=ids.run),
+        lambda s, ids: s.messages.append("mine", [user("?")], idempotency_key=ids.key),
+    ],
+    "messages.sync": [
+        lambda s, ids: s.messages.sync(ids.thread, turn(ids=ids.message)),
+        lambda s, ids: s.messages.sync("mine", turn(ids=ids.message), run_id=ids.run),
+    ],
+    "messages.history": [
+        lambda s, ids: s.messages.history(ids.thread),
+        lambda s, ids: s.messages.history(ids.thread, last_turns=1, user_id=ids.user),
+        lambda s, ids: s.messages.history("mine", run_id=ids.run),
+        lambda s, ids: s.messages.history("mine", user_id=ids.user),
+    ],
+    "messages.iterate": [lambda s, ids: iterate(s, ids.thread)],
+    "messages.get": [
+        lambda s, ids: s.messages.get(ids.thread, f"{ids.message}1"),
+        lambda s, ids: s.messages.get("mine", f"{ids.message}1"),
+    ],
+    "messages.close_open_calls": [lambda s, ids: s.messages.close_open_calls(ids.thread, reason="gone")],
+    "branches.fork": [
+        lambda s, ids: s.branches.fork(ids.thread, 5),
+        lambda s, ids: s.branches.fork(ids.thread, 5, branch=1),
+    ],
+    "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
+    "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
+    "runs.start": [
+        lambda s, ids: s.runs.start(ids.thread, run_id="r"),
+        lambda s, ids: s.runs.start(ids.thread, run_id=ids.run),
+        lambda s, ids: s.runs.start("mine", run_id=ids.run, agent="other"),
+    ],
+    "runs.finish": [lambda s, ids: s.runs.finish(ids.run, status="failed", usage=Usage(input_tokens=1))],
+    "runs.get": [lambda s, ids: s.runs.get(ids.run)],
+    "runs.find": [lambda s, ids: s.runs.find(ids.run)],
+    "runs.list": [lambda s, ids: s.runs.list(), lambda s, ids: s.runs.list(thread_id=ids.thread)],
+    "feedback.record": [
+        lambda s, ids: s.feedback.record(stars(ids.run)),
+        lambda s, ids: s.feedback.record(stars(ids.run), idempotency_key=ids.key),
+        lambda s, ids: s.feedback.record(stars("my run", feedback_id=ids.feedback)),
+        lambda s, ids: s.feedback.record(stars("my run", message_id=f"{ids.message}4")),
+        lambda s, ids: s.feedback.record(stars("my run"), idempotency_key=ids.key),
+    ],
+    "feedback.list": [
+        lambda s, ids: s.feedback.list(),
+        lambda s, ids: s.feedback.list(run_id=ids.run),
+        lambda s, ids: s.feedback.list(thread_id=ids.thread),
+    ],
+    "feedback.summary": [lambda s, ids: s.feedback.summary(), lambda s, ids: s.feedback.summary(agent=ids.agent)],
+}
+LIFETIME = {"open", "tenant", "begin", "close", "over"}
+"""What makes and ends ledgers and transactions, and takes no id."""
+
+
+def public_methods(owner: type) -> set[str]:
+    functions = inspect.getmembers(owner, lambda member: inspect.isfunction(member) or inspect.ismethod(member))
+    return {name for name, _ in functions if not name.startswith("_")}
+
+
+async def test_every_public_method_is_called_below(ledger: Ledger) -> None:
+    found = (public_methods(Ledger) | public_methods(Transaction)) - LIFETIME
+    for noun, repository in vars(ledger).items():
+        if not noun.startswith("_"):
+            found |= {f"{noun}.{name}" for name in public_methods(type(repository))}
+    assert found == set(CALLS)
+
+
+@asynccontextmanager
+async def in_ledger(ledger: Ledger) -> AsyncIterator[Nouns]:
+    yield ledger
+
+
+@asynccontextmanager
+async def in_transaction(ledger: Ledger) -> AsyncIterator[Nouns]:
+    async with ledger.begin() as tx:
+        yield tx
+
+
+async def outcome(nouns: Nouns, call: Call, ids: Ids) -> str:
+    """What the call gave or raised, without what tells one call from the next: ids, times, minted ids."""
+    try:
+        told = repr(await call(nouns, ids))
+    except Exception as error:
+        told = f"{type(error).__qualname__} {error} {sorted(vars(error).items())}"
+    for name, id_ in vars(ids).items():
+        told = told.replace(id_, f"<{name}>")
+    told = re.sub(r"datetime\.datetime\([^)]*\)", "<time>", told)
+    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<new id>", told)
+
+
+@pytest.mark.parametrize("scope", [in_ledger, in_transaction])
+async def test_ids_of_another_tenant_are_as_ids_that_do_not_exist(
+    database: Database, ledger: Ledger, scope: Any
+) -> None:
+    await fill(ledger.tenant("a"), THEIRS)
+    before = await rows_of(database, "a")
+    differing = {}
+    for name, calls in CALLS.items():
+        for number, call in enumerate(calls):
+            outcomes = []
+            for ids in (THEIRS, NOBODYS):
+                own = ledger.tenant(f"{name} {number} {ids.user}")
+                await own.threads.create("mine", created_at=NOON)
+                await own.runs.start("mine", run_id="my run")
+                async with scope(own) as nouns:
+                    outcomes.append(await outcome(nouns, call, ids))
+            if outcomes[0] != outcomes[1]:
+                differing[name, number] = outcomes
+    assert differing == {}
+    assert await rows_of(database, "a") == before
+
+
+async def rows_of(database: Database, tenant: str) -> dict[str, list[tuple[Any, ...]]]:
+    selected = ((table.name, f"SELECT * FROM {table.name} WHERE tenant_id = '{tenant}'") for table in INSERTION_ORDER)
+    rows = {name: sorted(await query(database, statement), key=repr) for name, statement in selected}
+    assert all(rows.values())
+    return rows
+
+
+async def test_the_comparison_has_teeth(ledger: Ledger) -> None:
+    """With their own ids the same calls do tell something else, wherever a call takes an id."""
+    await fill(ledger.tenant("a"), THEIRS)
+    same = []
+    for name, calls in CALLS.items():
+        owner = ledger.tenant("a")
+        if name in ("threads.delete", "threads.create"):
+            continue
+        told = [await outcome(owner, call, THEIRS) == await outcome(owner, call, NOBODYS) for call in calls]
+        same += [name] if all(told) else []
+    assert same == []
+
+
+async def test_tenants_may_use_the_same_ids(ledger: Ledger) -> None:
+    one, other = ledger.tenant("one"), ledger.tenant("other")
+    for tenant in (one, other):
+        await fill(tenant, THEIRS)
+    await one.threads.delete(THEIRS.thread)
+    assert await one.threads.find(THEIRS.thread) is None
+    assert (await other.messages.history(THEIRS.thread)).version == 7
+    assert len(await other.feedback.list()) == 2
+    assert (await other.runs.get(THEIRS.run)).agent == THEIRS.agent
+
+
+async def test_a_tenant_with_nothing_is_shown_nothing(ledger: Ledger) -> None:
+    await fill(ledger.tenant("a"), THEIRS)
+    for name in ("b", "A", "a\0", "a ", "default"):
+        tenant = ledger.tenant(name)
+        assert (await tenant.threads.list()).items == []
+        assert (await tenant.runs.list()).items == []
+        assert (await tenant.feedback.list()).items == []
+        assert await tenant.feedback.summary() == []
+
+
+async def test_a_cursor_of_another_tenant_shows_nothing_of_theirs(ledger: Ledger) -> None:
+    await fill(ledger.tenant("a"), THEIRS)
+    await ledger.tenant("a").threads.create("second")
+    await ledger.threads.create("mine", created_at=NOON)
+    cursor = (await ledger.tenant("a").threads.list(limit=1)).next_cursor
+    assert [thread.thread_id for thread in await ledger.threads.list(cursor=cursor)] in ([], ["mine"])
+
+
+async def test_closing_a_tenants_view_closes_nothing(ledger: Ledger) -> None:
+    async with ledger.tenant("a") as tenant:
+        await fill(tenant, THEIRS)
+    assert (await ledger.tenant("a").threads.get(THEIRS.thread)).message_count == 7
+
+
+def test_no_two_ids_are_alike() -> None:
+    """Otherwise replacing one in an outcome would hide another."""
+    ids = [*astuple(THEIRS), *astuple(NOBODYS)]
+    assert len(set(ids)) == len(ids)
