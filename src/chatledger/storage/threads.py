@@ -188,7 +188,7 @@ def _text_at(sql: Sql, tenant: str, thread_id: str, place: Segment) -> str | Non
     """The last text of a fork that has no message of its own yet: it rests on another branch."""
     own = (messages.c.tenant_id == tenant, messages.c.thread_id == thread_id)
     there = (messages.c.branch == place.branch, messages.c.seq == place.first)
-    text: str | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar_one()
+    text: str | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()  # None if deleted meanwhile
     return text
 
 
