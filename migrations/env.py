@@ -1,12 +1,13 @@
 """Alembic's environment for chatledger's own revisions: an environment of its own, with its own version table.
 
-`chatledger.migrate` passes the connection and the schema; it holds the lock and owns the transaction's end.
+`chatledger.migrate` passes the connection, the schema and the seconds to wait for a lock; it holds the migrator's lock,
+owns the end of the transaction on SQLite and tries again on PostgreSQL.
 """
 
 from __future__ import annotations
 
 from alembic import context
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, inspect, text
 
 VERSION_TABLE = "chatledger_version"
 
@@ -15,8 +16,11 @@ config = context.config
 
 def run_online(connection: Connection, schema: str | None) -> None:
     if schema is not None:
-        connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
+        # Asked first: IF NOT EXISTS wants the right to create schemas even where there is nothing to create.
+        if not inspect(connection).has_schema(schema):
+            connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
         connection.commit()
+        event.listen(connection, "begin", _limit_waiting)
     context.configure(
         connection=connection,
         version_table=VERSION_TABLE,
@@ -26,6 +30,15 @@ def run_online(connection: Connection, schema: str | None) -> None:
     )
     with context.begin_transaction():
         context.run_migrations(schema=schema)
+
+
+def _limit_waiting(connection: Connection) -> None:
+    """For each revision's own transaction; what CONCURRENTLY waits for outside of one is not limited."""
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_milliseconds()}")
+
+
+def _milliseconds() -> int:
+    return int(config.attributes["lock_timeout"] * 1000)
 
 
 def run_offline(dialect: str, schema: str | None) -> None:
@@ -38,6 +51,7 @@ def run_offline(dialect: str, schema: str | None) -> None:
         as_sql=True,
     )
     if schema is not None:
+        context.execute(f"SET lock_timeout = {_milliseconds()}")
         context.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     with context.begin_transaction():
         context.run_migrations(schema=schema)

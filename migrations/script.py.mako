@@ -3,8 +3,9 @@
 The previous release is still running while this revision executes, and may be the one that comes back.
 - Add and write both, backfill, then drop: a rename takes three releases. Schema and data go in separate revisions.
 - Import nothing from chatledger: the models move on, history must not. Declare the few columns that are needed.
-- On PostgreSQL: a lock_timeout and a retry before a lock that readers feel, CONCURRENTLY outside a transaction,
-  NOT VALID and then VALIDATE. Data in batches by key, safe to run twice.
+- On PostgreSQL each revision is a transaction with a lock_timeout, tried again when a lock is not to be had: do little
+  in one. CONCURRENTLY outside of it (`op.get_context().autocommit_block()`), NOT VALID and then VALIDATE. Data in
+  batches by key, safe to run twice.
 - On SQLite: batch mode for what ALTER TABLE cannot do.
 - A dump with rows of the released schema belongs in tests/migrations/released/.
 """

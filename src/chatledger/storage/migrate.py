@@ -1,7 +1,9 @@
 """Carrying a database from one revision to another, with Alembic, which is loaded here and nowhere else.
 
 One migrator at a time: a session advisory lock on PostgreSQL, the write lock on SQLite. A SQLite file is first copied
-with SQLite's own backup to `<file>.<revision>.bak`; its migrations then run in one transaction, all or none.
+with SQLite's own backup to `<file>.<revision>.bak`; its migrations then run in one transaction, all or none. On
+PostgreSQL each revision is a transaction that gives up when a lock is not to be had soon, and is tried again: who waits
+for a table's lock makes all who come later wait too.
 """
 
 from __future__ import annotations
@@ -13,47 +15,56 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from alembic import command
+from alembic import command, context
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chatledger.errors import ChatLedgerError, StorageError
-from chatledger.storage.constraints import translate
+from chatledger.storage.constraints import Kind, read_failure, translate
 from chatledger.storage.engine import MEMORY, create_postgresql_engine, read_url, sqlite_path
-from chatledger.storage.schema import HEAD, SchemaStatus, read_status
+from chatledger.storage.files import look_at_file
+from chatledger.storage.schema import (
+    VERSION_TABLE,
+    SchemaStatus,
+    read_status,
+    require_schema_name,
+    require_usable,
+)
 from chatledger.storage.sqlite_connection import SqliteConnection
 from chatledger.storage.tables import SCHEMA, metadata
 from chatledger.storage.views import VIEWS
 
 _LOCK = 0x63_68_61_74_6C_65_64  # "chatled": one migrator at a time in a PostgreSQL database
+LOCK_TIMEOUT = 3.0
+"""Seconds that a revision on PostgreSQL waits for a lock."""
+RETRY_AFTER = (1, 2, 4, 8, 16)
+"""Seconds between its attempts."""
+WAIT_FOR_MIGRATOR = 600
+"""Seconds that a SQLite migrator waits for another: a large file takes its time."""
 
 
 def migrate(url: Any = None, *, to: str = "head", schema: str = SCHEMA) -> SchemaStatus:
     """Bring a database to revision `to` (up or down) and give its status. Blocking: in a running event loop, call it
-    with `asyncio.to_thread`. Raises StorageError.
+    with `asyncio.to_thread`. One step newer than this release is left as it is. Raises StorageError, and
+    SchemaMismatch for a database that is newer than that.
     """
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
         if sqlite_path(address) == MEMORY:
             raise StorageError("a database in memory is made at the newest revision when it is opened")
         return upgrade_file(sqlite_path(address), to=to)
-    return _in_new_loop(_migrate_postgresql(address, to, schema))
+    return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema)))
 
 
 def schema_status(url: Any = None, *, schema: str = SCHEMA) -> SchemaStatus:
     """The revision that a database is at and the one that this release needs. Blocking, as `migrate`."""
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
-        path = sqlite_path(address)
-        if not Path(path).exists():
-            return SchemaStatus(None, HEAD)
-        connection = SqliteConnection(path, read_only=True)
-        try:
-            return read_status(connection.sql.connection, None)
-        finally:
-            connection.close()
-    return _in_new_loop(_read_postgresql_status(address, schema))
+        return look_at_file(sqlite_path(address)).status
+    return _in_new_loop(_read_postgresql_status(address, require_schema_name(schema)))
 
 
 def offline_sql(url: Any = None, *, to: str = "head", schema: str = SCHEMA) -> str:
@@ -61,10 +72,13 @@ def offline_sql(url: Any = None, *, to: str = "head", schema: str = SCHEMA) -> s
     address = read_url(url)
     dialect = address.get_backend_name()
     output = io.StringIO()
-    config = _config(schema if dialect == "postgresql" else None)
+    config = _config(require_schema_name(schema) if dialect == "postgresql" else None)
     config.output_buffer = output
     config.attributes["dialect"] = dialect
-    command.upgrade(config, to, sql=True)
+    try:
+        command.upgrade(config, to, sql=True)
+    except CommandError as error:
+        raise _ours(error) from error
     return output.getvalue()
 
 
@@ -93,34 +107,63 @@ def _config(schema: str | None, connection: Connection | None = None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(scripts_folder()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    config.attributes |= {"schema": schema, "connection": connection}
+    config.attributes |= {"schema": schema, "connection": connection, "lock_timeout": LOCK_TIMEOUT}
     return config
 
 
 def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
+    status = read_status(connection, schema)
+    if _is_done(status, to):
+        return status
     config = _config(schema, connection)
-    found = read_status(connection, schema).found
-    going_down = to == "base" or (to.isdigit() and found is not None and int(to) < int(found))
-    (command.downgrade if going_down else command.upgrade)(config, to)
+    (command.downgrade if _is_down(status, to) else command.upgrade)(config, to)
     return read_status(connection, schema)
 
 
+def _is_done(status: SchemaStatus, to: str) -> bool:
+    """Raises SchemaMismatch if the newest revision that we know is older than what the database can be asked for."""
+    if to != "head":
+        return status.found == to
+    if status.found is not None and not status.older:
+        require_usable(status, "")
+    return status.usable
+
+
+def _is_down(status: SchemaStatus, to: str) -> bool:
+    return to == "base" or (to.isdecimal() and status.found is not None and to < status.found)
+
+
 def alembic_include_name(name: str | None, type_: str, parent_names: Any) -> bool:
-    """For a host project's Alembic (`include_name=`): leaves our schema and our tables to us."""
+    """For a host project's Alembic (`include_name=`): leaves our schema and our tables to us.
+
+    On PostgreSQL ours are in a schema of their own, so a table `messages` elsewhere is the host's. A SQLite file has no
+    schemas; there the names themselves are ours.
+    """
     if type_ == "schema":
         return name != SCHEMA
-    if type_ == "table" and parent_names.get("schema_name") in (None, SCHEMA):
-        return name not in _OURS
-    return True
+    if type_ != "table":
+        return True
+    schema = parent_names.get("schema_name")
+    return not (schema == SCHEMA or (schema is None and name in _OURS and _ours_by_default()))
 
 
-_OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {"chatledger_version"}
+def _ours_by_default() -> bool:
+    """Whether names without a schema can be ours in the environment that asks; Alembic does not say it in the call.
+
+    On PostgreSQL they are for a role that is called as our schema is: `search_path` begins with "$user".
+    """
+    dialect = context.get_context().dialect
+    return dialect.name == "sqlite" or dialect.default_schema_name == SCHEMA
+
+
+_OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {VERSION_TABLE}
 
 
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
 
 def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
+    look_at_file(path)
     try:
         connection = SqliteConnection(path)
         try:
@@ -134,9 +177,10 @@ def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
 def _upgrade_locked(connection: SqliteConnection, path: str, to: str) -> SchemaStatus:
     # Batch mode makes a table anew and drops the old one; with foreign keys on, its children would object.
     connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_MIGRATOR * 1000}")
     with connection.transaction("BEGIN IMMEDIATE") as sql:
         status = read_status(sql.connection, None)
-        if status.found is not None and status.found != to and not (to == "head" and status.found == status.expected):
+        if status.found is not None and not _is_done(status, to):
             _copy(path, f"{path}.{status.found}.bak")
         status = _run(sql.connection, None, to)
         broken = sql.connection.exec_driver_sql("PRAGMA foreign_key_check").all()
@@ -176,14 +220,31 @@ async def upgrade_engine(engine: AsyncEngine, schema: str, *, to: str = "head") 
             await lock.execution_options(isolation_level="AUTOCOMMIT")
             await lock.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
             try:
-                async with engine.connect() as connection:
-                    status = await connection.run_sync(_run, schema, to)
-                    await connection.commit()
-                    return status
+                return await _run_until_locked(engine, schema, to)
             finally:
                 await lock.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
     except Exception as error:
         raise _ours(error) from error
+
+
+async def _run_until_locked(engine: AsyncEngine, schema: str, to: str) -> SchemaStatus:
+    """Revisions that are done stay done, so trying again goes on where a lock was not to be had."""
+    for pause in RETRY_AFTER:
+        try:
+            return await _run_once(engine, schema, to)
+        except DBAPIError as error:
+            failure = read_failure(error)
+            if failure is None or failure.kind is not Kind.AGAIN:
+                raise
+        await asyncio.sleep(pause)
+    return await _run_once(engine, schema, to)
+
+
+async def _run_once(engine: AsyncEngine, schema: str, to: str) -> SchemaStatus:
+    async with engine.connect() as connection:
+        status = await connection.run_sync(_run, schema, to)
+        await connection.commit()
+        return status
 
 
 async def _read_postgresql_status(address: Any, schema: str) -> SchemaStatus:
@@ -198,4 +259,6 @@ async def _read_postgresql_status(address: Any, schema: str) -> SchemaStatus:
 
 
 def _ours(error: Exception) -> Exception:
+    if isinstance(error, CommandError):  # a revision that there is not
+        return StorageError(str(error))
     return error if isinstance(error, ChatLedgerError) else translate(error) or error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from pathlib import Path
 
 from sqlalchemy import URL, Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -13,8 +12,16 @@ from chatledger.errors import SchemaMismatch, StorageError
 from chatledger.storage.constraints import translate
 from chatledger.storage.database import Database
 from chatledger.storage.engine import MEMORY, create_postgresql_engine, sqlite_path
+from chatledger.storage.files import look_at_file
 from chatledger.storage.pooled import PostgresqlDatabase, SharedSqliteDatabase
-from chatledger.storage.schema import SchemaStatus, create_schema, read_status, require_usable
+from chatledger.storage.schema import (
+    VERSION_TABLE,
+    SchemaStatus,
+    create_schema,
+    read_status,
+    require_schema_name,
+    require_usable,
+)
 from chatledger.storage.sqlite import SqliteDatabase
 from chatledger.storage.sqlite_connection import SqliteConnection
 
@@ -32,16 +39,26 @@ async def open_sqlite(url: URL, *, migrate: bool) -> Database:
 
 def prepare_file(path: str, *, migrate: bool) -> None:
     """Two processes at once: one makes or migrates the file under its write lock, the other waits and finds it done."""
-    if not Path(path).parent.is_dir():
-        raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
     command = f"chatledger migrate --url {shlex.quote(path)}"
+    look = look_at_file(path)
+    status = look.status
+    if look.foreign:
+        raise _foreign(status, command)
+    if migrate and status.found is None:
+        status = _create_file(path, command)
+    if migrate and status.older:
+        from chatledger.storage.migrate import upgrade_file
+
+        status = upgrade_file(path)
+    require_usable(status, command)
+
+
+def _create_file(path: str, command: str) -> SchemaStatus:
     try:
         connection = SqliteConnection(path)
         try:
-            status = read_status(connection.sql.connection, None)
-            if status.found is None and migrate:
-                with connection.transaction("BEGIN IMMEDIATE") as sql:
-                    status = _create_if_empty(sql.connection, command)
+            with connection.transaction("BEGIN IMMEDIATE") as sql:
+                return _create_if_empty(sql.connection, command)
         finally:
             connection.close()
     except Exception as error:
@@ -49,25 +66,28 @@ def prepare_file(path: str, *, migrate: bool) -> None:
         if ours is None:
             raise
         raise ours from error
-    if migrate and status.found is not None and int(status.found) < int(status.expected):
-        from chatledger.storage.migrate import upgrade_file
-
-        status = upgrade_file(path)
-    require_usable(status, command)
 
 
 def _create_if_empty(connection: Connection, command: str) -> SchemaStatus:
     status = read_status(connection, None)
     if status.found is not None:
         return status  # another process was faster
-    if inspect(connection).get_table_names():
-        detail = "the file is a SQLite database of something else: it has tables, but none of chatledger's"
-        raise SchemaMismatch(None, status.expected, command, detail)
+    if set(inspect(connection).get_table_names()) - {VERSION_TABLE}:
+        raise _foreign(status, command)
     create_schema(connection, None)
     return read_status(connection, None)
 
 
+def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
+    detail = (
+        "the file is a SQLite database of something else: it has tables, but none of chatledger's; "
+        f"to put them beside those, run: {command}"
+    )
+    return SchemaMismatch(None, status.expected, command, detail)
+
+
 async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool) -> Database:
+    require_schema_name(schema)
     engine = create_postgresql_engine(url, pooler=pooler)
     try:
         if migrate:
@@ -88,7 +108,8 @@ async def open_engine(engine: AsyncEngine, *, schema: str) -> Database:
             f"{engine.dialect.name} is not supported; use PostgreSQL with asyncpg or SQLite with aiosqlite"
         )
     postgresql = engine.dialect.name == "postgresql"
-    await require_engine(engine, schema if postgresql else None, "chatledger migrate --url <the engine's URL>")
+    own_schema = require_schema_name(schema) if postgresql else None
+    await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>")
     if postgresql:
         return PostgresqlDatabase(engine, schema, owned=False)
     return SharedSqliteDatabase(engine, None, owned=False)

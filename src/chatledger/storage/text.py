@@ -93,7 +93,7 @@ class Key(CodedText):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(Text(collation="C" if dialect.name == "postgresql" else None))
+        return Text(collation="C" if dialect.name == "postgresql" else None)  # described by asyncpg it were a VARCHAR
 
 
 class JsonText(TypeDecorator[Any]):

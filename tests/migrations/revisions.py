@@ -1,0 +1,49 @@
+"""The revisions there are, read from their files: a new one is covered as soon as it is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.script import Script, ScriptDirectory
+
+from chatledger.storage import migrate
+from tests.conftest import Database
+
+RELEASED = Path(__file__).parent / "released"
+
+
+def scripts() -> list[Script]:
+    """From the first to the newest."""
+    config = Config()
+    config.set_main_option("script_location", str(migrate.scripts_folder()))
+    return list(ScriptDirectory.from_config(config).walk_revisions())[::-1]
+
+
+def revisions() -> list[str]:
+    return [script.revision for script in scripts()]
+
+
+def below(revision: str) -> str:
+    """What a downgrade by one leads to."""
+    known = ["base", *revisions()]
+    return known[known.index(revision) - 1]
+
+
+def dump_of(revision: str, kind: str) -> Path:
+    return RELEASED / f"{revision}.{kind}.sql"
+
+
+def released() -> list[str]:
+    """The revisions whose dumps are kept."""
+    return sorted(path.name.split(".")[0] for path in RELEASED.glob("*.sqlite.sql"))
+
+
+def dump_to_climb(revision: str, database: Database) -> str:
+    """The newest dump below a revision; for the first revision its own."""
+    older = [name for name in released() if name < revision]
+    return dump_of(older[-1] if older else revision, database.kind).read_text()
+
+
+FILE_NAME = re.compile(r"(\d{4})_[a-z0-9]+(_[a-z0-9]+)*\.py")
