@@ -177,6 +177,7 @@ def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
 def _upgrade_locked(connection: SqliteConnection, path: str, to: str) -> SchemaStatus:
     # Batch mode makes a table anew and drops the old one; with foreign keys on, its children would object.
     connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("PRAGMA legacy_alter_table = ON")  # so would the views, which name the old one meanwhile
     connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_MIGRATOR * 1000}")
     with connection.transaction("BEGIN IMMEDIATE") as sql:
         status = read_status(sql.connection, None)

@@ -1,0 +1,72 @@
+"""Databases of released schemas, with rows: each is brought to head and read through the ledger."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, inspect, text
+
+import chatledger
+from chatledger import Ledger, migrate
+from tests.conftest import Database
+from tests.conversations import turn
+from tests.migrations.access import connected, run_script, schema_of
+from tests.migrations.catalog import read_catalog
+from tests.migrations.released.content import Content, read
+from tests.migrations.revisions import RELEASED, dump_of, released
+
+
+@pytest.fixture(params=released())
+def revision(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def upgraded(empty: Database, revision: str) -> Database:
+    run_script(empty, dump_of(revision, empty.kind).read_text())
+    migrate(empty.url)
+    return empty
+
+
+async def test_a_released_database_reads_as_it_did(upgraded: Database, revision: str) -> None:
+    expected = json.loads((RELEASED / f"{revision}.{upgraded.kind}.json").read_text())
+    async with Ledger.open(upgraded.url) as ledger:
+        assert await read(ledger) == {tenant: _models(kinds) for tenant, kinds in expected.items()}
+
+
+def _models(kinds: dict[str, list[dict[str, Any]]]) -> Content:
+    return {kind: [getattr(chatledger, kind).model_validate(item) for item in items] for kind, items in kinds.items()}
+
+
+async def test_a_released_database_is_written_on(upgraded: Database) -> None:
+    async with Ledger.open(upgraded.url) as ledger:
+        for thread in await ledger.threads.list():
+            appended = await ledger.messages.append(thread.thread_id, turn(), on_open_calls="close", rules="lenient")
+            assert (await ledger.messages.history(thread.thread_id, last=5)).messages == appended.messages
+
+
+def test_an_upgraded_database_equals_a_new_one(upgraded: Database, other: Database) -> None:
+    migrate(other.url)
+    assert read_catalog(upgraded) == read_catalog(other)
+
+
+def test_the_dumps_have_rows_in_every_table_and_a_value_in_every_column(empty: Database, revision: str) -> None:
+    run_script(empty, dump_of(revision, empty.kind).read_text())
+    assert connected(empty, lambda connection: columns_without_value(connection, schema_of(empty))) == []
+
+
+def columns_without_value(connection: Connection, schema: str | None) -> list[str]:
+    prefix = f"{schema}." if schema else ""
+    columns = [
+        (table, column["name"])
+        for table in inspect(connection).get_table_names(schema=schema)
+        for column in inspect(connection).get_columns(table, schema=schema)
+    ]
+    return [
+        f"{table}.{column}"
+        for table, column in columns
+        if not connection.execute(text(f'SELECT count("{column}") FROM {prefix}{table}')).scalar()
+    ]
