@@ -158,11 +158,11 @@ def upgrade(schema: str | None) -> None:
         sa.Column("call_seq", Position, nullable=False),
         sa.Column("call_idx", Small, nullable=False),
         sa.PrimaryKeyConstraint(*MESSAGE, name="tool_results_pkey"),
-        sa.UniqueConstraint(*call, "branch", name="tool_results_call_key"),
         _points_at(schema, "tool_results", MESSAGE, "messages"),
         _points_at(schema, "tool_results", call, "tool_calls", [*MESSAGE, "idx"], name="tool_results_call_fkey"),
         schema=schema,
     )
+    _index(schema, "tool_results", [*call, "branch"], "tool_results_call_key", "call_seq", True)
     op.create_table(
         "feedback",
         sa.Column("tenant_id", Key, nullable=False),

@@ -38,7 +38,8 @@ LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'p', 'v')
 """
 _CONSTRAINTS = """
-SELECT c.relname, n.conname, n.contype::text, n.condeferrable, n.condeferred, n.convalidated, pg_get_constraintdef(n.oid)
+SELECT c.relname, n.conname, n.contype::text, n.condeferrable, n.condeferred, n.convalidated,
+  pg_get_constraintdef(n.oid)
 FROM pg_constraint n JOIN pg_class c ON c.oid = n.conrelid WHERE n.connamespace = to_regnamespace(:schema)
 """
 _INDEXES = """

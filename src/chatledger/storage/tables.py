@@ -235,9 +235,19 @@ tool_results = Table(
     Column("call_seq", Position, nullable=False),
     Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite"), nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq"),
-    # One result per call and branch, whatever the process that wrote it believed.
-    UniqueConstraint(
-        "tenant_id", "thread_id", "call_branch", "call_seq", "call_idx", "branch", name="tool_results_call_key"
+    # One result per call and branch, whatever the process that wrote it believed. Partial for the reason above, though
+    # no row is left out: the check for results of a deleted message took it, and read those of the whole thread.
+    Index(
+        "tool_results_call_key",
+        "tenant_id",
+        "thread_id",
+        "call_branch",
+        "call_seq",
+        "call_idx",
+        "branch",
+        unique=True,
+        postgresql_where=text("call_seq IS NOT NULL"),
+        sqlite_where=text("call_seq IS NOT NULL"),
     ),
     ForeignKeyConstraint(
         ["tenant_id", "thread_id", "branch", "seq"],

@@ -48,6 +48,7 @@ SCORE = Feedback(
 
 _CALL = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{"}, "new_key": 1}
 WIRE = [{"role": "user", "content": "f?"}, {"role": "assistant", "content": None, "tool_calls": [_CALL], "audio": None}]
+IMAGE = ImagePart(url="https://example.org/a.png")
 
 
 def rich_messages() -> list[ChatMessage]:
@@ -57,19 +58,20 @@ def rich_messages() -> list[ChatMessage]:
         call(None, "g", None),
     ]
     return [
-        user([TextPart(text="see"), ImagePart(url="https://example.org/a.png")], name="ada", message_id="r0"),
-        assistant([], calls=calls, reasoning="hm", message_id="r1", created_at=MOMENT),
+        ChatMessage(role="user", content=[TextPart(text="see"), IMAGE], name="ada", message_id="r0"),
+        ChatMessage(role="assistant", content=[], tool_calls=calls, reasoning="hm", message_id="r1", created_at=MOMENT),
         result("c" * 4_572, "no", is_error=True, message_id="r2"),
         result(None, name="f", message_id="r3"),
         result(None, name="g", message_id="r4"),
-        assistant(
-            [OpaquePart(kind="chart", data={"kind": "chart", "n": 10**30}), TextPart(text="\ue000 marked")],
+        ChatMessage(
+            role="assistant",
+            content=[OpaquePart(type="chart", value={"n": 10**30}), TextPart(text="\ue000 marked")],
             reasoning=[ThinkPart(text="so", signature="s")],
             response_metadata={"finish": "stop"},
             custom_data={"k": "v"},
             message_id="r5",
         ),
-        assistant([TextPart(text="lone")], state="interrupted", message_id="r6"),
+        ChatMessage(role="assistant", content=[TextPart(text="lone")], state="interrupted", message_id="r6"),
     ]
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.migrations.released.dump
 
-It writes, for each database, `<revision>.<database>.sql` and what the ledger reads there as `<revision>.<database>.json`.
-Files of earlier releases are history and never written again.
+It writes, for each database, `<revision>.<database>.sql`, and what the ledger reads there as a `.json` beside it. Files
+of earlier releases are history and never written again.
 """
 
 from __future__ import annotations
