@@ -13,9 +13,10 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from chatledger import configure_sqlite
+from chatledger import Ledger, configure_sqlite
 from chatledger.storage.engine import read_url
 from tests.conftest import Database
+from tests.conversations import user
 
 T = TypeVar("T")
 
@@ -78,3 +79,9 @@ def _all_rows(connection: Connection, schema: str | None) -> dict[str, list[tupl
         table: sorted((tuple(row) for row in connection.execute(text(f"SELECT * FROM {prefix}{table}"))), key=repr)
         for table in sorted(tables)
     }
+
+
+async def store_one(database: Database, text: str = "Tokyo?") -> None:
+    async with Ledger.open(database.url) as ledger:
+        await ledger.threads.create("t", exist_ok=True)
+        await ledger.messages.append("t", [user(text)], rules="lenient")

@@ -6,7 +6,6 @@ several indexes can then be read by the wrong one: all of a thread for each row 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -72,9 +71,9 @@ def _wrong_plans(connection: Connection, checks: list[Check]) -> dict[str, str]:
 def generic_plan(connection: Connection, check: Check) -> dict[str, Any]:
     connection.exec_driver_sql(f"PREPARE question ({', '.join(check.types)}) AS {check.statement()}")
     nothing = ", ".join(["NULL"] * len(check.columns))
-    explained = "".join(connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) EXECUTE question ({nothing})").scalars())
+    explained: Any = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) EXECUTE question ({nothing})").scalar_one()
     connection.exec_driver_sql("DEALLOCATE question")
-    plan: dict[str, Any] = json.loads(explained)[0]["Plan"]
+    plan: dict[str, Any] = explained[0]["Plan"]
     return plan
 
 

@@ -1,0 +1,87 @@
+"""What opens and what does not, by the revision that a database is at."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from chatledger import Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, schema_status
+from chatledger.storage import schema as schema_module
+from chatledger.storage.engine import read_url
+from tests.conftest import Database
+from tests.migrations.access import fetch, run_script, store_one
+
+
+def set_revision(database: Database, revision: str) -> None:
+    prefix = "chatledger." if database.kind == "postgresql" else ""
+    run_script(database, f"UPDATE {prefix}chatledger_version SET version_num = '{revision}'")
+
+
+async def test_postgresql_is_never_changed_by_opening(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_module, "HEAD", "0002")
+    with pytest.raises(SchemaMismatch) as caught:
+        await Ledger.open(pg_database.url)
+    assert (caught.value.found, caught.value.expected) == ("0001", "0002")
+    assert caught.value.command.startswith("chatledger migrate --url postgresql")
+
+
+async def test_an_empty_postgresql_is_refused_with_the_command(empty_postgresql: Database) -> None:
+    with pytest.raises(SchemaMismatch, match="run: chatledger migrate") as caught:
+        await Ledger.open(empty_postgresql.url)
+    assert (caught.value.found, caught.value.expected) == (None, "0001")
+    assert await asyncio.to_thread(fetch, empty_postgresql, "SELECT 1 FROM pg_tables WHERE schemaname='public'") == []
+
+
+@pytest.mark.parametrize("may_migrate", [False, True])
+async def test_one_step_newer_opens(database: Database, may_migrate: bool) -> None:
+    await asyncio.to_thread(set_revision, database, "0002")
+    async with Ledger.open(database.url, migrate=may_migrate) as ledger:
+        assert (await ledger.threads.list()).items == []
+
+
+def test_one_step_newer_is_left_alone_by_migrate(database: Database) -> None:
+    set_revision(database, "0002")
+    assert migrate(database.url) == SchemaStatus("0002", "0001")
+
+
+@pytest.mark.parametrize("may_migrate", [False, True])
+@pytest.mark.parametrize("revision", ["0003", "ae1027a6acf"])
+async def test_newer_than_that_is_refused(database: Database, revision: str, may_migrate: bool) -> None:
+    await asyncio.to_thread(set_revision, database, revision)
+    with pytest.raises(SchemaMismatch, match="newer than this release") as caught:
+        await Ledger.open(database.url, migrate=may_migrate)
+    assert (caught.value.found, caught.value.expected) == (revision, "0001")
+    assert caught.value.command == "pip install -U chatledger"
+
+
+def test_newer_than_that_is_refused_by_migrate(database: Database) -> None:
+    set_revision(database, "0003")
+    with pytest.raises(SchemaMismatch, match="newer than this release"):
+        migrate(database.url)
+
+
+async def test_an_applications_engine_is_judged_alike(pg_database: Database) -> None:
+    await asyncio.to_thread(set_revision, pg_database, "0003")
+    engine = create_async_engine(read_url(pg_database.url))
+    with pytest.raises(SchemaMismatch, match="newer"):
+        await Ledger.open(engine=engine)
+    await engine.dispose()
+
+
+def test_a_revision_that_there_is_not_is_refused(database: Database) -> None:
+    with pytest.raises(StorageError, match="0042"):
+        migrate(database.url, to="0042")
+
+
+def test_down_to_nothing_and_up_again(database: Database) -> None:
+    assert migrate(database.url, to="base") == SchemaStatus(None, "0001")
+    assert schema_status(database.url) == SchemaStatus(None, "0001")
+    assert migrate(database.url) == SchemaStatus("0001", "0001")
+
+
+async def test_a_file_that_was_taken_down_to_nothing_is_made_anew(sqlite_database: Database) -> None:
+    await asyncio.to_thread(migrate, sqlite_database.url, to="base")
+    await store_one(sqlite_database)
+    assert fetch(sqlite_database, "SELECT text FROM messages") == [("Tokyo?",)]
