@@ -6,7 +6,8 @@ The previous release is still running while this revision executes, and may be t
 - On PostgreSQL each revision is a transaction with a lock_timeout, tried again when a lock is not to be had: do little
   in one. CONCURRENTLY outside of it (`op.get_context().autocommit_block()`), NOT VALID and then VALIDATE. Data in
   batches by key, safe to run twice.
-- On SQLite: batch mode for what ALTER TABLE cannot do.
+- On SQLite: batch mode for what ALTER TABLE cannot do. A rename reaches neither views nor the keys that point there.
+- On both: a view that shows a changed column is dropped first and made again.
 - A dump with rows of the released schema belongs in tests/migrations/released/.
 """
 

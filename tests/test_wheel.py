@@ -1,0 +1,104 @@
+"""What a plain install of the built wheel has: no extra, nothing of the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with the wheel and what it depends on, in an otherwise empty folder."""
+
+    folder: Path
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        program, *arguments = command
+        return subprocess.run(
+            [self.folder / "venv" / "bin" / program, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={"PATH": os.defpath, "HOME": str(self.folder)},
+            check=False,
+        )
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT))
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    folder = tmp_path_factory.mktemp("plain")
+    call(sys.executable, "-m", "venv", str(folder / "venv"))
+    pip = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    call(*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel))
+    return Environment(folder)
+
+
+def call(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_wheel_holds_the_migrations_and_the_samples(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("migrations", "samples"):
+        files = [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        assert files
+        assert {f"chatledger/{path.relative_to(ROOT)}" for path in files} <= names
+    assert "chatledger/py.typed" in names
+    assert not {name for name in names if name.startswith(("tests/", "src/", "migrations/"))}
+
+
+def test_a_plain_install_migrates_stores_and_reads(environment: Environment) -> None:
+    done = environment.run("python", "-W", "error", "-c", PROGRAM)
+    assert (done.stderr, done.stdout.splitlines()) == ("", ["0001", "Tokyo?", "False"])
+
+
+PROGRAM = """
+import asyncio, importlib.util
+import chatledger
+print(chatledger.migrate("a.db").found)
+async def main():
+    async with chatledger.Ledger.open("a.db") as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", [chatledger.ChatMessage(role="user", content="Tokyo?")])
+        print((await ledger.messages.history("t")).messages[0].text)
+asyncio.run(main())
+print(any(importlib.util.find_spec(name) for name in ("typer", "rich", "pytest", "fastapi")))
+"""
+
+
+def test_the_script_answers_migrate_and_schema(environment: Environment) -> None:
+    for command in ("migrate", "schema"):
+        done = environment.run("chatledger", command, "--url", "b.db", "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout)["found"] == "0001"
+
+
+def test_the_script_prints_the_statements(environment: Environment) -> None:
+    done = environment.run("chatledger", "migrate", "--sql", "--url", "postgresql://nobody@127.0.0.1:1/nothing")
+    assert done.returncode == 0
+    assert "CREATE TABLE chatledger.threads" in done.stdout
+
+
+def test_another_command_says_which_extra_to_install(environment: Environment) -> None:
+    done = environment.run("chatledger", "threads", "--url", "b.db")
+    assert done.returncode == 2
+    assert "pip install 'chatledger[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
