@@ -1,0 +1,41 @@
+"""Records and files for the tests of import and export."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from chatledger import Ledger
+from chatledger.transfer.exporting import export_all, read_index
+from chatledger.transfer.importing import import_file
+from chatledger.transfer.planning import ImportOptions
+from chatledger.transfer.report import ImportReport
+
+
+def talk(*texts: str) -> list[dict[str, Any]]:
+    """Messages of user and assistant in turns."""
+    return [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
+
+
+def lines(*records: Any) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def array(*records: Any) -> bytes:
+    return json.dumps(list(records), indent=1).encode()
+
+
+async def bring(ledger: Ledger, content: bytes, *, as_lines: bool = False, **options: Any) -> ImportReport:
+    return await import_file(ledger, io.BytesIO(content), ImportOptions(**options), file="in.json", lines=as_lines)
+
+
+async def exported(ledger: Ledger, **options: Any) -> list[Any]:
+    index = await read_index(ledger)
+    return [one.value async for one in export_all(ledger, index, **options)]
+
+
+async def texts(ledger: Ledger) -> list[list[str]]:
+    """The texts of all threads, in the order of an export."""
+    index = await read_index(ledger)
+    return [[message.text for message in await ledger.messages.history(one)] for one in index.thread_ids]

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatledger.models.json import MAX_DEPTH, same_json
+from chatledger.transfer import source
+from chatledger.transfer.records import BadRecord, Record, read_records
+
+
+def read(content: bytes, **options: Any) -> list[Record | BadRecord]:
+    return list(read_records(io.BytesIO(content), **options))
+
+
+def outcomes(content: bytes, **options: Any) -> list[Any]:
+    """Values, and (record, byte, detail) for what is none."""
+    return [
+        one.value if isinstance(one, Record) else (one.error.record, one.error.byte, one.error.detail)
+        for one in read(content, **options)
+    ]
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+@pytest.mark.parametrize("content", [b"", b" \r\n\t", b"\xef\xbb\xbf", b"[]", b" [ \n ] "])
+def test_no_records(content: bytes) -> None:
+    assert read(content) == []
+
+
+def test_array_of_records() -> None:
+    first, second = read(b'[ {"a": 1},\n {"a": "]}\\""} ]')
+    assert first == Record({"a": 1}, "array", 0, None, 2, 10)
+    assert second == Record({"a": ']}"'}, "array", 1, None, 13, 26)
+
+
+def test_lines_are_counted_with_the_blank_ones() -> None:
+    assert read(b'{"a": 1}\r\n\n{"a": 2}') == [
+        Record({"a": 1}, "lines", 0, 1, 0, 10),
+        Record({"a": 2}, "lines", 1, 3, 11, 19),
+    ]
+
+
+def test_object_over_several_lines_is_one_record() -> None:
+    assert read(b'\n{\n"a": [1]\n}\n') == [Record({"a": [1]}, "object", 0, None, 1, 14)]
+
+
+def test_message_list_is_one_record() -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    assert [one.container for one in read(json.dumps(messages).encode()) if isinstance(one, Record)] == ["lines"]
+    assert outcomes(json.dumps(messages, indent=1).encode()) == [messages]
+    assert outcomes(b'[{"role": "user"}]\n[{"role": "system"}]\n') == [[{"role": "user"}], [{"role": "system"}]]
+
+
+def test_array_of_message_lists() -> None:
+    assert outcomes(b'[[{"role": "user"}], []]') == [[{"role": "user"}], []]
+
+
+def test_field_says_that_objects_with_a_role_are_records() -> None:
+    assert outcomes(b'[{"role": "user", "talk": []}]', field="talk") == [{"role": "user", "talk": []}]
+
+
+def test_byte_order_mark_is_skipped() -> None:
+    assert outcomes(b'\xef\xbb\xbf{"a": 1}\n') == [{"a": 1}]
+
+
+def test_numbers_that_json_has_no_words_for_are_kept() -> None:
+    numbers = b'{"n": [NaN, Infinity, -Infinity, 1e400, 1000000000000000000000000000000, -0.0, 1e2]}'
+    assert repr(outcomes(numbers)) == "[{'n': [nan, inf, -inf, inf, 1000000000000000000000000000000, -0.0, 100.0]}]"
+
+
+def test_bad_line_hides_no_other() -> None:
+    assert outcomes(b'{"a": 1}\n{"a": \n{"a": "\xff"}\n{"a": 4}\n') == [
+        {"a": 1},
+        (1, 16, "the record ends too early (Expecting value)"),
+        (2, 23, "not UTF-8"),
+        {"a": 4},
+    ]
+
+
+def test_bad_element_hides_no_other() -> None:
+    assert outcomes(b'[{"a": 1}, {"a" 2}, {"a": "\xff"}, nope, {"a": 5}]') == [
+        {"a": 1},
+        (1, 16, "not JSON: Expecting ':' delimiter"),
+        (2, 27, "not UTF-8"),
+        (3, 32, "not JSON: Expecting value"),
+        {"a": 5},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("torn", "byte", "detail"),
+    [
+        (b'[{"a": 1}', 9, "the file ends inside the array"),
+        (b'[{"a": 1},', 10, "the file ends inside the array"),
+        (b'[{"a": 1}, {"a": [1', 11, "the file ends inside the record"),
+        (b'[{"a": 1}, {"a": "1]}', 11, "the file ends inside the record"),
+        (b'[{"a": 1} {"a": 2}]', 10, "expected , or ]"),
+        (b'[{"a": 1}, , {"a": 2}]', 11, "expected a record"),
+        (b'[{"a": 1}] {"a": 2}', 11, "more after the end of the array"),
+    ],
+)
+def test_torn_array_gives_what_stood_before(torn: bytes, byte: int, detail: str) -> None:
+    assert outcomes(torn) == [{"a": 1}, (1, byte, detail)]
+
+
+def test_torn_object_and_what_is_neither() -> None:
+    assert outcomes(b'{"a":\n [1') == [(0, 9, "the record ends too early (Expecting ',' delimiter)")]
+    assert outcomes(b"PK\x03\x04") == [(0, 0, "neither an array nor an object")]
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5_000, 200_000])
+def test_json_deeper_than_the_limit_is_a_bad_record(depth: int) -> None:
+    content = b'[{"a": 1}, ' + nested(depth) + b', {"a": 3}]'
+    assert outcomes(content) == [{"a": 1}, (1, 11, "JSON nested deeper than 500"), {"a": 3}]
+
+
+def test_json_of_the_depth_allowed_is_read() -> None:
+    [record] = read(b"[" + nested(MAX_DEPTH) + b"]")
+    assert isinstance(record, Record)
+
+
+def test_integer_that_python_does_not_read_is_a_bad_record() -> None:
+    [bad] = read(b'{"a": ' + b"9" * 5_000 + b"}")
+    assert isinstance(bad, BadRecord)
+
+
+def test_repeated_keys_are_named() -> None:
+    [record] = read(b'{"a": {"x": 1, "x": 2}}')
+    assert isinstance(record, Record)
+    assert (record.value, record.repeated) == ({"a": {"x": 2}}, ("x",))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.lists(json_values, max_size=5), st.sampled_from([None, 1]), st.integers(1, 9), st.booleans())
+def test_any_array_is_read_in_any_chunks(values: list[Any], indent: int | None, chunk: int, ascii_only: bool) -> None:
+    content = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "CHUNK", chunk)
+        assert same_json(outcomes(content, field="x"), values)
+
+
+@given(st.lists(json_values, min_size=1, max_size=5), st.integers(1, 9))
+def test_any_lines_are_read_in_any_chunks(values: list[Any], chunk: int) -> None:
+    content = "\n".join(json.dumps(value) for value in values).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "CHUNK", chunk)
+        assert same_json(outcomes(content, lines=True), values)
+
+
+def test_memory_is_that_of_a_record() -> None:
+    class Endless(io.RawIOBase):
+        """An array of which only what was asked for exists."""
+
+        given = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.given += 1
+            return b'[{"a": 1}' if self.given == 1 else b', {"a": 1}' * (size // 10)
+
+    stream = Endless()
+    records = read_records(stream)  # type: ignore[arg-type]
+    for _ in range(10_000):
+        next(records)
+    assert stream.given < 3
