@@ -43,7 +43,7 @@ async def test_files_come_back_one_after_the_other(ledger: Ledger) -> None:
 
 
 async def test_own_key_of_a_record_is_kept(ledger: Ledger) -> None:
-    record = {"a": 1, KEY: None, "messages": [], "b": 2}
+    record: dict[str, Any] = {"a": 1, KEY: None, "messages": [], "b": 2}
     await bring(ledger, lines(record))
     assert same_json(await exported(ledger), [record])
 

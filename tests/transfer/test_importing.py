@@ -19,6 +19,7 @@ from chatledger import (
 )
 from chatledger.transfer import importing
 from chatledger.transfer.importing import batches
+from chatledger.transfer.planning import ImportOptions
 from tests.transfer.files import array, bring, exported, lines, talk, texts
 
 ORPHAN = {"role": "tool", "tool_call_id": "nobody", "content": "?"}
@@ -236,7 +237,7 @@ async def test_times_of_the_source_are_kept(ledger: Ledger) -> None:
     assert (await exported(ledger))[0]["messages"] == messages
 
 
-TIMED = {"thread_field": "id", "time_field": "at"}
+TIMED: dict[str, Any] = {"thread_field": "id", "time_field": "at"}
 
 
 @pytest.mark.parametrize("value", ["2025-03-14T09:12:00", "2025-03-14", "soon", True, [], float("nan"), 1e300])
@@ -269,6 +270,6 @@ async def test_other_tenant_has_its_own_threads(ledger: Ledger) -> None:
 async def test_reading_is_told_as_it_goes(ledger: Ledger) -> None:
     heard: list[int] = []
     content = lines({"messages": talk("a")}, {"messages": talk("b")})
-    options = importing.ImportOptions()
+    options = ImportOptions()
     await importing.import_file(ledger, io.BytesIO(content), options, file="x", on_bytes=heard.append)
     assert heard == [len(content) // 2, len(content)]

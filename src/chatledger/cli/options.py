@@ -18,8 +18,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="CHATLEDGER_URL",
-        show_default="chatledger.db",
-        help="The database: a path, sqlite:///… or postgresql://…",
+        help="A path, sqlite:///… or postgresql://…; default: CHATLEDGER_URL, else chatledger.db.",
     ),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose conversations.")]

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from chatledger import Ledger
+from chatledger.cli.demo import SAMPLES, samples_folder
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+
+READ = ("--id-field", "id", "--user-field", "user", "--time-field", "created_at")
+
+
+async def rows(url: str) -> tuple[int, int, int]:
+    async with Ledger.open(url) as ledger:
+        threads = await ledger.threads.list()
+        return len(threads), sum(one.message_count for one in threads), len(await ledger.feedback.list())
+
+
+async def test_demo_can_be_run_twice(database: Database) -> None:
+    first = chatledger("demo", url=database.url)
+    assert (first.code, first.err) == (0, "")
+    stored = await rows(database.url)
+    assert stored == (4, 28, 1)
+    assert chatledger("demo", url=database.url).code == 0
+    assert await rows(database.url) == stored
+
+
+def test_demo_migrates_if_it_is_told_to(pg_url: str) -> None:
+    assert chatledger("demo", url=pg_url).code == 3
+    assert chatledger("demo", "--migrate", "--json", url=pg_url).json["run_id"] == "demo-run-1"
+
+
+def test_demo_names_the_next_command(sqlite_database: Database) -> None:
+    out = chatledger("demo", url=sqlite_database.url).out
+    assert f"next: chatledger check --url {sqlite_database.url}" in out
+
+
+def test_samples_hold_what_their_table_says(sqlite_database: Database) -> None:
+    files = [samples_folder() / name for name in SAMPLES]
+    report = chatledger("import", *files, *READ, "--json", url=sqlite_database.url).json
+    assert (report["threads"]["created"], report["without_time"], report["losses"]) == (4, 0, {})
+    assert report["violations"] == {"R6": 1, "R8": 1}
+    strict = chatledger("import", *files, *READ, "--rules", "strict", "--tenant", "s", url=sqlite_database.url)
+    assert (strict.code, strict.error.split(": ")[1]) == (1, "support.jsonl, line 1")

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from chatledger import ChatMessage, Ledger
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+
+
+@pytest.fixture
+async def with_run(database: Database) -> Database:
+    async with Ledger.open(database.url) as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", [ChatMessage(role="user", content="hi", message_id="m")], run_id="r")
+    return database
+
+
+def test_scores_are_recorded_and_summed_up(with_run: Database) -> None:
+    for score in ("4", "-1"):
+        assert chatledger("feedback", "record", "r", "stars", score, url=with_run.url).code == 0
+    outcome = chatledger("feedback", "summary", "--key", "stars", "--json", url=with_run.url)
+    assert outcome.json == [{"key": "stars", "count": 2, "mean": 1.5, "min": -1.0, "max": 4.0}]
+    assert chatledger("feedback", "summary", url=with_run.url).out.split() == [
+        *("KEY", "COUNT", "MEAN", "MIN", "MAX"),
+        *("stars", "2", "1.5", "-1", "4"),
+    ]
+
+
+def test_everything_said_is_recorded(with_run: Database) -> None:
+    said = ("--comment", "good", "--author", "ada", "--source", "ui", "--message", "m", "--idempotency-key", "k")
+    first = chatledger("feedback", "record", "r", "stars", "5", *said, "--json", url=with_run.url).json
+    assert first.pop("created_at")
+    feedback_id = first.pop("feedback_id")
+    assert first == {
+        "run_id": "r",
+        "key": "stars",
+        "score": 5.0,
+        "kwargs": {"comment": "good"},
+        "author": "ada",
+        "source": "ui",
+        "message_id": "m",
+    }
+    again = chatledger("feedback", "record", "r", "stars", "5", *said, "--json", url=with_run.url).json
+    assert again["feedback_id"] == feedback_id
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("record r stars nan", 2),
+        ("record r stars inf", 2),
+        ("record nobody stars 1", 3),
+        ("record r stars 1 --message none", 3),
+        ("summary --since 2025-01-01", 2),
+        ("summary --since 2025-01-01T00:00Z", 0),
+    ],
+)
+def test_exit_codes(with_run: Database, words: str, code: int) -> None:
+    outcome = chatledger("feedback", *words.split(), url=with_run.url)
+    assert (outcome.code, outcome.out, len(outcome.err.splitlines())) == (code, "", 1)

@@ -1,0 +1,50 @@
+"""A plain install: typer and rich are not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.commands import SOURCE
+
+WITHOUT = """
+import importlib.util, sys
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name in ("typer", "rich") else find(name, *rest)
+from chatledger.cli import main
+sys.exit(main())
+"""
+
+
+def plain(*words: object) -> tuple[int, str, str]:
+    call = [sys.executable, "-c", WITHOUT, *map(str, words)]
+    done = subprocess.run(call, capture_output=True, env={"PYTHONPATH": str(SOURCE)}, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_migrate_and_schema_answer(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    assert plain("schema", "--url", path) == (1, f"{path}: found none, expected 0001; run: chatledger migrate\n", "")
+    assert plain("migrate", "--url", path) == (0, f"{path} is at schema 0001\n", "")
+    assert plain("schema", "--url", path) == (0, f"{path}: found 0001, expected 0001\n", "")
+
+
+def test_other_commands_name_the_extra() -> None:
+    said = "chatledger: `chatledger threads` needs an extra: pip install 'chatledger[cli]'\n"
+    assert plain("threads", "--json") == (2, "", said)
+
+
+def test_help_names_the_extra() -> None:
+    code, out, _ = plain("--help")
+    assert (code, "pip install 'chatledger[cli]'" in out) == (0, True)
+
+
+def test_unknown_option_is_a_usage_error() -> None:
+    assert plain("migrate", "--bogus")[0] == 2
+
+
+def test_failure_is_one_line() -> None:
+    code, out, err = plain("schema", "--url", "mysql://u:secret@h/d")
+    assert (code, out) == (3, "")
+    assert err == "chatledger: mysql is not supported; use a path, sqlite:///… or postgresql://…\n"

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.commands import chatledger
+
+
+def test_migrate_brings_postgresql_to_the_newest_schema(pg_url: str) -> None:
+    assert chatledger("schema", "--json", url=pg_url).json["found"] is None
+    assert chatledger("threads", url=pg_url).code == 3
+    assert chatledger("migrate", "--json", url=pg_url).json["usable"] is True
+    assert chatledger("schema", url=pg_url).code == 0
+    assert chatledger("threads", "--json", url=pg_url).json == {"threads": [], "next_cursor": None}
+
+
+def test_migrate_goes_down_too(tmp_path: Path) -> None:
+    path = str(tmp_path / "l.db")
+    assert chatledger("migrate", url=path).code == 0
+    assert chatledger("migrate", "--to", "base", "--json", url=path).json["found"] is None
+
+
+def test_migrate_prints_sql_without_a_database() -> None:
+    outcome = chatledger("migrate", "--sql", url="postgresql://nowhere.invalid/x")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith('CREATE SCHEMA IF NOT EXISTS "chatledger";')
+
+
+def test_revision_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
+    assert chatledger("migrate", "--to", "newest", url=str(tmp_path / "l.db")).code == 2
