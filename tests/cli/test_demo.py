@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import pytest
+
 from chatledger import Ledger
 from chatledger.cli.demo import SAMPLES, samples_folder
+from tests import postgres
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 
@@ -31,6 +37,19 @@ def test_demo_migrates_if_it_is_told_to(pg_url: str) -> None:
 def test_demo_names_the_next_command(sqlite_database: Database) -> None:
     out = chatledger("demo", url=sqlite_database.url).out
     assert f"next: chatledger check --url {sqlite_database.url}" in out
+
+
+def test_no_postgresql_is_said_and_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_none() -> Path:
+        raise postgres.NoPostgres
+
+    monkeypatch.setattr(postgres, "find_binaries", find_none)
+    monkeypatch.delenv(postgres.URL_VARIABLE, raising=False)
+    monkeypatch.setattr(sys, "argv", ["postgres", "--if-found", "false"])
+    assert postgres.main() == 0
+    assert capsys.readouterr().out == "no PostgreSQL was found, so nothing is run on it\n"
 
 
 def test_samples_hold_what_their_table_says(sqlite_database: Database) -> None:

@@ -36,6 +36,14 @@ async def test_messages_come_back_whatever_keys_they_have(ledger: Ledger) -> Non
     assert same_json(await exported(ledger), [messages])
 
 
+async def test_numbers_come_back_as_python_writes_them(ledger: Ledger) -> None:
+    numbers = b"[NaN, Infinity, -Infinity, 1e400, 1000000000000000000000000000000, -0.0, 1e2, 1]"
+    await bring(ledger, b'{"n": %s, "messages": [{"role": "user", "content": "x", "n": %s}]}\n' % (numbers, numbers))
+    [record] = await exported(ledger)
+    read_by_python = "[nan, inf, -inf, inf, 1000000000000000000000000000000, -0.0, 100.0, 1]"
+    assert (repr(record["n"]), repr(record["messages"][0]["n"])) == (read_by_python, read_by_python)
+
+
 async def test_files_come_back_one_after_the_other(ledger: Ledger) -> None:
     await bring(ledger, lines(*({"n": n, "messages": []} for n in (3, 1, 2))), id_field="n")
     await bring(ledger, lines(*({"n": n, "messages": []} for n in (9, 2, 8))), id_field="n")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import io
 from datetime import UTC, datetime
 from typing import Any
@@ -147,6 +148,14 @@ async def test_stop_on_error_stops(ledger: Ledger) -> None:
     assert (report.stopped, outcome(report)) == (True, (1, 0, 0, 1, 1))
 
 
+async def test_two_imports_at_once_store_once(ledger: Ledger) -> None:
+    content = lines(*({"messages": talk(str(number))} for number in range(8)))
+    reports = await asyncio.gather(bring(ledger, content), bring(ledger, content))
+    assert sum(report.messages for report in reports) == 8
+    assert [report.failures for report in reports] == [[], []]
+    assert len(await texts(ledger)) == 8
+
+
 async def test_dry_run_reports_and_writes_nothing(ledger: Ledger) -> None:
     await bring(ledger, lines({"id": 1, "messages": talk("a")}), id_field="id")
     content = lines({"id": 1, "messages": talk("a", "b"), "x": 1}, {"id": 2, "messages": [ORPHAN]}, {"id": 3})
@@ -273,3 +282,9 @@ async def test_reading_is_told_as_it_goes(ledger: Ledger) -> None:
     options = ImportOptions()
     await importing.import_file(ledger, io.BytesIO(content), options, file="x", on_bytes=heard.append)
     assert heard == [len(content) // 2, len(content)]
+
+
+async def test_record_over_64_mib_is_split_into_appends(ledger: Ledger) -> None:
+    record = {"messages": talk(*(str(number) * 10 * 1024 * 1024 for number in range(7)))}
+    assert outcome(await bring(ledger, lines(record))) == (1, 0, 0, 0, 7)
+    assert await exported(ledger) == [record]

@@ -14,6 +14,7 @@ import typer
 from chatledger.cli.options import Debug, Json, Tenant, Url, require_one, with_ledger
 from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import plural
+from chatledger.cli.progress import working
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -48,7 +49,7 @@ def export(
 
     async def work(ledger: Ledger) -> int:
         require_one({"THREAD": thread is not None, "--all": everything})
-        with _writing(output) as write:
+        with _writing(output) as write, working("exporting", quiet=output is None and sys.stdout.isatty()):
             losses = (
                 await _export_all(ledger, write, format, container)
                 if thread is None

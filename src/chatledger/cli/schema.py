@@ -5,12 +5,20 @@ here.
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 
 from chatledger.cli.outcome import ExitCode, UsageError, without_passwords
 
 
-def migrate(url: str | None, *, to: str, sql: bool, as_json: bool) -> int:
-    """Bring the database to a revision, or print the statements that would."""
+def migrate(
+    url: str | None,
+    *,
+    to: str,
+    sql: bool,
+    as_json: bool,
+    sign: AbstractContextManager[None] = nullcontext(),  # noqa: B008 - it holds nothing
+) -> int:
+    """Bring the database to a revision, or print the statements that would. `sign` is shown while it works."""
     import chatledger
 
     if to not in ("head", "base") and not to.isdigit():
@@ -18,7 +26,8 @@ def migrate(url: str | None, *, to: str, sql: bool, as_json: bool) -> int:
     if sql:
         print(chatledger.offline_sql(url, to=to), end="")
         return ExitCode.OK
-    status = chatledger.migrate(url, to=to)
+    with sign:
+        status = chatledger.migrate(url, to=to)
     if as_json:
         print(json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable}))
     else:

@@ -10,6 +10,7 @@ import typer
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
 from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import console, moment, plural, print_json, print_table, short
+from chatledger.cli.progress import working
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -96,25 +97,29 @@ def check(
     """
 
     async def work(ledger: Ledger) -> int:
-        found: list[dict[str, object]] = []
-        checked = 0
-        async for thread_id in _thread_ids(ledger, thread):
-            checked += 1
-            for one in await ledger.threads.check(thread_id):
-                state = "open" if one.open else "broken"
-                found.append(
-                    {"thread_id": thread_id, "seq": one.seq, "rule": one.rule, "state": state, "detail": one.detail}
-                )
+        with working("checking", quiet=as_json):
+            checked, found = await _check(ledger, thread)
         if as_json:
             print_json({"checked": checked, "findings": found})
-        elif found:
+            return ExitCode.FOUND if found else ExitCode.OK
+        if found:
             print_table(("thread", "seq", "rule", "state", "detail"), [tuple(one.values()) for one in found])
-        say_found = f"{plural(checked, 'thread')} checked, {plural(len(found), 'finding') if found else 'all well'}"
-        if not as_json:
-            say(say_found)
+        say(f"{plural(checked, 'thread')} checked, {plural(len(found), 'finding') if found else 'all well'}")
         return ExitCode.FOUND if found else ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
+
+
+async def _check(ledger: Ledger, thread: str | None) -> tuple[int, list[dict[str, object]]]:
+    """How many threads were checked, and what was found in them."""
+    checked = 0
+    found: list[dict[str, object]] = []
+    async for thread_id in _thread_ids(ledger, thread):
+        checked += 1
+        for one in await ledger.threads.check(thread_id):
+            said = {"seq": one.seq, "rule": one.rule, "state": "open" if one.open else "broken", "detail": one.detail}
+            found.append({"thread_id": thread_id, **said})
+    return checked, found
 
 
 async def _thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:

@@ -26,11 +26,8 @@ def migrate(
 ) -> None:
     """Bring a database to this release's schema, or to another revision."""
 
-    def command() -> int:
-        with working("migrating", quiet=as_json or sql):
-            return schema_commands.migrate(url, to=to, sql=sql, as_json=as_json)
-
-    run(command, debug=debug)
+    sign = working("migrating", quiet=as_json)
+    run(lambda: schema_commands.migrate(url, to=to, sql=sql, as_json=as_json, sign=sign), debug=debug)
 
 
 def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, debug: Debug = False) -> None:

@@ -89,7 +89,10 @@ async def _store(
 ) -> tuple[Outcome, Sequence[ChatMessage]]:
     thread = await ledger.threads.find(planned.thread_id)
     if thread is None:
-        return "created", await _write(ledger, planned, options, thread, planned.messages, planned.metadata)
+        try:
+            return "created", await _write(ledger, planned, options, thread, planned.messages, planned.metadata)
+        except AlreadyExists:  # another import of this record was faster: what it stored is compared
+            thread = await ledger.threads.get(planned.thread_id)
     metadata = planned.metadata_over(_require_imported(thread))
     rest = await _following(ledger, planned)
     if not rest and same_json(metadata, thread.metadata):
