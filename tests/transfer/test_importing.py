@@ -18,9 +18,10 @@ from chatledger import (
     StorageError,
     VersionConflict,
 )
-from chatledger.transfer import importing
-from chatledger.transfer.importing import batches
+from chatledger.storage.threads import ThreadRepository
+from chatledger.transfer import importing, loading
 from chatledger.transfer.planning import ImportOptions
+from chatledger.transfer.storing import batches
 from tests.transfer.files import array, bring, exported, lines, talk, texts
 
 ORPHAN = {"role": "tool", "tool_call_id": "nobody", "content": "?"}
@@ -194,7 +195,7 @@ async def test_interrupted_import_is_finished_by_the_next(ledger: Ledger, monkey
         monkeypatch.undo()
         raise StorageError("gone")
 
-    monkeypatch.setattr(importing, "_store", store_then_fail)
+    monkeypatch.setattr(ThreadRepository, "load", store_then_fail)
     with pytest.raises(StorageError):
         await bring(ledger, content)
     assert outcome(await bring(ledger, content)) == (2, 0, 0, 0, 2)
@@ -207,10 +208,31 @@ def test_batches_hold_to_both_limits() -> None:
 
 
 async def test_message_too_large_for_any_append_fails() -> None:
-    async with Ledger.open(":memory:", limits=Limits(bytes=100)) as small:
-        report = await bring(small, lines({"messages": talk("x" * 200)}, {"messages": talk("y")}))
+    async with Ledger.open(":memory:") as ledger:
+        report = await bring(ledger, lines({"messages": talk("x" * (Limits().bytes + 1))}, {"messages": talk("y")}))
     assert [type(failure.error) for failure in report.failures] == [LimitExceeded]
     assert report.created == 1
+
+
+async def test_records_are_stored_together_up_to_a_size(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    load = ThreadRepository.load
+
+    async def counted(self: ThreadRepository, new: Any) -> None:
+        sizes.append(len(new))
+        await load(self, new)
+
+    monkeypatch.setattr(ThreadRepository, "load", counted)
+    monkeypatch.setattr(loading, "MAX_BYTES", 250)
+    records = [{"messages": talk(f"{number:040}")} for number in range(8)]
+    assert outcome(await bring(ledger, lines(*records))) == (8, 0, 0, 0, 8)
+    assert sizes == [3, 3, 2]
+    assert await exported(ledger) == records
+
+
+async def test_second_record_of_a_thread_continues_it(ledger: Ledger) -> None:
+    content = lines({"id": "t", "messages": talk("a")}, {"id": "t", "messages": talk("a", "b")})
+    assert outcome(await bring(ledger, content, thread_field="id")) == (1, 1, 0, 0, 2)
 
 
 async def test_key_over_512_bytes_fails(ledger: Ledger) -> None:

@@ -41,9 +41,9 @@ def test_array_of_records() -> None:
 
 
 def test_lines_are_counted_with_the_blank_ones() -> None:
-    assert read(b'{"a": 1}\r\n\n{"a": 2}') == [
-        Record({"a": 1}, "lines", 0, 1, 0, 10),
-        Record({"a": 2}, "lines", 1, 3, 11, 19),
+    assert read(b'\n{"a": 1}\r\n\n{"a": 2}') == [
+        Record({"a": 1}, "lines", 0, 2, 1, 11),
+        Record({"a": 2}, "lines", 1, 4, 12, 20),
     ]
 
 

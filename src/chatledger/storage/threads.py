@@ -12,10 +12,10 @@ from sqlalchemy import Select, and_, delete, insert, literal, select, tuple_, up
 
 from chatledger.errors import AlreadyExists, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
-from chatledger.models import Deleted, Page, RulesLevel, Thread
+from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime
 from chatledger.rules import Finding
-from chatledger.storage.bulk import NewThread, load_threads
+from chatledger.storage.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.check import check_branch, require_level
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
@@ -68,8 +68,12 @@ class ThreadRepository:
         _check_keys(thread)
         return await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
 
+    def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
+        """A whole new thread, judged, for `load`. Raises RuleViolation, IdConflict and LimitExceeded; asks nobody."""
+        return encode_thread(self._scope.tenant, thread, messages, level=rules or self._scope.rules)
+
     async def load(self, new: Sequence[NewThread]) -> None:
-        """Store whole new threads (`bulk.encode_thread`) at once: for imports. All of them, or AlreadyExists."""
+        """Store whole new threads (from `prepare`) at once: for imports. All of them, or AlreadyExists."""
         await self._scope.write(lambda sql: load_threads(sql, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:

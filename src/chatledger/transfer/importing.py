@@ -1,35 +1,25 @@
 """Import: one thread for each record, stored whole or not at all.
 
-What a record will be is planned without the ledger, then compared with what is stored under its ids: nothing, its
-beginning, or all of it. Only what is missing is written, so the same file may be imported any number of times, a
-thread may have gone on since, and an import that was killed is finished by the next.
+What a record will be is planned without the ledger. New threads are loaded many at a time; where one of them is stored
+already, each is compared with what is there, and only what is missing is written. So the same file may be imported any
+number of times, and an import that was killed is finished by the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from chatledger.errors import (
-    AlreadyExists,
-    Conflict,
-    DecodeError,
-    FormatError,
-    LimitExceeded,
-    NotFound,
-    RuleViolation,
-    VersionConflict,
-)
+from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded, NotFound, RuleViolation
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Limits, Thread
-from chatledger.models.json import same_json
-from chatledger.storage.rows import encode_message
-from chatledger.transfer.envelope import Envelope, from_metadata
+from chatledger.models import ChatMessage
+from chatledger.transfer.loading import NewThreads
 from chatledger.transfer.planning import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
 from chatledger.transfer.report import Failure, ImportReport, Outcome
+from chatledger.transfer.storing import store_record
 
 # What is wrong with a record. Anything else is wrong with the database, and ends the import.
 _OF_A_RECORD = (FormatError, RuleViolation, Conflict, LimitExceeded, NotFound, ValidationError)
@@ -52,120 +42,69 @@ async def import_file(
     StorageError when the database fails: what was reported until then is stored.
     """
     report = ImportReport() if report is None else report
-    planner = Planner(options, file)
+    importing = _FileImport(ledger, options, file, report)
     for record in read_records(stream, field=options.field, lines=lines):
-        try:
-            await _import_record(ledger, _readable(record), planner, options, report)
-        except _OF_A_RECORD as error:
-            report.failures.append(Failure(file, record.place, error))
-            if options.stop_on_error:
-                report.stopped = True
-                break
+        await importing.add(record)
         on_bytes(record.end)
+        if report.failures and options.stop_on_error:
+            report.stopped = True
+            break
+    await importing.store_gathered()
     return report
 
 
-def _readable(record: Record | BadRecord) -> Record:
-    if isinstance(record, BadRecord):
-        raise record.error
-    return record
+class _FileImport:
+    def __init__(self, ledger: Ledger, options: ImportOptions, file: str, report: ImportReport) -> None:
+        self._ledger = ledger
+        self._options = options
+        self._file = file
+        self._report = report
+        self._planner = Planner(options, file)
+        self._new = NewThreads(ledger)
+        # With either of these, what becomes of a record must be known before the next one is read.
+        self._one_by_one = options.dry_run or options.stop_on_error
 
-
-async def _import_record(
-    ledger: Ledger, record: Record, planner: Planner, options: ImportOptions, report: ImportReport
-) -> None:
-    try:
-        planned = planner.plan(record)
-    except DecodeError as error:
-        raise DecodeError(error.path, error.detail, record=record.index, byte=record.byte) from error
-    outcome, stored = await _store(ledger, planned, options)
-    report.add(outcome, stored)
-    report.losses.update(loss.code for loss in planned.losses)
-    report.without_time += not planned.has_time
-
-
-async def _store(
-    ledger: Ledger, planned: PlannedThread, options: ImportOptions
-) -> tuple[Outcome, Sequence[ChatMessage]]:
-    thread = await ledger.threads.find(planned.thread_id)
-    if thread is None:
+    async def add(self, record: Record | BadRecord) -> None:
         try:
-            return "created", await _write(ledger, planned, options, thread, planned.messages, planned.metadata)
-        except AlreadyExists:  # another import of this record was faster: what it stored is compared
-            thread = await ledger.threads.get(planned.thread_id)
-    metadata = planned.metadata_over(_require_imported(thread))
-    rest = await _following(ledger, planned)
-    if not rest and same_json(metadata, thread.metadata):
-        return "unchanged", ()
-    return "grown", await _write(ledger, planned, options, thread, rest, metadata)
+            planned = self._plan(record)
+        except _OF_A_RECORD as error:
+            self._failed(record, error)
+            return
+        assert isinstance(record, Record)
+        if self._one_by_one or not self._new.add(record, planned):
+            await self.store_gathered()
+            await self._store(record, planned)
+        elif self._new.full:
+            await self.store_gathered()
 
+    async def store_gathered(self) -> None:
+        gathered, stored = await self._new.load()
+        for one in gathered:
+            if stored:
+                self._stored(one.planned, "created", one.new.messages)
+            else:
+                await self._store(one.record, one.planned)
 
-def _require_imported(thread: Thread) -> Envelope:
-    """A thread that the application made is not an import's to continue."""
-    imported = from_metadata(thread.metadata)
-    if imported is None:
-        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already and was not imported")
-    return imported[1]
+    def _plan(self, record: Record | BadRecord) -> PlannedThread:
+        if isinstance(record, BadRecord):
+            raise record.error
+        try:
+            return self._planner.plan(record)
+        except DecodeError as error:
+            raise DecodeError(error.path, error.detail, record=record.index, byte=record.byte) from error
 
+    async def _store(self, record: Record, planned: PlannedThread) -> None:
+        try:
+            outcome, messages = await store_record(self._ledger, planned, self._options)
+        except _OF_A_RECORD as error:
+            self._failed(record, error)
+        else:
+            self._stored(planned, outcome, messages)
 
-async def _following(ledger: Ledger, planned: PlannedThread) -> list[ChatMessage]:
-    """What of the record is not stored yet. Raises VersionConflict where the two differ.
+    def _stored(self, planned: PlannedThread, outcome: Outcome, messages: Sequence[ChatMessage]) -> None:
+        self._report.add(outcome, messages)
+        self._report.losses.update(loss.code for loss in planned.losses)
+        self._report.without_time += not planned.has_time
 
-    A thread that went on after it was imported holds more than the record: then nothing follows.
-    """
-    thread_id, messages = planned.thread_id, planned.messages
-    history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
-    for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
-        if encode_message(stored) != encode_message(given):
-            detail = f"message {position} of the record is not what is stored there"
-            raise VersionConflict(thread_id, 0, position, history.version, detail)
-    return messages[len(history) :]
-
-
-async def _write(
-    ledger: Ledger,
-    planned: PlannedThread,
-    options: ImportOptions,
-    thread: Thread | None,
-    messages: Sequence[ChatMessage],
-    metadata: dict[str, object],
-) -> Sequence[ChatMessage]:
-    """The thread and its messages in one transaction, which a dry run rolls back."""
-    stored: list[ChatMessage] = []
-    try:
-        async with ledger.begin() as tx:
-            if thread is None:
-                await tx.threads.create(
-                    planned.thread_id,
-                    user_id=planned.user_id,
-                    metadata=metadata,
-                    created_at=planned.created_at,
-                )
-            elif not same_json(thread.metadata, metadata):
-                await tx.threads.update(planned.thread_id, metadata=metadata)
-            for batch in batches(messages):
-                appended = await tx.messages.append(planned.thread_id, batch, branch=0, rules=options.rules)
-                stored += appended.messages
-            if options.dry_run:
-                raise _DryRun
-    except _DryRun:
-        pass
-    return stored
-
-
-class _DryRun(Exception):
-    """Leaves the transaction without committing it."""
-
-
-def batches(messages: Sequence[ChatMessage], limits: Limits | None = None) -> Iterator[Sequence[ChatMessage]]:
-    """The messages in pieces that an append takes. One that is too large alone is left for the append to refuse."""
-    limits = limits or Limits()
-    first = size = 0
-    for index, message in enumerate(messages):
-        own = encode_message(message).bytes
-        if index > first and (index - first == limits.messages or size + own > limits.bytes):
-            yield messages[first:index]
-            first, size = index, 0
-        size += own
-    if messages[first:]:
-        yield messages[first:]
+    def _failed(self, record: Record | BadRecord, error: Exception) -> None:
+        self._report.failures.append(Failure(self._file, record.place, error))

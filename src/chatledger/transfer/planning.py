@@ -51,6 +51,7 @@ class PlannedThread:
     rest: dict[str, JsonValue]
     envelope: Envelope
     messages: list[ChatMessage]
+    rules: RulesLevel
     losses: list[Loss] = field(default_factory=list)
     has_time: bool = True
 
@@ -99,6 +100,7 @@ class Planner:
             rest=parcel.rest,
             envelope=self._envelope(record, parcel),
             messages=_identified(decoded.messages, thread_id, times),
+            rules=options.rules,
             losses=[*decoded.losses, *(Loss("repeated-key", None, key) for key in record.repeated)],
             has_time=options.time_field is None or any(time is not None for time in (created_at, *times)),
         )

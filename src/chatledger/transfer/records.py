@@ -95,7 +95,7 @@ def _is_json(raw: bytes) -> bool:
 
 
 def _read_lines(source: ByteSource) -> Iterator[Record | BadRecord]:
-    index, number = 0, 0
+    index, number = 0, source.skipped_lines
     while length := source.line_length():
         number += 1
         byte = source.byte

@@ -26,6 +26,7 @@ class ByteSource:
         self._data = b""
         self._at = 0
         self._dropped = 0
+        self.skipped_lines = 0
         self._mark: int | None = None  # a place to go back to, kept in the buffer until then
         if self._has(len(BOM)) and self._data.startswith(BOM):
             self._at = len(BOM)
@@ -40,11 +41,15 @@ class ByteSource:
         while True:
             match = _NOT_BLANK.search(self._data, self._at)
             if match is not None:
-                self._at = match.start()
+                self._skip_to(match.start())
                 return match[0]
-            self._at = len(self._data)
+            self._skip_to(len(self._data))
             if not self._fill():
                 return b""
+
+    def _skip_to(self, at: int) -> None:
+        self.skipped_lines += self._data.count(b"\n", self._at, at)
+        self._at = at
 
     def take(self, length: int) -> bytes:
         taken = self.look(length)

@@ -1,0 +1,76 @@
+"""Records that seem to be new, gathered to be stored many at a time.
+
+Whether they are new shows when they are loaded: looking for each before would cost more than all of it, and an import
+mostly brings new threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from chatledger.errors import AlreadyExists, Conflict, LimitExceeded, RuleViolation
+from chatledger.ledger import Ledger
+from chatledger.models import Limits, Thread
+from chatledger.storage.bulk import NewThread
+from chatledger.transfer.planning import PlannedThread
+from chatledger.transfer.records import Record
+
+MAX_BYTES = 4 * 1024 * 1024
+"""How much of a file is held until it is stored. A record of this size is stored alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    record: Record
+    planned: PlannedThread
+    new: NewThread
+
+
+class NewThreads:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._gathered: dict[str, Gathered] = {}
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        return self._bytes >= MAX_BYTES
+
+    def add(self, record: Record, planned: PlannedThread) -> bool:
+        """False for a record that must be stored alone: a large one, the second of a thread, one that is refused (it
+        may be stored already, and then nothing is wrong).
+        """
+        large = record.end - record.byte >= MAX_BYTES or len(planned.messages) > Limits().messages
+        if large or planned.thread_id in self._gathered:
+            return False
+        try:
+            new = self._ledger.threads.prepare(_thread(planned), planned.messages, rules=planned.rules)
+        except (RuleViolation, Conflict, LimitExceeded):
+            return False
+        self._gathered[planned.thread_id] = Gathered(record, planned, new)
+        self._bytes += record.end - record.byte
+        return True
+
+    async def load(self) -> tuple[list[Gathered], bool]:
+        """What was gathered since, and whether it was stored: all of it, or nothing because some of it was there."""
+        gathered = list(self._gathered.values())
+        self._gathered, self._bytes = {}, 0
+        if not gathered:
+            return [], True
+        try:
+            await self._ledger.threads.load([one.new for one in gathered])
+        except AlreadyExists:
+            return gathered, False
+        return gathered, True
+
+
+def _thread(planned: PlannedThread) -> Thread:
+    now = datetime.now(UTC)
+    return Thread(
+        thread_id=planned.thread_id,
+        user_id=planned.user_id,
+        metadata=planned.metadata,
+        created_at=planned.created_at or now,
+        active_at=now,
+    )

@@ -1,0 +1,106 @@
+"""Storing one record: compared with what is there under its ids, and only what is missing is written.
+
+The thread and its messages are one transaction, so a record is stored whole or not at all; a long one is appended in
+pieces. A thread may have gone on since it was imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chatledger.errors import AlreadyExists, VersionConflict
+from chatledger.ledger import Ledger
+from chatledger.models import ChatMessage, Limits, Thread
+from chatledger.models.json import same_json
+from chatledger.storage.rows import encode_message
+from chatledger.transfer.envelope import Envelope, from_metadata
+from chatledger.transfer.planning import ImportOptions, PlannedThread
+from chatledger.transfer.report import Outcome
+
+
+async def store_record(
+    ledger: Ledger, planned: PlannedThread, options: ImportOptions
+) -> tuple[Outcome, Sequence[ChatMessage]]:
+    """What became of the thread, and the messages that were stored. Raises what keeps the record out."""
+    thread = await ledger.threads.find(planned.thread_id)
+    if thread is None:
+        try:
+            return "created", await _write(ledger, planned, options, thread, planned.messages, planned.metadata)
+        except AlreadyExists:  # another import of this record was faster: what it stored is compared
+            thread = await ledger.threads.get(planned.thread_id)
+    metadata = planned.metadata_over(_require_imported(thread))
+    rest = await _following(ledger, planned)
+    if not rest and same_json(metadata, thread.metadata):
+        return "unchanged", ()
+    return "grown", await _write(ledger, planned, options, thread, rest, metadata)
+
+
+def _require_imported(thread: Thread) -> Envelope:
+    """A thread that the application made is not an import's to continue."""
+    imported = from_metadata(thread.metadata)
+    if imported is None:
+        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already and was not imported")
+    return imported[1]
+
+
+async def _following(ledger: Ledger, planned: PlannedThread) -> list[ChatMessage]:
+    """What of the record is not stored yet. Raises VersionConflict where the two differ.
+
+    A thread that went on after it was imported holds more than the record: then nothing follows.
+    """
+    thread_id, messages = planned.thread_id, planned.messages
+    history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
+    for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
+        if encode_message(stored) != encode_message(given):
+            detail = f"message {position} of the record is not what is stored there"
+            raise VersionConflict(thread_id, 0, position, history.version, detail)
+    return messages[len(history) :]
+
+
+async def _write(
+    ledger: Ledger,
+    planned: PlannedThread,
+    options: ImportOptions,
+    thread: Thread | None,
+    messages: Sequence[ChatMessage],
+    metadata: dict[str, object],
+) -> Sequence[ChatMessage]:
+    """The thread and its messages in one transaction, which a dry run rolls back."""
+    stored: list[ChatMessage] = []
+    try:
+        async with ledger.begin() as tx:
+            if thread is None:
+                await tx.threads.create(
+                    planned.thread_id,
+                    user_id=planned.user_id,
+                    metadata=metadata,
+                    created_at=planned.created_at,
+                )
+            elif not same_json(thread.metadata, metadata):
+                await tx.threads.update(planned.thread_id, metadata=metadata)
+            for batch in batches(messages):
+                appended = await tx.messages.append(planned.thread_id, batch, branch=0, rules=options.rules)
+                stored += appended.messages
+            if options.dry_run:
+                raise _DryRun
+    except _DryRun:
+        pass
+    return stored
+
+
+class _DryRun(Exception):
+    """Leaves the transaction without committing it."""
+
+
+def batches(messages: Sequence[ChatMessage], limits: Limits | None = None) -> Iterator[Sequence[ChatMessage]]:
+    """The messages in pieces that an append takes. One that is too large alone is left for the append to refuse."""
+    limits = limits or Limits()
+    first = size = 0
+    for index, message in enumerate(messages):
+        own = encode_message(message).bytes
+        if index > first and (index - first == limits.messages or size + own > limits.bytes):
+            yield messages[first:index]
+            first, size = index, 0
+        size += own
+    if messages[first:]:
+        yield messages[first:]
