@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chatledger import ChatMessage
-from chatledger.rules import Tip, close_before, closing_results
+from chatledger.rules import Tip, close_gaps, closing_results
 from tests.conversations import assistant, call, result, turn, user
 from tests.rules.folding import fold, links, recorded, tip_of
 
@@ -16,9 +16,9 @@ def synthetic(id_: str | None, name: str, reason: str = "interrupted", run_id: s
     )
 
 
-def closes(before: list[ChatMessage], batch: list[ChatMessage]) -> tuple[int, list[str | None]]:
-    index, results = close_before(tip_of(*before), batch, branch=0)
-    return index, [result.tool_call_id for result in results]
+def closes(before: list[ChatMessage], batch: list[ChatMessage]) -> list[tuple[int, list[str | None]]]:
+    gaps = close_gaps(tip_of(*before), batch, branch=0)
+    return [(index, [result.tool_call_id for result in results]) for index, results in gaps]
 
 
 def test_each_open_call_gets_a_result_in_the_order_of_the_calls() -> None:
@@ -54,34 +54,39 @@ ASKED = [user("?"), assistant(calls=[call("a"), call("b")], run_id="r")]
 
 
 def test_calls_are_closed_before_a_user_message() -> None:
-    assert closes(ASKED, [user("?")]) == (0, ["a", "b"])
+    assert closes(ASKED, [user("?")]) == [(0, ["a", "b"])]
 
 
 def test_results_of_the_batch_come_first_and_count() -> None:
-    assert closes(ASKED, [result("b"), ChatMessage(role="custom"), user("?")]) == (2, ["a"])
+    assert closes(ASKED, [result("b"), ChatMessage(role="custom"), user("?")]) == [(2, ["a"])]
 
 
 def test_nothing_is_closed_before_what_may_come() -> None:
     batch = [assistant("!", run_id="r"), result("a"), ChatMessage(role="custom")]
-    assert closes(ASKED, batch) == (3, [])
+    assert closes(ASKED, batch) == []
 
 
 def test_nothing_is_closed_where_the_batch_answers_all() -> None:
-    assert closes(ASKED, [result("b"), result("a"), user("?")]) == (3, [])
+    assert closes(ASKED, [result("b"), result("a"), user("?")]) == []
 
 
 def test_calls_are_closed_before_the_assistant_of_another_run() -> None:
-    assert closes(ASKED, [assistant("!", run_id="s")]) == (0, ["a", "b"])
+    assert closes(ASKED, [assistant("!", run_id="s")]) == [(0, ["a", "b"])]
 
 
 def test_calls_are_closed_before_the_assistant_that_follows_a_user_who_did_not_wait() -> None:
     before = [user("?"), assistant(calls=[call("a")]), user("?")]
-    assert closes(before, [assistant("!")]) == (0, ["a"])
+    assert closes(before, [assistant("!")]) == [(0, ["a"])]
 
 
 def test_calls_that_the_batch_itself_opens_are_closed() -> None:
-    assert closes([], [user("?"), assistant(calls=[call("a")]), user("?")]) == (2, ["a"])
+    assert closes([], [user("?"), assistant(calls=[call("a")]), user("?")]) == [(2, ["a"])]
 
 
 def test_closing_an_empty_batch_does_nothing() -> None:
-    assert close_before(Tip(), [], branch=0) == (0, [])
+    assert close_gaps(Tip(), [], branch=0) == []
+
+
+def test_every_gap_of_a_batch_is_closed() -> None:
+    asked = [user("?"), assistant(calls=[call("a")])]
+    assert closes(asked, [*asked, *asked, user("?")]) == [(0, ["a"]), (2, ["a"]), (4, ["a"])]

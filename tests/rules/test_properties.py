@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, RuleViolation, ToolCall
 from chatledger.models import LENIENT
-from chatledger.rules import Judged, Judgement, Tip, check_messages, close_before, closing_results, judge
+from chatledger.rules import Judged, Judgement, Tip, check_messages, close_gaps, closing_results, judge
 from chatledger.rules.invariants import broken_order
 from chatledger.storage.look import read_tip, write_open_calls
 from chatledger.storage.text import encode_text
@@ -130,10 +130,10 @@ def test_what_is_closed_in_between_no_longer_stands_in_the_way(
     before: list[ChatMessage], batch: list[ChatMessage]
 ) -> None:
     tip = fold(before).tip
-    index, results = close_before(tip, batch, branch=0)
-    judgement = fold([*batch[:index], *results, *batch[index:]], tip=tip)
-    kept = recorded(judgement)
-    assert not [rule for seq, rule in kept if rule == "R8" and seq <= tip.last_seq + index + len(results) + 1]
+    closed = list(batch)
+    for index, results in reversed(close_gaps(tip, batch, branch=0)):
+        closed[index:index] = results
+    assert "R8" not in [rule for _, rule in recorded(fold(closed, tip=tip))]
 
 
 @settings(max_examples=200)

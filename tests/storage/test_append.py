@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from chatledger import (
@@ -539,3 +541,36 @@ async def test_system_messages_do_not_belong_to_the_run(ledger: Ledger) -> None:
     await thread(ledger)
     stored = await ledger.messages.append("t", [ChatMessage(role="system", content="s"), user("u")], run_id="r")
     assert [message.run_id for message in stored.messages] == [None, "r"]
+
+
+async def test_closing_closes_every_gap_of_a_batch(ledger: Ledger) -> None:
+    await thread(ledger)
+    asked = [user("?"), assistant(calls=[call("a")])]
+    await ledger.messages.append("t", asked)
+    stored = await ledger.messages.append("t", [*asked, user("still?")], on_open_calls="close")
+    assert [message.seq for message in stored.messages] == [4, 5, 7]
+    assert await ledger.threads.check("t") == []
+
+
+async def test_a_violation_counts_only_the_messages_of_the_caller(ledger: Ledger) -> None:
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a"), call("b")])])
+    with pytest.raises(RuleViolation) as caught:
+        await ledger.messages.append("t", [user("?"), result("nothing")], on_open_calls="close")
+    assert (caught.value.rule, caught.value.index) == ("R6", 1)
+
+
+async def test_what_was_copied_past_validation_is_refused_by_the_model(ledger: Ledger) -> None:
+    await thread(ledger)
+    for fields in ({"role": 3}, {"content": 3}, {"custom_data": {"a": {1}}}):
+        with pytest.raises(ValidationError):
+            await ledger.messages.append("t", [user("a").model_copy(update=fields)])
+
+
+@pytest.mark.parametrize("moment", [datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)])
+async def test_the_ends_of_the_calendar_come_back(ledger: Ledger, moment: datetime) -> None:
+    await ledger.threads.create("t", created_at=moment)
+    stored = await ledger.messages.append("t", [user("a", created_at=moment)])
+    assert (await ledger.messages.history("t")).messages == stored.messages
+    assert (await ledger.messages.history("t", last=1)).messages == stored.messages
+    assert (await ledger.threads.get("t")).created_at == moment

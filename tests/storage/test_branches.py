@@ -273,3 +273,30 @@ async def test_the_transcript_shows_the_active_branch_with_what_it_shares(databa
         "sunny",
         "It is sunny in both.",
     ]
+
+
+async def test_the_call_of_a_shared_part_is_answered_on_a_fork_of_a_fork(ledger: Ledger) -> None:
+    await ledger.threads.create("t", rules="lenient")
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+    await ledger.branches.fork("t", 2)
+    await ledger.messages.append("t", [result("a")])
+    await ledger.branches.fork("t", 2, branch=1)
+    stored = await ledger.messages.append("t", [result("a")])
+    assert (stored.messages[0].branch, stored.messages[0].violations) == (2, [])
+
+
+async def test_a_partial_message_is_not_shared(ledger: Ledger) -> None:
+    await ledger.threads.create("t", rules="lenient")
+    await ledger.messages.append("t", [user("?"), assistant("Su", state="partial")])
+    with pytest.raises(RuleViolation, match="R10"):
+        await ledger.branches.fork("t", 2)
+
+
+async def test_a_thread_whose_id_must_be_escaped_is_forked(ledger: Ledger) -> None:
+    name = "t\0\ud800"
+    own = ledger.tenant("a\0")
+    await own.threads.create(name)
+    await own.messages.append(name, turn())
+    await own.branches.fork(name, 5)
+    assert [branch.branch for branch in await own.branches.list(name)] == [0, 1]
+    assert (await own.branches.activate(name, 0)).active

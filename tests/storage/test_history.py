@@ -22,6 +22,7 @@ from chatledger import (
 )
 from chatledger.storage import history as history_module
 from chatledger.storage import messages as messages_module
+from chatledger.storage import path as path_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import elsewhere
@@ -299,13 +300,14 @@ async def test_sizes_below_zero_are_refused(ledger: Ledger, word: str) -> None:
 # --- One state --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("window", [{}, {"last": 3}, {"last_turns": 1}, {"limit": 9}, {"run_id": "r"}])
+# Windows of up to 64 messages are one statement on PostgreSQL, so there is no between in them.
+@pytest.mark.parametrize("window", [{}, {"last": 65}, {"last_turns": 1}, {"limit": 65}, {"run_id": "r"}])
 async def test_an_append_between_the_statements_of_a_page_is_not_seen(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, window: dict[str, Any]
 ) -> None:
     await ledger.threads.create("t")
     first = (await ledger.messages.append("t", turn(), run_id="r")).messages
-    find_path = history_module.find_path
+    find_path = path_module.find_path
 
     def and_then_somebody_appends(*arguments: Any) -> Any:
         path = find_path(*arguments)
@@ -323,7 +325,7 @@ async def test_a_thread_deleted_between_the_statements_of_a_page_is_read_whole(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await stored(ledger, 1)
-    load_path = history_module.load_path
+    load_path = path_module.load_path
 
     def after_a_deletion(*arguments: Any) -> Any:
         monkeypatch.undo()
@@ -349,17 +351,18 @@ async def test_iterate_gives_every_message_across_pages(ledger: Ledger, monkeypa
 async def test_iterate_holds_two_pages_at_most(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     await stored(ledger, 20)
     monkeypatch.setattr(messages_module, "PAGE", 10)
-    load_range = history_module.load_range
+    load_range = path_module.load_range
     loaded: list[int] = []
     held: list[weakref.ref[ChatMessage]] = []
 
     def counted(*arguments: Any) -> list[ChatMessage]:
-        messages = load_range(*arguments)
+        messages: list[ChatMessage] = load_range(*arguments)
         loaded.append(len(messages))
         held.extend(weakref.ref(message) for message in messages)
         return messages
 
-    monkeypatch.setattr(history_module, "load_range", counted)
+    monkeypatch.setattr(path_module, "load_range", counted)
+    monkeypatch.setattr(history_module, "SMALL", 0)  # pages of an ordinary size are read by ranges
     alive = [sum(one() is not None for one in held) async for _ in ledger.messages.iterate("t")]
     assert loaded == [10] * 10
     assert max(alive) <= 20  # the one before may wait for the next in its reader's thread

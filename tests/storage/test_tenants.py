@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Feedback, Ledger, Transaction, Usage
+from chatledger import Feedback, Ledger, Thread, Transaction, Usage
 from chatledger.ledger import Nouns
 from chatledger.storage.tables import INSERTION_ORDER
 from tests.conftest import Database
@@ -58,6 +58,10 @@ async def iterate(nouns: Nouns, thread_id: str) -> list[Any]:
     return [message async for message in nouns.messages.iterate(thread_id)]
 
 
+def new_thread(thread_id: str) -> Thread:
+    return Thread(thread_id=thread_id, created_at=NOON, active_at=NOON)
+
+
 def stars(run_id: str, **fields: Any) -> Feedback:
     return Feedback(run_id=run_id, key="stars", score=1, **fields)
 
@@ -73,6 +77,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.threads.create(ids.thread),
         lambda s, ids: s.threads.create(ids.thread, user_id="me", exist_ok=True),
     ],
+    "threads.load": [lambda s, ids: s.threads.load([s.threads.prepare(new_thread(ids.thread), turn())])],
     "threads.get": [lambda s, ids: s.threads.get(ids.thread), lambda s, ids: s.threads.get("mine", user_id=ids.user)],
     "threads.find": [
         lambda s, ids: s.threads.find(ids.thread),
@@ -142,7 +147,7 @@ CALLS: dict[str, list[Call]] = {
     ],
     "feedback.summary": [lambda s, ids: s.feedback.summary(), lambda s, ids: s.feedback.summary(agent=ids.agent)],
 }
-LIFETIME = {"open", "tenant", "begin", "close", "over"}
+LIFETIME = {"open", "tenant", "begin", "close", "over", "threads.prepare"}  # they ask the database for no id
 """What makes and ends ledgers and transactions, and takes no id."""
 
 
@@ -152,11 +157,11 @@ def public_methods(owner: type) -> set[str]:
 
 
 async def test_every_public_method_is_called_below(ledger: Ledger) -> None:
-    found = (public_methods(Ledger) | public_methods(Transaction)) - LIFETIME
+    found = public_methods(Ledger) | public_methods(Transaction)
     for noun, repository in vars(ledger).items():
         if not noun.startswith("_"):
             found |= {f"{noun}.{name}" for name in public_methods(type(repository))}
-    assert found == set(CALLS)
+    assert found - LIFETIME == set(CALLS)
 
 
 @asynccontextmanager
@@ -217,7 +222,7 @@ async def test_the_comparison_has_teeth(ledger: Ledger) -> None:
     same = []
     for name, calls in CALLS.items():
         owner = ledger.tenant("a")
-        if name in ("threads.delete", "threads.create"):
+        if name in ("threads.delete", "threads.create", "threads.load"):
             continue
         told = [await outcome(owner, call, THEIRS) == await outcome(owner, call, NOBODYS) for call in calls]
         same += [name] if all(told) else []

@@ -1,7 +1,7 @@
 """What must hold of a thread, as pure functions."""
 
-from chatledger.rules.check import Finding, check_messages
-from chatledger.rules.closing import INTERRUPTED, close_before, closing_results
+from chatledger.rules.check import Finding, check_messages, fold
+from chatledger.rules.closing import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.invariants import Judged, Judgement, judge
 from chatledger.rules.tip import OpenCall, Tip
 
@@ -13,7 +13,8 @@ __all__ = [
     "OpenCall",
     "Tip",
     "check_messages",
-    "close_before",
+    "close_gaps",
     "closing_results",
+    "fold",
     "judge",
 ]

@@ -23,6 +23,13 @@ class Finding:
     open: bool = False
 
 
+def fold(tip: Tip, messages: Iterable[ChatMessage]) -> Tip:
+    """The tip after stored messages, each with the branch that it rests on."""
+    for message in messages:
+        tip, _ = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
+    return tip
+
+
 def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
     """What the whole branch breaks, R13 included, in order of seq. One pass, memory for the open calls and findings."""
     tip = Tip()

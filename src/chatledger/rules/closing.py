@@ -40,14 +40,18 @@ def _in_order_of_answers(open_calls: tuple[OpenCall, ...]) -> Iterator[OpenCall]
         waiting = tuple(other for other in waiting if other is not call)
 
 
-def close_before(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> tuple[int, list[ChatMessage]]:
-    """Where in the batch the open calls must be closed, and the results that close them.
+def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> list[tuple[int, list[ChatMessage]]]:
+    """Where in the batch open calls must be closed, and the results that close them there.
 
     Results that the batch brings itself come first and count; what then still waits is closed before the first message
-    that may not come while calls are open.
+    that may not come while calls are open. Nothing is closed at the end: those results may still come.
     """
+    gaps = []
     for index, message in enumerate(messages):
         if must_wait(tip, message):
-            return index, closing_results(tip)
+            results = closing_results(tip)
+            gaps.append((index, results))
+            for result in results:
+                tip, _ = judge_one(tip, result, branch=branch, index=index, level="lenient")
         tip, _ = judge_one(tip, message, branch=branch, index=index, level="lenient")
-    return len(messages), []
+    return gaps

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatledger.errors import ChatLedgerError, IdConflict, StorageError
+from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, StorageError
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
-from chatledger.rules import Judged, Judgement, Tip, close_before, closing_results, judge
+from chatledger.rules import Judged, Judgement, Tip, close_gaps, closing_results, judge
 from chatledger.storage.look import Look, find_replay, look, require_branch
 from chatledger.storage.path import load_range
 from chatledger.storage.request import AppendRequest
@@ -61,15 +61,13 @@ def _judge_and_write(sql: Sql, request: AppendRequest, seen: Look) -> Attempted 
     interrupts = request.close_open_calls and tip.partial_seq is not None
     if not request.messages and not interrupts:
         return Attempted(_appended([], tip.last_seq))
-    given = set(request.message_ids)
+    given = {id_: index for index, id_ in enumerate(request.message_ids)}
     request = _with_closing_results(request, tip, branch)
-    judgement = judge(
-        tip,
-        request.messages,
-        branch=branch,
-        level=request.rules or seen.rules or request.default_rules,
-        interrupt=interrupts,
-    )
+    level = request.rules or seen.rules or request.default_rules
+    try:
+        judgement = judge(tip, request.messages, branch=branch, level=level, interrupt=interrupts)
+    except RuleViolation as error:  # the caller does not know of the results that were put in between
+        raise RuleViolation(error.rule, given[request.message_ids[error.index]], error.message) from None
     plan = _plan(request, seen, branch, judgement)
     if not write(sql, plan):
         return None
@@ -85,10 +83,10 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
 
 
 def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:
-    if not request.close_open_calls or not tip.open_calls:
-        return request
-    index, results = close_before(tip, request.messages, branch=branch)
-    return request.insert(index, results) if results else request
+    if request.close_open_calls:
+        for index, results in reversed(close_gaps(tip, request.messages, branch=branch)):
+            request = request.insert(index, results)
+    return request
 
 
 def _plan(request: AppendRequest, seen: Look, branch: int, judgement: Judgement) -> Plan:

@@ -11,7 +11,7 @@ from sqlalchemy import and_, func, insert, select, update
 from chatledger.errors import LimitExceeded, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
-from chatledger.rules import Tip, judge
+from chatledger.rules import Tip, fold
 from chatledger.storage.database import Scope
 from chatledger.storage.history import interrupts_calls, turn_start
 from chatledger.storage.lineage import forked, read_lineage, write_lineage
@@ -19,7 +19,7 @@ from chatledger.storage.look import write_open_calls
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import branches, threads
-from chatledger.storage.text import decode_json, encode_key
+from chatledger.storage.text import decode_json, decode_text, encode_key
 
 
 class BranchRepository:
@@ -30,7 +30,8 @@ class BranchRepository:
         """A new branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
 
         The first message appended to it has seq `at` + 1. Unless `activate` is False, it becomes the active branch.
-        Raises RuleViolation where calls of the shared part would stay open, unless the thread is lenient.
+        Raises RuleViolation where calls of the shared part would stay open, unless the thread is lenient, and where a
+        message of it is still partial.
         """
         request = self._request(thread_id, branch)
         return await self._scope.write(lambda sql: _fork(sql, request, at, activate, self._scope.rules))
@@ -50,8 +51,13 @@ class BranchRepository:
         return HistoryRequest(tenant, encode_key(thread_id, "thread_id"), thread_id, branch)
 
 
+def _key(request: HistoryRequest) -> dict[str, str]:
+    """The thread as Core statements take it: they encode text themselves."""
+    return {"tenant_id": decode_text(request.tenant), "thread_id": request.thread_id}
+
+
 def _own(table: Any, request: HistoryRequest) -> Any:
-    return and_(table.c.tenant_id == request.tenant, table.c.thread_id == request.thread_id)
+    return and_(*(table.c[name] == value for name, value in _key(request).items()))
 
 
 def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_rules: RulesLevel) -> Branch:
@@ -62,8 +68,10 @@ def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_ru
     if not 0 <= at <= path.last_seq:
         raise LimitExceeded("seq of a fork (0 shares nothing)", at, path.last_seq)
     tip = fold_tip(sql, request, path, at)
-    if (tip.open_calls or tip.partial_seq) and (rules[0] or default_rules) != "lenient":
-        raise RuleViolation("R8", at, "what is shared would end in open calls or a partial message", where=f"seq {at}")
+    if tip.partial_seq is not None:  # whoever writes it would write to both branches
+        raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
+    if tip.open_calls and (rules[0] or default_rules) != "lenient":
+        raise RuleViolation("R8", at, "a fork would share calls that have no result yet", where=f"seq {at}")
     last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, request))).scalar_one()
     return _store(sql, request, path, at, last + 1, tip, activate)
 
@@ -71,15 +79,13 @@ def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_ru
 def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
     now = datetime.now(UTC)
     row = {
-        "tenant_id": request.tenant,
-        "thread_id": request.thread_id,
+        **_key(request),
         "branch": number,
         "lineage": write_lineage(forked(path.segments, number, at)),
         "last_seq": at,
         "stamp": new_stamp(),
         "last_role": tip.last_role,
         "open_calls": decode_json(write_open_calls(tip)),
-        "partial_seq": tip.partial_seq,
         "created_at": now,
     }
     sql.execute(insert(branches).values(**row))
@@ -108,7 +114,7 @@ def fold_tip(sql: Sql, request: HistoryRequest, path: Path, at: int) -> Tip:
         messages = load_path(sql, request, path, start, end) + messages
     before = load_path(sql, request, path, start - 1, start - 1) if start > 1 else []
     tip = Tip(last_seq=start - 1, last_role=before[0].role if before else None)
-    return judge(tip, messages, branch=path.branch, level="lenient").tip if messages else tip
+    return fold(tip, messages)
 
 
 def _activate(sql: Sql, request: HistoryRequest, branch: int) -> Branch:

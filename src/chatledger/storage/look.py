@@ -20,21 +20,30 @@ from chatledger.storage.text import decode_json, decode_text, encode_json
 _LOOK = """
 SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
        m.message_id, m.branch, m.seq
-FROM {{schema}}threads t
-LEFT JOIN {{schema}}branches b
-  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce({branch}, t.active_branch)
-LEFT JOIN {{schema}}messages m
-  ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.message_id {in_batch}
-WHERE t.tenant_id = {tenant} AND t.thread_id = {thread}
+FROM {schema}threads t
+LEFT JOIN {schema}branches b
+  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
+LEFT JOIN {schema}messages m
+  ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.message_id IN (SELECT value FROM json_each(:ids))
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
-_LOOKS = {
-    "postgresql": _LOOK.format(
-        branch=":branch::int", in_batch="= ANY(:ids::text[])", tenant=":tenant::text", thread=":thread::text"
-    ),
-    "sqlite": _LOOK.format(
-        branch=":branch", in_batch="IN (SELECT value FROM json_each(:ids))", tenant=":tenant", thread=":thread"
-    ),
-}
+# One look-up by value for each id: as a join or `= ANY` the ids become a filter over the whole thread, on a database
+# without statistics and on one where most threads are short.
+_LOOK_POSTGRESQL = """
+SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
+       m.message_id, m.branch, m.seq
+FROM {schema}threads t
+LEFT JOIN {schema}branches b
+  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
+LEFT JOIN LATERAL (
+  SELECT one.* FROM unnest(:ids::text[]) AS given (id), LATERAL (
+    SELECT f.message_id, f.branch, f.seq FROM {schema}messages f
+    WHERE f.tenant_id = :tenant::text AND f.thread_id = :thread::text AND f.message_id = given.id LIMIT 1
+  ) AS one
+) AS m ON true
+WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
+"""
+_LOOKS = {"postgresql": _LOOK_POSTGRESQL, "sqlite": _LOOK}
 _LOCK = """
 SELECT 1 FROM {schema}branches b
 WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = coalesce(:branch::int,

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from chatledger.errors import IdConflict, LimitExceeded
 from chatledger.ids import derived_id, new_id
-from chatledger.models import ChatMessage, Limits, RulesLevel
+from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.storage.rows import EncodedMessage, encode_message
 from chatledger.storage.text import encode_key
 
@@ -91,7 +91,7 @@ def make_request(
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     prepared = prepare_messages(messages, thread_id=thread_id, run_id=run_id, idempotency_key=idempotency_key)
     _refuse_repeated_ids(prepared)
-    rows = tuple(map(encode_message, prepared))
+    rows = tuple(map(_encode, prepared))
     _refuse_too_large(rows, limits.bytes)
     return AppendRequest(
         tenant=encode_key(tenant, "tenant"),
@@ -106,6 +106,15 @@ def make_request(
         default_rules=default_rules,
         close_open_calls=close_open_calls,
     )
+
+
+def _encode(message: ChatMessage) -> EncodedMessage:
+    try:
+        return encode_message(message)
+    except (TypeError, ValueError, AttributeError):
+        # Only a copy that was made past validation (model_copy, model_construct) cannot be encoded: say what is wrong.
+        ChatMessage.model_validate(dict(message), context=LENIENT)
+        raise
 
 
 def _refuse_repeated_ids(messages: Sequence[ChatMessage]) -> None:

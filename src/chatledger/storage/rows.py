@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -172,7 +173,8 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> d
         "branch": branch,
         "seq": seq,
         "state": state,
-        "created_at": created_at,
+        # asyncpg gives the ends of its calendar without their zone
+        "created_at": created_at if created_at.tzinfo is not None else created_at.replace(tzinfo=UTC),
     }
     for key, value in (
         ("message_id", message_id),

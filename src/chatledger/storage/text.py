@@ -122,7 +122,10 @@ class Moment(TypeDecorator[datetime]):
         return value if value is None or dialect.name == "postgresql" else to_microseconds(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        return value if value is None or dialect.name == "postgresql" else from_microseconds(value)
+        if value is None or dialect.name != "postgresql":
+            return None if value is None else from_microseconds(value)
+        moment: datetime = value  # asyncpg gives the ends of its calendar without their zone
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 class ExactDecimal(TypeDecorator[Decimal]):
