@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data test-kosong lint types imports bench clean
+.PHONY: help setup demo test test-data test-kosong lint types imports bench bench-full clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ imports: $(READY)  ## Check that imports point down
 
 bench: $(READY)  ## Compare append and load with the bare drivers, in under five minutes
 	$(BIN)/python -m tests.postgres --durable $(BIN)/python -m benchmarks
+
+bench-full: $(READY)  ## The same up to 100,000 messages, written to docs/benchmarks.md with plots
+	$(BIN)/python -m tests.postgres --durable $(BIN)/python -m benchmarks --full --page docs/benchmarks.md
 
 clean:  ## Remove what was set up and built
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

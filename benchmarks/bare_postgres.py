@@ -1,0 +1,105 @@
+"""Stores written by hand on asyncpg: one chained statement a turn, and one transaction with a call per table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import asyncpg
+
+from benchmarks.loaded import SCANNED, LoadedMessage, assemble
+from benchmarks.rows import BRANCH, COLUMNS, KEY, TENANT, turn_rows
+from benchmarks.turns import Turn
+from chatledger.ids import new_stamp
+
+_TYPES = {"seq": "bigint", "idx": "int", "call_count": "int", "created_at": "timestamptz"}
+_TYPES |= {"call_branch": "int", "call_seq": "bigint", "call_idx": "int"}
+_PLACE = "tenant_id = $1 AND thread_id = $2 AND branch = $3"
+_UPDATE = f"UPDATE chatledger.branches SET last_seq = last_seq + $4, stamp = $5, last_role = 'assistant' WHERE {_PLACE}"
+_SEQS = {"seq", "call_seq"}
+
+
+class Postgres:
+    """A held connection, and the loads that both kinds of writing share."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        return cls(await asyncpg.connect(url))
+
+    async def close(self) -> None:
+        await self.connection.close()
+
+    async def load(self, thread: str) -> list[LoadedMessage]:
+        place = (TENANT, thread, BRANCH)
+        return assemble(*[await self.connection.fetch(scan, *place) for scan in _SCANS])
+
+    async def last(self, thread: str, count: int) -> list[LoadedMessage]:
+        place = (TENANT, thread, BRANCH)
+        messages = await self.connection.fetch(_LAST, *place, count)
+        messages.reverse()
+        first = messages[0]["seq"]
+        rest = [await self.connection.fetch(scan, *place, first) for scan in _SINCE]
+        return assemble(messages, *rest)
+
+
+class OneStatement(Postgres):
+    """The tip, then every row from it, in one chained statement. Positions are relative to what the tip says."""
+
+    name = "asyncpg, one statement"
+
+    async def append(self, thread: str, turn: Turn) -> None:
+        rows = turn_rows(turn, 1, datetime.now(UTC))
+        arrays = [column for _, table in rows.tables() for column in zip(*table, strict=True)]
+        place = (TENANT, thread, BRANCH, len(turn.bare), new_stamp())
+        assert await self.connection.fetchval(_APPEND, *place, *arrays) is not None
+
+
+class CallPerTable(Postgres):
+    """BEGIN, the tip, one executemany a table, COMMIT."""
+
+    name = "asyncpg, a call per table"
+
+    async def append(self, thread: str, turn: Turn) -> None:
+        size = len(turn.bare)
+        place = (TENANT, thread, BRANCH)
+        async with self.connection.transaction():
+            last = await self.connection.fetchval(f"{_UPDATE} RETURNING last_seq", *place, size, new_stamp())
+            rows = turn_rows(turn, last - size + 1, datetime.now(UTC))
+            for name, table in rows.tables():
+                await self.connection.executemany(_INSERTS[name], [(*place, *row) for row in table])
+
+
+def _scan(table: str, where: str, order: str) -> str:
+    columns = ", ".join(SCANNED[table])
+    return f"SELECT {columns} FROM chatledger.{table} WHERE {_PLACE}{where} ORDER BY {order}"
+
+
+def _insert(table: str) -> str:
+    columns = (*KEY, *COLUMNS[table])
+    values = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+    return f"INSERT INTO chatledger.{table} ({', '.join(columns)}) VALUES ({values})"
+
+
+def _append() -> str:
+    number = 5
+    parts = [f"WITH tip AS ({_UPDATE} RETURNING last_seq - $4 AS base)"]
+    for table, columns in COLUMNS.items():
+        arrays = [f"${number + at}::{_TYPES.get(name, 'text')}[]" for at, name in enumerate(columns, 1)]
+        number += len(columns)
+        values = ", ".join(f"tip.base + u.{name}" if name in _SEQS else f"u.{name}" for name in columns)
+        parts.append(
+            f"{table} AS (INSERT INTO chatledger.{table} ({', '.join((*KEY, *columns))})"
+            f" SELECT $1, $2, $3, {values} FROM tip, unnest({', '.join(arrays)}) AS u({', '.join(columns)}))"
+        )
+    return ", ".join(parts) + " SELECT base FROM tip"
+
+
+_ORDERS = {"messages": "seq", "message_parts": "seq, idx", "tool_calls": "seq, idx"}
+_SCANS = [_scan(table, "", order) for table, order in _ORDERS.items()]
+_LAST = _scan("messages", "", "seq DESC LIMIT $4")
+_SINCE = [_scan(table, " AND seq >= $4", _ORDERS[table]) for table in ("message_parts", "tool_calls")]
+_INSERTS = {table: _insert(table) for table in COLUMNS}
+_APPEND = _append()

@@ -1,0 +1,212 @@
+"""The cases that both databases share: what is called, on which threads, and what becomes of it as rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from benchmarks.measure import Call, Rounds, Sample, Throughput, race, race_crowds
+from benchmarks.report import Row, Target, sample_rows, show_ratio, throughput_row
+from benchmarks.seed import Plan
+from benchmarks.turns import Turn, turns
+
+OURS = "chatledger"
+WRITERS = 16
+LAST = 50
+
+
+class Contender(Protocol):
+    async def append(self, thread: str, turn: Turn) -> None: ...
+
+    async def load(self, thread: str) -> Sequence[Any]: ...
+
+    async def last(self, thread: str, count: int) -> Sequence[Any]: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far a run goes: how long threads get, and how often each case is repeated."""
+
+    lengths: tuple[int, ...]
+    rounds: Rounds
+    loads: Rounds
+    slices: int
+    slice_seconds: float
+    starts: int
+    size_turns: int
+
+
+SHORT = Extent(
+    lengths=(0, 100, 1_000, 10_000),
+    rounds=Rounds(count=250, seconds=20),
+    loads=Rounds(count=60, seconds=5, warm_up=3, alone=True),
+    slices=3,
+    slice_seconds=1.2,
+    starts=7,
+    size_turns=1_500,
+)
+FULL = Extent(
+    lengths=(0, 100, 1_000, 10_000, 100_000),
+    rounds=Rounds(count=600, seconds=60),
+    loads=Rounds(count=200, seconds=20, warm_up=5, alone=True),
+    slices=7,
+    slice_seconds=2.0,
+    starts=15,
+    size_turns=6_000,
+)
+
+Growth = dict[str, dict[int, Sample]]
+"""By contender, the append at each length of the thread."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a database's cases gave: rows for the table, and appends by length for the plots."""
+
+    title: str
+    rows: list[Row] = field(default_factory=list)
+    growth: Growth = field(default_factory=dict)
+
+
+# --- Append -----------------------------------------------------------------------------------------------------------
+
+
+def plan_appends(plan: Plan, extent: Extent) -> dict[int, list[str]]:
+    """Threads by length. Short ones are many, so that what a run adds does not make them long."""
+    calls = extent.rounds.count + extent.rounds.warm_up
+    return {length: plan.threads(length, max(1, 4_000 // length) if length else calls) for length in extent.lengths}
+
+
+async def grow(
+    contenders: Mapping[str, Contender], threads: Mapping[str, Mapping[int, Sequence[str]]], rounds: Rounds
+) -> Growth:
+    """All lengths of all contenders in one race, so that any two of them can be compared."""
+    calls: dict[tuple[str, int], Call] = {
+        (who, length): partial(_append, contender, own)
+        for length in next(iter(threads.values()))
+        for who, contender in contenders.items()
+        for own in (threads[who][length],)
+    }
+    samples = await race(calls, rounds)
+    growth: Growth = {who: {} for who in contenders}
+    for (who, length), sample in samples.items():
+        growth[who][length] = sample
+    return growth
+
+
+async def _append(contender: Contender, threads: Sequence[str], number: int) -> None:
+    stock = turns()
+    await contender.append(threads[number % len(threads)], stock[number % len(stock)])
+
+
+def append_rows(growth: Growth, reference: str, target: Target, *, label: str = "append") -> list[Row]:
+    rows: list[Row] = []
+    for length in growth[reference]:
+        samples = {who: own[length] for who, own in growth.items()}
+        rows += sample_rows(f"{label} at {length:,}", samples, reference, {OURS: target})
+    return rows
+
+
+def growth_rows(growth: Growth, target: Target, *, label: str = "growth") -> list[Row]:
+    """The append on the longest thread against the one on an empty thread, and against one of 100 messages."""
+    rows = []
+    for who, own in growth.items():
+        longest = max(own)
+        for base in (0, 100):
+            ratio = own[longest].ratio(own[base])
+            judged = target if who == OURS and base == 0 else None
+            case = f"{label}, {longest:,} against {base}"
+            rows.append(Row(case, who, "", ratio=show_ratio(ratio), target=judged, judged=ratio.value))
+    return sorted(rows, key=lambda row: row.case)
+
+
+# --- Load -------------------------------------------------------------------------------------------------------------
+
+
+async def load(contenders: Mapping[str, Contender], thread: str, length: int, rounds: Rounds) -> dict[str, Sample]:
+    await _require(contenders, thread, length)
+    return await race({who: partial(_load, contender, thread) for who, contender in contenders.items()}, rounds)
+
+
+async def load_last(contenders: Mapping[str, Contender], thread: str, rounds: Rounds) -> dict[str, Sample]:
+    return await race({who: partial(_last, contender, thread) for who, contender in contenders.items()}, rounds)
+
+
+async def _load(contender: Contender, thread: str, _number: int) -> None:
+    await contender.load(thread)
+
+
+async def _last(contender: Contender, thread: str, _number: int) -> None:
+    await contender.last(thread, LAST)
+
+
+async def _require(contenders: Mapping[str, Contender], thread: str, length: int) -> None:
+    """A figure is worth nothing where a contender did not load what the others did."""
+    for who, contender in contenders.items():
+        given = len(await contender.load(thread)), len(await contender.last(thread, LAST))
+        if given != (length, min(length, LAST)):
+            raise RuntimeError(f"{who} loaded {given} messages of {length}")
+
+
+async def load_rows(
+    contenders: Mapping[str, Contender],
+    threads: Mapping[int, str],
+    extent: Extent,
+    reference: str,
+) -> list[Row]:
+    """Whole threads of each length, then the end of the longest."""
+    rows: list[Row] = []
+    for length, thread in threads.items():
+        target = {OURS: Target(1.5)} if length == 1_000 else {}
+        samples = await load(contenders, thread, length, extent.loads)
+        rows += sample_rows(f"load {length:,}", samples, reference, target)
+    longest = max(threads)
+    samples = await load_last(contenders, threads[longest], extent.rounds)
+    return rows + sample_rows(f"last {LAST} of {longest:,}", samples, reference, {OURS: Target(1.0)})
+
+
+# --- Writers ----------------------------------------------------------------------------------------------------------
+
+
+def crowd(appenders: Sequence[Contender], threads: Sequence[str]) -> list[Call]:
+    """As many writers as appenders, on threads of their own or on the one that there is."""
+    return [partial(_append, one, [threads[n % len(threads)]]) for n, one in enumerate(appenders)]
+
+
+async def writer_rows(
+    teams: Mapping[str, Sequence[Contender]],
+    threads: Mapping[str, Sequence[str]],
+    extent: Extent,
+    reference: str,
+    target: Target,
+) -> list[Row]:
+    """All on their own threads, then all on one. `threads` gives each team one more than it has writers."""
+    crowds = {(who, many): crowd(team, threads[who][:WRITERS] if many else threads[who][WRITERS:])
+              for many in (True, False) for who, team in teams.items()}  # fmt: skip
+    seen = await race_crowds(crowds, slices=extent.slices, seconds=extent.slice_seconds)
+    rows = []
+    for many, case in ((True, f"{WRITERS} writers, own threads"), (False, f"{WRITERS} writers, one thread")):
+        for who in teams:
+            ratio = None if who == reference else seen[who, many].rate / seen[reference, many].rate
+            rows.append(throughput_row(case, who, seen[who, many], ratio, target if many and who == OURS else None))
+    return rows + _fairness(seen[OURS, True], seen[OURS, False])
+
+
+def _fairness(own: Throughput, one: Throughput) -> list[Row]:
+    case = f"{WRITERS} writers, {OURS}"
+    share, wait = one.rate / own.rate, one.latencies.percentile(99) / one.latencies.median
+    failed = own.failed + one.failed
+    return [
+        Row(case, "one thread against own", "", ratio=f"{share:.2f}", target=Target(0.5, at_least=True), judged=share),
+        Row(case, "p99 against p50, one thread", "", ratio=f"{wait:.1f}", target=Target(20), judged=wait),
+        Row(case, "failed appends", f"{failed:,}", target=Target(0), judged=failed),
+    ]
+
+
+async def close_all(contenders: Sequence[Contender]) -> None:
+    await asyncio.gather(*(contender.close() for contender in contenders))

@@ -1,0 +1,31 @@
+"""chatledger through its public calls: models in, models out, strict rules, ids minted by the ledger."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from benchmarks.turns import Turn
+from chatledger import ChatMessage, Ledger
+
+
+class Chatledger:
+    name = "chatledger"
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        return cls(await Ledger.open(url))
+
+    async def append(self, thread: str, turn: Turn) -> None:
+        await self.ledger.messages.append(thread, turn.models)
+
+    async def load(self, thread: str) -> list[ChatMessage]:
+        return (await self.ledger.messages.history(thread)).messages
+
+    async def last(self, thread: str, count: int) -> list[ChatMessage]:
+        return (await self.ledger.messages.history(thread, last=count)).messages
+
+    async def close(self) -> None:
+        await self.ledger.close()

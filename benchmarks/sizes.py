@@ -1,0 +1,77 @@
+"""Bytes per turn, and where they go: by table and index, after turns of many threads in alternation."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import asyncpg
+
+from benchmarks.report import Row, Target
+from benchmarks.turns import turns
+from chatledger import Ledger
+
+THREADS = 30
+"""Conversations that are held at the same time: pages split as they do in a service."""
+
+
+async def write_turns(ledger: Ledger, count: int, *, runs: bool) -> None:
+    """`runs`: each turn is a run of its own."""
+    threads = [(await ledger.threads.create()).thread_id for _ in range(THREADS)]
+    stock = turns()
+    for number in range(count):
+        turn = stock[number % len(stock)]
+        run = f"run-{number:032d}" if runs else None
+        await ledger.messages.append(threads[number % THREADS], turn.models, run_id=run)
+
+
+async def postgres_sizes(url: str, count: int, *, runs: bool) -> dict[str, float]:
+    """Bytes per turn of each table and index, out-of-line values with their table."""
+    connection = await asyncpg.connect(url)
+    try:
+        before = await _relations(connection)
+        async with Ledger.open(url) as ledger:
+            await write_turns(ledger, count, runs=runs)
+        after = await _relations(connection)
+    finally:
+        await connection.close()
+    return {name: (size - before[name]) / count for name, size in after.items() if size > before[name]}
+
+
+async def _relations(connection: Any) -> dict[str, int]:
+    rows = await connection.fetch(
+        "SELECT c.relname, CASE c.relkind WHEN 'r' THEN pg_table_size(c.oid) ELSE pg_relation_size(c.oid) END"
+        " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = 'chatledger' AND c.relkind IN ('r', 'i')"
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def sqlite_sizes(path: str, count: int, *, runs: bool) -> dict[str, float]:
+    before = _pages(path)
+    async with Ledger.open(path) as ledger:
+        await write_turns(ledger, count, runs=runs)
+    after = _pages(path)
+    return {name: (size - before[name]) / count for name, size in after.items() if size > before[name]}
+
+
+def _pages(path: str) -> dict[str, int]:
+    """Bytes of each table and index; of the file as a whole where this SQLite cannot tell them apart."""
+    connection = sqlite3.connect(path)
+    try:
+        return dict(connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name").fetchall())
+    except sqlite3.OperationalError:
+        ((pages, size),) = connection.execute("SELECT * FROM pragma_page_count(), pragma_page_size()").fetchall()
+        return {"the file": pages * size}
+    finally:
+        connection.close()
+
+
+def size_rows(case: str, sizes: dict[str, float], target: Target | None) -> list[Row]:
+    """The whole, then its parts from the largest down to 1 %."""
+    whole = sum(sizes.values()) / 1000
+    rows = [Row(case, "all", f"{whole:.2f} kB", target=target, judged=whole)]
+    for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
+        if size / 1000 >= whole / 100:
+            rows.append(Row(case, f"  {name}", f"{size / 1000:.2f} kB", ratio=f"{size / whole / 1000:.0%}"))
+    return rows
