@@ -8,7 +8,7 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.postgres import server
@@ -42,23 +42,26 @@ def _run(extent: Extent, only: str | None) -> Sequence[Outcome]:
     outcomes = []
     if only != "sqlite":
         with server(durable=True) as running:
-            outcomes.append(_shown(run_postgres(running, extent)))
+            outcomes.append(_shown(lambda: run_postgres(running, extent)))
     if only != "postgres":
-        outcomes.append(_shown(run_sqlite(extent)))
+        outcomes.append(_shown(lambda: run_sqlite(extent)))
     return outcomes
 
 
-def _shown(outcome: Outcome) -> Outcome:
+def _shown(run: Callable[[], Outcome]) -> Outcome:
+    """The outcome of a run, printed, with what the disk cost before and after: where it is slow, ratios lean to 1."""
+    before = _fsync()
+    outcome = run()
+    outcome.title += f", fsync of a page {before * 1e6:,.0f} µs before and {_fsync() * 1e6:,.0f} µs after"
     print(as_text(outcome.title, outcome.rows), flush=True)
     return outcome
 
 
 def machine() -> str:
-    """What the figures were measured on; the disk matters most."""
-    load = os.getloadavg()[0]
+    """What the figures were measured on."""
+    load, folder = os.getloadavg()[0], tempfile.gettempdir()
     return (
-        f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, "
-        f"fsync of a page {_fsync() * 1e6:.0f} µs in {tempfile.gettempdir()}"
+        f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, {folder}"
     )
 
 

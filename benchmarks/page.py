@@ -25,7 +25,7 @@ def write_page(path: Path, machine: str, outcomes: Sequence[Outcome]) -> None:
     parts = [_HEAD, f"Measured on: {machine}.\n"]
     for outcome in outcomes:
         name = f"{path.stem}-{outcome.title.split()[0].lower()}.svg"
-        (path.parent / name).write_text(draw(f"{outcome.title}: append of one turn", _lines(outcome)))
+        (path.parent / name).write_text(draw(f"{outcome.title.split(',')[0]}: append of one turn", _lines(outcome)))
         parts += [
             f"## {outcome.title}\n",
             f"![Append by length of the thread]({name})\n",

@@ -16,8 +16,8 @@ import asyncpg
 from benchmarks.rows import FILLED_COLUMNS, thread_rows
 from chatledger.ids import new_id
 
-SHORT_THREADS = 2_000
-SHORT_LENGTH = 10
+SHORT_THREADS = 4_000
+SHORT_LENGTH = 5
 _BATCH = 5_000
 
 
