@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, StorageError
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
+from chatledger.models.trusted import copy_with
 from chatledger.rules import Judged, Judgement, Tip, close_gaps, closing_results, judge
 from chatledger.storage.look import Look, find_replay, look, require_branch
 from chatledger.storage.path import load_range
@@ -109,14 +110,15 @@ def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = Fal
 
 def _stored(request: AppendRequest, branch: int, judged: Judged) -> ChatMessage:
     """The message as a history gives it, without reading it back."""
-    return judged.message.model_copy(
-        update={
+    return copy_with(
+        judged.message,
+        {
             "thread_id": request.thread_id,
             "branch": branch,
             "seq": judged.seq,
             "created_at": judged.message.created_at or request.now,
             "violations": list(judged.violations),
-        }
+        },
     )
 
 

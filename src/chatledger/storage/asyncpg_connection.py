@@ -46,6 +46,21 @@ class AsyncpgConnections:
         self._schema = schema
 
     @contextmanager
+    def statements(self) -> Iterator[Sql]:
+        """As `autocommit`, without SQLAlchemy's connection around it, for the one statement of an append."""
+        lent = self._engine.pool.connect()
+        driver: Any = lent.driver_connection
+        try:
+            yield Sql(None, self._schema, AsyncpgDriver(driver), dialect="postgresql")
+        except BaseException as error:
+            if _is_spoilt(error):
+                driver.terminate()
+                lent.invalidate()
+            raise
+        finally:
+            lent.close()
+
+    @contextmanager
     def autocommit(self) -> Iterator[Sql]:
         """For single statements. A connection that was lost or cancelled is discarded: nobody knows what is still on
         its way to the server.
@@ -55,8 +70,7 @@ class AsyncpgConnections:
             try:
                 yield Sql(connection, self._schema, AsyncpgDriver(driver))
             except BaseException as error:
-                failure = read_failure(error)
-                if not isinstance(error, Exception) or (failure is not None and failure.kind is Kind.LOST):
+                if _is_spoilt(error):
                     driver.terminate()
                     connection.invalidate()
                 raise
@@ -69,8 +83,13 @@ class AsyncpgConnections:
             try:
                 yield sql
             except Exception as error:
-                failure = read_failure(error)
-                if failure is None or failure.kind is not Kind.LOST:
+                if not _is_spoilt(error):
                     sql.fetch("ROLLBACK", {})
                 raise
             sql.fetch("COMMIT", {})
+
+
+def _is_spoilt(error: BaseException) -> bool:
+    """Whether nobody knows any more what the connection is doing: it was lost, or cancelled in the middle."""
+    failure = read_failure(error)
+    return not isinstance(error, Exception) or (failure is not None and failure.kind is Kind.LOST)

@@ -56,7 +56,7 @@ class PostgresqlAppend:
 
     def _attempt(self, request: AppendRequest, *, first: bool) -> Attempted | None:
         if first:
-            with self._connections.autocommit() as sql:
+            with self._connections.statements() as sql:
                 return attempt(sql, request, remembered=self._tips.recall(request))
         with self._connections.transaction() as sql:
             return attempt(sql, request, lock=True)

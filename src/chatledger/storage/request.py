@@ -14,6 +14,7 @@ from functools import cached_property
 from chatledger.errors import IdConflict, LimitExceeded
 from chatledger.ids import derived_id, new_id
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
+from chatledger.models.trusted import copy_with
 from chatledger.storage.rows import EncodedMessage, encode_message
 from chatledger.storage.text import encode_key
 
@@ -33,6 +34,8 @@ class AppendRequest:
     rules: RulesLevel | None = None
     default_rules: RulesLevel = "strict"
     close_open_calls: bool = False
+    ids_are_new: bool = False
+    """All message ids were minted for this request, so none of them can be stored already but by itself."""
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -68,7 +71,7 @@ def prepare_messages(
             )
         if message.run_id is None and run_id is not None and message.role not in ("system", "developer"):
             filled["run_id"] = run_id
-        prepared.append(message.model_copy(update=filled) if filled else message)
+        prepared.append(copy_with(message, filled) if filled else message)
     return prepared
 
 
@@ -105,6 +108,7 @@ def make_request(
         rules=rules,
         default_rules=default_rules,
         close_open_calls=close_open_calls,
+        ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
 
 

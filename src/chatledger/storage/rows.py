@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from chatledger.models import LENIENT, ChatMessage, TextPart
+from chatledger.models import (
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    VideoPart,
+    Violation,
+)
 from chatledger.models.json import dumps, loads
+from chatledger.models.trusted import build
 from chatledger.storage.sql import Row
 from chatledger.storage.text import decode_json, decode_text, encode_json, encode_key, encode_text
 
@@ -44,7 +55,6 @@ RESULT_COLUMNS = ("seq", "call_branch", "call_seq", "call_idx")
 
 _MESSAGE_ID = GIVEN_COLUMNS.index("message_id")
 _RUN_ID = GIVEN_COLUMNS.index("run_id")
-_MESSAGES = TypeAdapter(list[ChatMessage])
 _PLAIN_TEXT = {"kind", "text"}
 
 
@@ -147,7 +157,7 @@ def _encode_call(call: Any) -> tuple[Any, ...]:
 def decode_messages(
     thread_id: str, messages: Sequence[Row], parts: Iterable[Row], calls: Iterable[Row]
 ) -> list[ChatMessage]:
-    """Rows of one thread as models, in the order of `messages`, by one validation pass over the list.
+    """Rows of one thread as models, in the order of `messages`.
 
     Message rows are (branch, *MESSAGE_COLUMNS) with created_at as a datetime; part and call rows are
     (branch, *their columns).
@@ -158,8 +168,7 @@ def decode_messages(
     calls_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in calls:
         calls_of[row[0], row[1]].append(row)
-    dicts = [_decode_message(thread_id, row, parts_of, calls_of) for row in messages]
-    return _MESSAGES.validate_python(dicts, context=LENIENT)
+    return [build(ChatMessage, _decode_message(thread_id, row, parts_of, calls_of)) for row in messages]
 
 
 def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> dict[str, Any]:
@@ -189,10 +198,11 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> d
         ("residual", residual),
         ("response_metadata", response_metadata),
         ("custom_data", custom_data),
-        ("violations", violations),
     ):
         if value is not None:
             fields[key] = decode_json(value)
+    if violations is not None:
+        fields["violations"] = [build(Violation, one) for one in decode_json(violations)]
     if is_error is not None:
         fields["is_error"] = bool(is_error)
     rows = parts_of.get((branch, seq), ()) if content_form == "parts" or reasoning_form is not None else ()
@@ -205,36 +215,51 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> d
     return fields
 
 
-def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> Any:
+def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> str | list[Part]:
     if form == "str":
         return decode_text(text or "")
     if form == "text":
-        return [{"kind": "text", "text": decode_text(text or "")}]
+        return [build(TextPart, {"text": decode_text(text or "")})]
     return [_decode_part(row) for row in rows if row[3] == "content"]
 
 
-def _decode_reasoning(form: str, rows: Sequence[Row]) -> Any:
-    parts = [_decode_part(row) for row in rows if row[3] == "reasoning"]
-    return parts[0]["text"] if form == "str" else parts
+def _decode_reasoning(form: str, rows: Sequence[Row]) -> str | list[Part]:
+    own = [row for row in rows if row[3] == "reasoning"]
+    return decode_text(own[0][5] or "") if form == "str" else [_decode_part(row) for row in own]
 
 
-def _decode_part(row: Row) -> dict[str, Any]:
+_PARTS: dict[str, Any] = {
+    "text": TextPart,
+    "think": ThinkPart,
+    "image": ImagePart,
+    "audio": AudioPart,
+    "video": VideoPart,
+    "file": FilePart,
+    "opaque": OpaquePart,
+}
+
+
+def _decode_part(row: Row) -> Part:
     _, _, _, _, kind, text, body = row
-    part: dict[str, Any] = {"kind": kind}
+    fields: dict[str, Any] = {} if body is None else decode_json(body)
     if text is not None:
-        part["text"] = decode_text(text)
-    if body is not None:
-        part.update(decode_json(body))
+        fields["text"] = decode_text(text)
+    if kind not in _PARTS:  # a newer release's
+        return OpaquePart(type=kind, value={"kind": kind, **fields})
+    part: Part = build(_PARTS[kind], fields)
     return part
 
 
-def _decode_call(row: Row) -> dict[str, Any]:
+def _decode_call(row: Row) -> ToolCall:
     _, _, _, call_id, name, arguments, form, extras = row
     if arguments is not None:
         arguments = decode_text(arguments) if form == "str" else loads(decode_text(arguments))
-    return {
-        "id": None if call_id is None else decode_text(call_id),
-        "name": decode_text(name),
-        "arguments": arguments,
-        "extras": decode_json(extras),
-    }
+    return build(
+        ToolCall,
+        {
+            "id": None if call_id is None else decode_text(call_id),
+            "name": decode_text(name),
+            "arguments": arguments,
+            "extras": decode_json(extras),
+        },
+    )

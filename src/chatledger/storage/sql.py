@@ -56,14 +56,22 @@ class SqlalchemyDriver:
 class Sql:
     """One connection inside one transaction (or in autocommit), and the schema that our tables have there."""
 
-    __slots__ = ("_driver", "_options", "connection", "dialect", "schema")
+    __slots__ = ("_connection", "_driver", "_options", "dialect", "schema")
 
-    def __init__(self, connection: Connection, schema: str | None, driver: Driver | None = None) -> None:
-        self.connection = connection
+    def __init__(
+        self, connection: Connection | None, schema: str | None, driver: Driver | None = None, *, dialect: str = ""
+    ) -> None:
+        """Without SQLAlchemy's connection, for the tuned paths, it takes statement texts and no Core statements."""
+        self._connection = connection
         self.schema = schema
-        self.dialect = connection.dialect.name
-        self._driver = driver or SqlalchemyDriver(connection)
+        self.dialect = dialect or self.connection.dialect.name
+        self._driver = driver or SqlalchemyDriver(self.connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
+
+    @property
+    def connection(self) -> Connection:
+        assert self._connection is not None, "this Sql has no connection of SQLAlchemy's"
+        return self._connection
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         """Run a Core statement."""

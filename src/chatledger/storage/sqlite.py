@@ -14,13 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from chatledger.errors import StorageError
 from chatledger.models import Appended
-from chatledger.storage.append import attempt_locked
+from chatledger.storage.append import attempt, attempt_locked
 from chatledger.storage.constraints import translate
 from chatledger.storage.engine import MEMORY
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
 from chatledger.storage.sqlite_connection import SqliteConnection
+from chatledger.storage.tips import TipMemory
 from chatledger.storage.writer import Writer, WriterTransaction
 
 T = TypeVar("T")
@@ -32,6 +34,7 @@ class SqliteDatabase:
     def __init__(self, path: str) -> None:
         self._path = path
         self._writer = Writer(path)
+        self._tips = TipMemory()  # used in the writer's thread alone
         self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
@@ -45,7 +48,7 @@ class SqliteDatabase:
         return await self._writer.submit(command)
 
     async def append(self, request: AppendRequest) -> Appended:
-        return await self._writer.submit(lambda sql: attempt_locked(sql, request))
+        return await self._writer.submit(lambda sql: self._append(sql, request))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[WriterWork]:
@@ -63,6 +66,18 @@ class SqliteDatabase:
             await asyncio.to_thread(self._readers.shutdown)
         while self._connections:
             self._connections.pop().close()
+
+    def _append(self, sql: Sql, request: AppendRequest) -> Appended:
+        """In the writer's thread. Memory spares the look; where it is stale (another process wrote), the guard says so
+        and the second attempt looks.
+        """
+        remembered = self._tips.recall(request) if request.ids_are_new else None
+        done = attempt(sql, request, remembered=remembered) if remembered is not None else None
+        done = done or attempt(sql, request)
+        if done is None:
+            raise StorageError("the branch moved inside a write transaction", retryable=True)
+        self._tips.remember(request, done.now)
+        return done.appended
 
     def _read(self, query: Callable[[Sql], T]) -> T:
         """In a reader's thread, on its own connection."""

@@ -17,7 +17,7 @@ from chatledger.rules import Judgement
 from chatledger.storage.constraints import foreign_run, run_conflict
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.request import AppendRequest
-from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, RESULT_COLUMNS
+from chatledger.storage.rows import CALL_COLUMNS, GIVEN_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, RESULT_COLUMNS
 from chatledger.storage.sql import Sql
 from chatledger.storage.text import encode_json, encode_text, to_microseconds
 
@@ -100,17 +100,13 @@ def _place(plan: Plan) -> dict[str, Any]:
 def _write_postgresql(sql: Sql, plan: Plan) -> bool:
     now = plan.request.now
     parameters = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN}
-    filled = tuple(name for name, rows in plan.rows.items() if rows)
-    for name in filled:
-        for column, values in zip(TABLES[name], zip(*plan.rows[name], strict=True), strict=True):
-            parameters[f"{name}_{column}"] = values
+    columns = tuple(_columns(name, rows, parameters) for name, rows in plan.rows.items() if rows)
     if plan.request.runs:
         parameters["runs"] = plan.request.runs
-    if plan.judgement.interrupted is not None:
+    interrupts = plan.judgement.interrupted is not None
+    if interrupts:
         parameters["interrupted"] = plan.judgement.interrupted
-    statement = _statement(
-        filled, plan.unless_switched, bool(plan.request.runs), plan.judgement.interrupted is not None
-    )
+    statement = _statement(columns, plan.unless_switched, bool(plan.request.runs), interrupts)
     try:
         return bool(sql.fetch(statement, parameters)[0][0])
     except Exception as error:
@@ -120,8 +116,44 @@ def _write_postgresql(sql: Sql, plan: Plan) -> bool:
         raise run_conflict(foreign) from error
 
 
-@lru_cache(maxsize=128)
-def _statement(filled: tuple[str, ...], unless_switched: bool, runs: bool, interrupted: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a table that a batch fills: one array each, or one value where all rows have the same."""
+
+    table: str
+    arrays: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+def _columns(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any]) -> _Columns:
+    """Adds the parameters. Most columns of most batches are NULL, and an array costs its driver work element by element
+    whatever is in it.
+    """
+    arrays, values = [], []
+    for column, own in zip(TABLES[table], zip(*rows, strict=True), strict=True):
+        if column in _OFTEN_THE_SAME and own.count(own[0]) == len(own):
+            if own[0] is not None:
+                values.append(column)
+                parameters[f"{table}_{column}"] = own[0]
+        else:
+            arrays.append(column)
+            parameters[f"{table}_{column}"] = own
+    return _Columns(table, tuple(arrays), tuple(values))
+
+
+_OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
+    "state",
+    "violations",
+    "created_at",
+    "extras",
+    "body",
+    "arguments_form",
+    "call_branch",
+}
+
+
+@lru_cache(maxsize=512)
+def _statement(filled: tuple[_Columns, ...], unless_switched: bool, runs: bool, interrupted: bool) -> str:
     """One chained statement; its foreign keys are checked when it ends, so the order inside is free."""
     parts = [f"WITH tip AS ({_UPDATE_TIP.format(still_active=_STILL_ACTIVE if unless_switched else '')} RETURNING 1)"]
     parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip))")
@@ -129,7 +161,7 @@ def _statement(filled: tuple[str, ...], unless_switched: bool, runs: bool, inter
         parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
     if runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
-    parts += [f"{name} AS ({_insert_unnested(name)})" for name in filled]
+    parts += [f"{columns.table} AS ({_insert_unnested(columns)})" for columns in filled]
     return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
 
 
@@ -154,12 +186,16 @@ _INSERT_RUNS = (
 )
 
 
-def _insert_unnested(name: str) -> str:
-    columns = TABLES[name]
-    arrays = ", ".join(f":{name}_{column}::{_ARRAY_TYPES.get(column, 'text')}[]" for column in columns)
+def _insert_unnested(columns: _Columns) -> str:
+    def parameter(column: str, suffix: str = "") -> str:
+        return f":{columns.table}_{column}::{_ARRAY_TYPES.get(column, 'text')}{suffix}"
+
+    names = ", ".join(("tenant_id", "thread_id", "branch", *columns.values, *columns.arrays))
+    values = "".join(f", {parameter(column)}" for column in columns.values)
+    arrays = ", ".join(parameter(column, "[]") for column in columns.arrays)
     return (
-        f"INSERT INTO {{schema}}{name} (tenant_id, thread_id, branch, {', '.join(columns)})"
-        f" SELECT :tenant::text, :thread::text, :branch::int, u.* FROM tip, unnest({arrays}) AS u"
+        f"INSERT INTO {{schema}}{columns.table} ({names})"
+        f" SELECT :tenant::text, :thread::text, :branch::int{values}, u.* FROM tip, unnest({arrays}) AS u"
     )
 
 
@@ -182,10 +218,17 @@ def _write_sqlite(sql: Sql, plan: Plan) -> bool:
         foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
         if foreign:  # SQLite does not say which foreign key failed, so this one is looked up before it does
             raise run_conflict(foreign[0][0])
+    place_of_rows = (plan.request.tenant, plan.request.thread, plan.branch)
     for name, rows in plan.rows.items():
         if rows:
-            sql.insert(_sqlite_insert(name), [key | _sqlite_row(TABLES[name], row) for row in rows])
+            columns = ("tenant_id", "thread_id", "branch", *TABLES[name])
+            sql.load(name, columns, [(*place_of_rows, *_with_microseconds(row)) for row in rows])
     return True
+
+
+def _with_microseconds(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """created_at is the last column, of messages alone."""
+    return (*row[:-1], to_microseconds(row[-1])) if isinstance(row[-1], datetime) else row
 
 
 _SQLITE_RUNS = (
@@ -197,20 +240,3 @@ _FOREIGN_RUN = (
     "SELECT run_id FROM {schema}runs"
     " WHERE tenant_id = :tenant AND thread_id <> :thread AND run_id IN (SELECT value FROM json_each(:runs))"
 )
-
-
-@lru_cache(maxsize=16)
-def _sqlite_insert(name: str) -> str:
-    columns = TABLES[name]
-    values = ", ".join(f":{column}" for column in columns)
-    return (
-        f"INSERT INTO {{schema}}{name} (tenant_id, thread_id, branch, {', '.join(columns)})"
-        f" VALUES (:tenant, :thread, :branch, {values})"
-    )
-
-
-def _sqlite_row(columns: Sequence[str], row: tuple[Any, ...]) -> dict[str, Any]:
-    values = dict(zip(columns, row, strict=True))
-    if isinstance(values.get("created_at"), datetime):
-        values["created_at"] = to_microseconds(values["created_at"])
-    return values
