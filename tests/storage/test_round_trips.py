@@ -1,0 +1,170 @@
+"""What a call costs in round trips: counted on the wire on PostgreSQL, in statements of the connection on SQLite."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from chatledger import Ledger
+from chatledger.storage import sqlite_connection
+from tests.conftest import Database
+from tests.conversations import assistant, call, result, turn, user
+from tests.faults.proxy import Proxy, proxied
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
+    async with proxied(pg_database.url) as running:
+        yield running
+
+
+@pytest.fixture
+async def warm(proxy: Proxy) -> AsyncIterator[Ledger]:
+    """A ledger behind the proxy whose one connection has prepared the statements of a turn."""
+    async with Ledger.open(proxy.url) as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", turn(), run_id="r")
+        await ledger.messages.history("t")
+        yield ledger
+
+
+async def test_an_append_is_one_look_and_one_statement(proxy: Proxy, warm: Ledger) -> None:
+    for _ in range(3):
+        before = proxy.round_trips
+        await warm.messages.append("t", turn(), run_id="r")
+        assert proxy.round_trips - before == 2
+
+
+async def test_a_repeat_is_one_look_and_a_read(proxy: Proxy, warm: Ledger) -> None:
+    await warm.messages.append("t", turn(ids="m"), run_id="r")
+    await warm.messages.append("t", turn(ids="m"), run_id="r")
+    before = proxy.round_trips
+    assert (await warm.messages.append("t", turn(ids="m"), run_id="r")).replayed
+    assert proxy.round_trips - before <= 1 + 3
+
+
+async def test_what_is_refused_before_the_look_sends_nothing(proxy: Proxy, warm: Ledger) -> None:
+    before = proxy.round_trips
+    with pytest.raises(Exception, match="twice in the batch"):
+        await warm.messages.append("t", [user("a", message_id="m")] * 2)
+    assert proxy.round_trips == before
+
+
+async def test_a_history_costs_the_same_however_long_the_thread_is(proxy: Proxy, warm: Ledger) -> None:
+    async def trips(**window: Any) -> int:
+        before = proxy.round_trips
+        await warm.messages.history("t", **window)
+        return proxy.round_trips - before
+
+    await trips(last=5)
+    short = [await trips(), await trips(last=5), await trips(limit=5)]
+    await warm.messages.append("t", turn() * 150, run_id="r")
+    assert [await trips(), await trips(last=5), await trips(limit=5)] == short
+    assert max(short) <= 6  # BEGIN, the branch row, a scan of each of three tables, COMMIT
+
+
+async def test_appends_one_after_another_share_a_connection(proxy: Proxy, warm: Ledger) -> None:
+    for _ in range(5):
+        await warm.messages.append("t", turn(), run_id="r")
+    assert proxy.connections == 1
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every statement that any connection of ours runs from now on."""
+    connect = sqlite_connection._connect
+    ran: list[str] = []
+
+    def traced(path: str, *, read_only: bool) -> sqlite3.Connection:
+        connection = connect(path, read_only=read_only)
+        connection.set_trace_callback(ran.append)
+        return connection
+
+    monkeypatch.setattr(sqlite_connection, "_connect", traced)
+    return ran
+
+
+@pytest.fixture
+async def traced(statements: list[str], sqlite_database: Database) -> AsyncIterator[Ledger]:
+    async with sqlite_database.open() as ledger:
+        await ledger.threads.create("t")
+        statements.clear()
+        yield ledger
+
+
+def transactions(statements: list[str]) -> list[str]:
+    words = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+    return [statement for statement in statements if statement.startswith(words)]
+
+
+async def test_an_append_is_one_transaction(traced: Ledger, statements: list[str]) -> None:
+    await traced.messages.append("t", turn(), run_id="r")
+    assert transactions(statements) == ["BEGIN IMMEDIATE", "COMMIT"]
+    assert (statements[0], statements[-1]) == ("BEGIN IMMEDIATE", "COMMIT")
+
+
+async def test_a_refused_append_is_one_transaction_that_is_rolled_back(traced: Ledger, statements: list[str]) -> None:
+    with pytest.raises(Exception, match="R6"):
+        await traced.messages.append("t", [result("orphan")])
+    assert transactions(statements) == ["BEGIN IMMEDIATE", "ROLLBACK"]
+
+
+async def test_appends_that_wait_share_a_commit(traced: Ledger, statements: list[str]) -> None:
+    async with traced.begin() as tx:
+        appends = [asyncio.ensure_future(append_outside(traced, n)) for n in range(10)]
+        await asyncio.sleep(0)
+        await tx.threads.find("t")
+        statements.clear()
+    await asyncio.gather(*appends)
+    grouped = [word for word in transactions(statements) if word.startswith(("BEGIN", "COMMIT"))]
+    assert grouped == ["COMMIT", "BEGIN IMMEDIATE", "COMMIT"]
+    assert (await traced.messages.history("t")).version == 50
+
+
+async def append_outside(ledger: Ledger, number: int) -> None:
+    """As a task that was not started inside the transaction would."""
+    from chatledger.ledger import _BEGUN
+
+    _BEGUN.set(None)
+    await ledger.messages.append("t", turn(ids=f"{number}-"), run_id="r")
+
+
+async def test_a_refused_append_takes_nothing_with_it_from_its_group(traced: Ledger, statements: list[str]) -> None:
+    orphans = [traced.messages.append("t", [result("orphan")]) for _ in range(4)]
+    turns = [traced.messages.append("t", turn()) for _ in range(4)]
+    mixed = [one for pair in zip(orphans, turns, strict=True) for one in pair]
+    outcomes = await asyncio.gather(*mixed, return_exceptions=True)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["RuleViolation", "Appended"] * 4
+    assert transactions(statements).count("COMMIT") < 4
+    assert (await traced.messages.history("t")).version == 20
+
+
+async def test_a_history_is_one_transaction_of_four_statements(traced: Ledger, statements: list[str]) -> None:
+    for turns in (1, 150):
+        await traced.messages.append("t", turn() * turns)
+        statements.clear()
+        await traced.messages.history("t")
+        own = [statement for statement in statements if not statement.startswith("PRAGMA")]
+        assert [statement.split()[0] for statement in own] == [
+            "BEGIN",
+            "SELECT",
+            "SELECT",
+            "SELECT",
+            "SELECT",
+            "COMMIT",
+        ]
+
+
+async def test_a_call_with_parts_and_calls_is_still_one_transaction(traced: Ledger, statements: list[str]) -> None:
+    batch = [user("?"), assistant("", calls=[call("a")], reasoning="hm"), result("a")]
+    await traced.messages.append("t", batch, on_open_calls="close")
+    assert transactions(statements) == ["BEGIN IMMEDIATE", "COMMIT"]
