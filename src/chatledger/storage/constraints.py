@@ -68,6 +68,8 @@ def _is_lost(error: BaseException, driver_error: BaseException) -> bool:
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     names = {kind.__name__ for kind in type(driver_error).__mro__}
+    if "InternalClientError" in names:  # asyncpg: the server's farewell came while nobody was asking
+        return True
     closed = "connection is closed" in str(driver_error) or "connection was closed" in str(driver_error)
     return "PostgresConnectionError" in names or ("InterfaceError" in names and closed)
 
