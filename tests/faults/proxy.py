@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 TRIPS = b"SHQ"  # Sync, Flush, Query
+READY = b"Z\x00\x00\x00\x05"  # the end of an answer: what was sent is committed (a Flush is answered without it)
 STARTUP = 196_608  # protocol 3.0; anything else in its place is a question (SSL?) that the server answers first
 
 Cut = Literal["before", "after", "hang"]
@@ -43,8 +44,8 @@ class Proxy:
         try:
             if not self.down:
                 await self._join(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # asyncio's server logs a task that ends otherwise
         finally:
             self._pairs.discard(task)
             writer.transport.abort()
@@ -91,6 +92,7 @@ class _Pair:
         self._client = reader, writer
         self._server = server_reader, server_writer
         self._swallow: asyncio.Event | None = None  # set once the answer that nobody gets to hear is complete
+        self._ready = READY
 
     async def forward(self) -> None:
         await self._startup()
@@ -107,7 +109,7 @@ class _Pair:
             if cut == "before":
                 return
             if cut == "after":
-                self._swallow = asyncio.Event()
+                self._swallow, self._ready = asyncio.Event(), b"" if kind == b"H" else READY
             writer.write(pending)
             pending = b""
             await writer.drain()
@@ -127,7 +129,7 @@ class _Pair:
         reader, writer = self._server[0], self._client[1]
         while chunk := await reader.read(65_536):
             if self._swallow is not None:
-                if b"Z\x00\x00\x00\x05" in chunk:  # ready for query: committed
+                if self._ready in chunk:
                     self._swallow.set()
                 continue
             writer.write(chunk)

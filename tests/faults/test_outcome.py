@@ -1,0 +1,370 @@
+"""When PostgreSQL goes away, or refuses, in the middle of an append: rows 8, 9, 11 and 12 of the order of judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy.util import await_only
+
+from chatledger import (
+    Appended,
+    IdConflict,
+    Ledger,
+    OutcomeUnknown,
+    RuleViolation,
+    StorageError,
+)
+from chatledger.storage import append as append_module
+from chatledger.storage import pooled
+from tests.conftest import Database
+from tests.conversations import assistant, call, result, texts, turn, user
+from tests.faults.proxy import Cut, Proxy, proxied
+from tests.storage.raw import query
+
+LOOK, WRITE = 1, 2  # the round trips of an append
+
+
+@pytest.fixture
+async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
+    async with proxied(pg_database.url) as running:
+        yield running
+
+
+@pytest.fixture
+async def ledger(proxy: Proxy) -> AsyncIterator[Ledger]:
+    """Behind the proxy, with one turn in thread "t" and one connection that has prepared what a turn needs."""
+    async with Ledger.open(proxy.url) as opened:
+        await opened.threads.create("t")
+        for _ in range(2):
+            await opened.messages.append("t", turn(), run_id="r")
+        yield opened
+
+
+def pool_of(ledger: Ledger) -> Any:
+    return ledger._database._engine.pool  # type: ignore[attr-defined]
+
+
+async def assert_stored_once(ledger: Ledger, outcome: Appended) -> None:
+    """The batch is the last turn, whole, and the thread goes on."""
+    history = await ledger.messages.history("t")
+    assert (history.version, history.messages[10:]) == (15, outcome.messages)
+    assert (outcome.first_seq, outcome.last_seq, outcome.version) == (11, 15, 15)
+    assert (await ledger.messages.append("t", turn())).version == 20
+    assert await ledger.threads.check("t") == []
+    assert pool_of(ledger).checkedout() == 0
+
+
+# --- Row 12: the connection is lost -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "trip", "was_stored"),
+    [("before", LOOK, False), ("after", LOOK, False), ("before", WRITE, False), ("after", WRITE, True)],
+)
+async def test_an_append_whose_connection_is_lost_is_stored_once(
+    ledger: Ledger, proxy: Proxy, where: Cut, trip: int, was_stored: bool
+) -> None:
+    """A write that was committed unheard is found by its ids, although the caller brought none."""
+    proxy.cut(where, trip)
+    outcome = await ledger.messages.append("t", turn(), run_id="r")
+    assert outcome.replayed == was_stored
+    await assert_stored_once(ledger, outcome)
+
+
+async def test_a_connection_lost_twice_in_one_append_stores_it_once(ledger: Ledger, proxy: Proxy) -> None:
+    proxy.cut("before", WRITE)
+    appending = asyncio.create_task(ledger.messages.append("t", turn(), run_id="r"))
+    connections = proxy.connections
+    await until(lambda: proxy.connections > connections)
+    proxy.cut("after", 3)
+    await assert_stored_once(ledger, await appending)
+
+
+@pytest.mark.parametrize("trip", range(1, 14))
+async def test_a_connection_lost_after_any_round_trip_of_the_second_attempt(
+    ledger: Ledger, proxy: Proxy, trip: int
+) -> None:
+    """From the new connection's greeting to its COMMIT."""
+    proxy.cut("before", WRITE)
+    proxy_cut = proxy.count
+
+    def and_again() -> Cut | None:
+        where = proxy_cut()
+        if where is not None:
+            proxy.count = proxy_cut  # type: ignore[method-assign]
+            proxy.cut("after", trip)
+        return where
+
+    proxy.count = and_again  # type: ignore[method-assign]
+    await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
+
+
+async def test_results_whose_write_was_unheard_are_no_second_results(ledger: Ledger, proxy: Proxy) -> None:
+    """Judged on the branch as it is by then, they would be refused: they are looked for first."""
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+    await ledger.messages.append("t", [result("a")])
+    await ledger.messages.append("t", [assistant(calls=[call("b")])])
+    proxy.cut("after", WRITE)
+    outcome = await ledger.messages.append("t", [result("b")], expected_version=14)
+    assert (outcome.version, outcome.replayed) == (15, True)
+    assert await ledger.threads.check("t") == []
+
+
+async def test_a_server_that_ends_connections_costs_another_attempt(ledger: Ledger, pg_database: Database) -> None:
+    await end_connections(pg_database)
+    await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
+
+
+async def test_a_connection_ended_while_it_waits_for_a_lock_costs_another_attempt(
+    ledger: Ledger, pg_database: Database
+) -> None:
+    other = await asyncpg.connect(pg_database.url, server_settings={"application_name": "other"})
+    async with other.transaction():
+        await other.execute("SELECT FROM chatledger.branches FOR UPDATE")
+        appending = asyncio.create_task(ledger.messages.append("t", turn(), run_id="r"))
+        await waiting(other)
+        await end_connections(pg_database)
+    await other.close()
+    await assert_stored_once(ledger, await appending)
+
+
+async def end_connections(database: Database) -> None:
+    await query(
+        database, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'chatledger'"
+    )
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    while not happened():  # noqa: ASYNC110 - a test may poll
+        await asyncio.sleep(0.001)
+
+
+async def waiting(connection: Any) -> None:
+    """Until somebody waits for a lock in this database."""
+    blocked = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT granted AND datname = $1"
+    name = await connection.fetchval("SELECT current_database()")
+    while not await connection.fetchval(blocked, name):  # noqa: ASYNC110 - the server tells nobody
+        await asyncio.sleep(0.005)
+
+
+# --- Row 12: it does not come back ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("where", "stored"), [("before", 10), ("after", 15)])
+async def test_past_the_deadline_the_outcome_is_unknown_and_a_repeat_is_safe(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, where: Cut, stored: int
+) -> None:
+    monkeypatch.setattr(pooled, "DEADLINE", 0.2)
+    proxy.cut(where, WRITE)
+    proxy.down = True
+    with pytest.raises(OutcomeUnknown) as caught:
+        await ledger.messages.append("t", turn(ids="m"), run_id="r")
+    assert caught.value.message_ids == ("m0", "m1", "m2", "m3", "m4")
+    proxy.down = False
+    assert (await ledger.messages.history("t")).version == stored
+    outcome = await ledger.messages.append("t", turn(ids="m"), run_id="r")
+    assert outcome.replayed == (stored == 15)
+    await assert_stored_once(ledger, outcome)
+
+
+async def test_the_ids_of_an_unknown_outcome_are_told_though_the_caller_gave_none(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pooled, "DEADLINE", 0.2)
+    proxy.cut("after", WRITE)
+    proxy.down = True
+    with pytest.raises(OutcomeUnknown) as caught:
+        await ledger.messages.append("t", turn(), run_id="r")
+    proxy.down = False
+    stored = (await ledger.messages.history("t", after=10)).messages
+    assert caught.value.message_ids == tuple(message.message_id for message in stored)
+
+
+async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
+    proxy.cut("before", 1)
+    proxy.down = True
+    for _ in range(2):
+        with pytest.raises(StorageError) as caught:
+            await ledger.messages.history("t")
+        assert caught.value.retryable
+    proxy.down = False
+    assert (await ledger.messages.history("t")).version == 10
+
+
+# --- Row 8: the stamp moved, or the server says: again ----------------------------------------------------------------
+
+
+async def test_a_deadlock_costs_another_attempt(ledger: Ledger, pg_database: Database) -> None:
+    """The append holds the branch and waits for the thread; the other holds the thread and waits for the branch."""
+    name = pg_database.url.rpartition("/")[2]
+    await query(pg_database, f"ALTER DATABASE \"{name}\" SET deadlock_timeout = '20ms'")
+    await query(pg_database, "UPDATE threads SET active_at = '2000-01-01'")
+    await end_connections(pg_database)  # a setting of the database is that of new connections
+    other = await asyncpg.connect(pg_database.url, server_settings={"deadlock_timeout": "60s"})
+    async with other.transaction():
+        await other.execute("SELECT FROM chatledger.threads FOR UPDATE")
+        appending = asyncio.create_task(ledger.messages.append("t", turn(), run_id="r"))
+        await waiting(other)
+        await other.execute("SELECT FROM chatledger.branches FOR UPDATE")
+    deadlocks = await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    await other.close()
+    assert deadlocks == 0
+    await assert_stored_once(ledger, await appending)
+
+
+async def test_serialization_failures_cost_other_attempts(pg_database: Database) -> None:
+    """On a server whose default isolation is stricter than what we ask of it."""
+    name = pg_database.url.rpartition("/")[2]
+    await query(pg_database, f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
+    async with pg_database.open() as ledger:
+        await ledger.threads.create("t")
+        appends = [ledger.messages.append("t", turn(ids=f"{n}-")) for n in range(4)]
+        outcomes = await asyncio.gather(*appends)
+        history = await ledger.messages.history("t")
+    assert sorted(outcome.first_seq for outcome in outcomes) == [1, 6, 11, 16]
+    assert sorted(history.messages, key=lambda one: one.message_id or "") == sorted(
+        itertools.chain(*(outcome.messages for outcome in outcomes)), key=lambda one: one.message_id or ""
+    )
+
+
+@pytest.mark.parametrize("sqlstate", ["40001", "40P01", "55P03"])
+async def test_attempts_are_bounded(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, sqlstate: str) -> None:
+    attempts = []
+
+    def refused(*_: object, **__: object) -> None:
+        attempts.append(1)
+        raise asyncpg.PostgresError.new({"C": sqlstate, "M": "again"})
+
+    monkeypatch.setattr(append_module, "write", refused)
+    with pytest.raises(StorageError) as caught:
+        await ledger.messages.append("t", turn(), run_id="r")
+    assert caught.value.retryable
+    assert 2 <= len(attempts) <= pooled.ATTEMPTS + 1
+    assert pool_of(ledger).checkedout() == 0
+
+
+# --- Rows 9 and 11: a key fires ---------------------------------------------------------------------------------------
+
+
+def before_the_write(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], Awaitable[object]]) -> None:
+    """Let something happen after the look of the next append, once."""
+    written = append_module.__dict__["write"]
+
+    def then_write(*arguments: Any) -> Any:
+        monkeypatch.setattr(append_module, "write", written)
+        await_only(happen())
+        return written(*arguments)
+
+    monkeypatch.setattr(append_module, "write", then_write)
+
+
+async def test_an_id_stored_on_another_branch_meanwhile_is_a_conflict(
+    ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guard does not see it, the unique key does."""
+    await ledger.branches.fork("t", 5, activate=False)
+    async with pg_database.open() as other:
+        before_the_write(monkeypatch, lambda: other.messages.append("t", turn(ids="m"), branch=1))
+        with pytest.raises(IdConflict) as caught:
+            await ledger.messages.append("t", turn(ids="m"))
+    assert caught.value.seq == 6
+    assert (await ledger.messages.history("t")).version == 10
+
+
+async def test_the_same_batch_stored_meanwhile_is_a_replay(
+    ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pg_database.open() as other:
+        before_the_write(monkeypatch, lambda: other.messages.append("t", turn(ids="m"), run_id="r"))
+        outcome = await ledger.messages.append("t", turn(ids="m"), run_id="r")
+    assert outcome.replayed
+    await assert_stored_once(ledger, outcome)
+
+
+async def test_the_same_batch_sent_at_once_is_stored_once(ledger: Ledger) -> None:
+    appends = [ledger.messages.append("t", turn(), run_id="r", idempotency_key="k") for _ in range(6)]
+    outcomes = await asyncio.gather(*appends)
+    assert sorted(outcome.replayed for outcome in outcomes) == [False, *[True] * 5]
+    await assert_stored_once(ledger, outcomes[0])
+
+
+async def test_a_message_where_none_should_be_is_an_error_with_its_facts(ledger: Ledger, pg_database: Database) -> None:
+    """Written by other means: the branch says 10, and seq 12 is taken."""
+    row = "SELECT tenant_id, thread_id, 0, 12, 'user', 'complete', now()"
+    await query(
+        pg_database,
+        f"INSERT INTO messages (tenant_id, thread_id, branch, seq, role, state, created_at) {row} FROM threads",
+    )
+    with pytest.raises(StorageError, match="unique") as caught:
+        await ledger.messages.append("t", turn(), run_id="r")
+    assert not caught.value.retryable
+    assert isinstance(caught.value.__cause__, Exception)
+    assert await query(pg_database, "SELECT count(*) FROM messages") == [(11,)]
+    assert (await ledger.messages.append("t", [user("fits")])).version == 11
+
+
+# --- Cancellation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trip", [LOOK, WRITE])
+async def test_a_cancelled_append_gives_its_connection_up(ledger: Ledger, proxy: Proxy, trip: int) -> None:
+    proxy.cut("hang", trip)
+    sent = proxy.round_trips + trip
+    appending = asyncio.create_task(ledger.messages.append("t", turn(), run_id="r"))
+    await until(lambda: proxy.round_trips >= sent)
+    appending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(appending, 2)
+    assert pool_of(ledger).checkedout() == 0
+    await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
+    assert proxy.connections == 2
+
+
+async def test_an_append_cancelled_while_it_waits_for_the_lock_gives_its_connection_up(
+    ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its second attempt, inside a transaction."""
+    monkeypatch.setattr(append_module, "write", lambda *_: False)
+    other = await asyncpg.connect(pg_database.url)
+    async with other.transaction():
+        await other.execute("SELECT FROM chatledger.branches FOR UPDATE")
+        appending = asyncio.create_task(ledger.messages.append("t", turn(), run_id="r"))
+        await waiting(other)
+        appending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(appending, 2)
+        assert pool_of(ledger).checkedout() == 0
+    await other.close()
+    monkeypatch.undo()
+    await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
+
+
+async def test_a_cancelled_transaction_is_rolled_back(ledger: Ledger, proxy: Proxy) -> None:
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        async with ledger.begin() as tx:
+            await tx.messages.append("t", turn())
+            begun.set()
+            await asyncio.Event().wait()
+
+    working = asyncio.create_task(work())
+    await begun.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert pool_of(ledger).checkedout() == 0
+    await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
+
+
+async def test_a_refused_append_keeps_its_connection(ledger: Ledger, proxy: Proxy) -> None:
+    for _ in range(3):
+        with pytest.raises(RuleViolation):
+            await ledger.messages.append("t", [result("orphan")])
+    assert (proxy.connections, pool_of(ledger).checkedin()) == (1, 1)
+    assert texts(await ledger.messages.history("t", after=9)) == ["It is sunny in both."]
