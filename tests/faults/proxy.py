@@ -37,6 +37,11 @@ class Proxy:
         """Cut the connection of the next round trips but `trip` - 1: 1 is the next one. Once."""
         self._cut = (where, self.round_trips + trip)
 
+    def spare(self) -> bool:
+        """Cut nothing any more; whether the last cut was made."""
+        made, self._cut = self._cut is None, None
+        return made
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
