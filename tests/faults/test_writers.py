@@ -11,7 +11,7 @@ import pytest
 from chatledger import ChatMessage, Ledger, VersionConflict
 from tests.conftest import Database
 from tests.conversations import turn
-from tests.faults.writer import THREAD, TURN, Acknowledged, assert_whole, read_line, start_process, work
+from tests.faults.writer import THREAD, TURN, Acknowledged, append_turns, assert_whole, read_line, start_process, work
 
 WRITERS, TURNS = 16, 12
 
@@ -69,6 +69,25 @@ async def test_writers_that_share_a_ledger_and_expect_a_version(reader: Ledger) 
 
     acknowledged = await asyncio.gather(*(insist(f"w{number}") for number in range(8)))
     assert_whole((await reader.messages.history(THREAD)).messages, acknowledged)
+
+
+async def test_cancelled_writers_leave_whole_turns_and_a_ledger_that_works(reader: Ledger) -> None:
+    acknowledged: list[Acknowledged] = []
+    for group in range(4):
+        writers = [
+            asyncio.create_task(append_turns(reader, f"c{group}-{number}", TURNS, acknowledged.append))
+            for number in range(WRITERS)
+        ]
+        before = len(acknowledged)
+        while len(acknowledged) == before:  # noqa: ASYNC110 - a test may poll
+            await asyncio.sleep(0.001)
+        for writer in writers:
+            writer.cancel()
+        outcomes = await asyncio.gather(*writers, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {asyncio.CancelledError}
+        assert_whole((await reader.messages.history(THREAD)).messages, acknowledged)
+    await reader.messages.append(THREAD, turn(ids="after/"))
+    assert await reader.threads.check(THREAD) == []
 
 
 def placed(*ids: str) -> list[ChatMessage]:
