@@ -79,3 +79,25 @@ def read_again(message: Any, way: str) -> Any:
         return type(message).model_validate(message.model_dump(exclude_none="short" in way))
     except ValueError:
         return message
+
+
+rows = st.one_of(newer_messages, older_messages).flatmap(
+    lambda message: st.sampled_from(
+        [message.model_dump(), message.model_dump(exclude_none=True), message.model_dump(exclude_unset=True)]
+    )
+)
+
+
+@st.composite
+def altered_rows(draw: st.DrawFn) -> dict[str, Any]:
+    """A dump with its keys in any order and unknown keys at any level."""
+    row = draw(rows)
+    for level in (row, *_levels(row)):
+        level.update(draw(st.dictionaries(texts.map(lambda key: f"x{key}"), json_values, max_size=1)))
+    return dict(draw(st.permutations(list(row.items()))))
+
+
+def _levels(row: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = [part for part in row["content"] if isinstance(part, dict)] if isinstance(row["content"], list) else []
+    calls = row.get("tool_calls") or []
+    return [*parts, *calls, *(call["function"] for call in calls)]

@@ -14,7 +14,7 @@ from chatledger.formats.kosong import CODEC, v0_23
 from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.models import ChatMessage
 from tests.formats.kosong.playing import dumps_of
-from tests.formats.kosong.strategies import json_values, newer_messages, older_messages, read_again, texts, ways
+from tests.formats.kosong.strategies import altered_rows, newer_messages, older_messages, read_again, rows, ways
 
 OLDER = v0_23.CODEC
 
@@ -43,28 +43,6 @@ def test_newer_objects_come_back_equal_with_equal_dumps(messages: list[Any], way
 @settings(max_examples=150, deadline=None)
 def test_older_objects_come_back_equal_with_equal_dumps(messages: list[Any], way: str) -> None:
     assert_same_objects(OLDER, [read_again(message, way) for message in messages])
-
-
-rows = st.one_of(newer_messages, older_messages).flatmap(
-    lambda message: st.sampled_from(
-        [message.model_dump(), message.model_dump(exclude_none=True), message.model_dump(exclude_unset=True)]
-    )
-)
-
-
-@st.composite
-def altered_rows(draw: st.DrawFn) -> dict[str, Any]:
-    """A dump with its keys in any order and unknown keys at any level."""
-    row = draw(rows)
-    for level in (row, *_levels(row)):
-        level.update(draw(st.dictionaries(texts.map(lambda key: f"x{key}"), json_values, max_size=1)))
-    return dict(draw(st.permutations(list(row.items()))))
-
-
-def _levels(row: dict[str, Any]) -> list[dict[str, Any]]:
-    parts = [part for part in row["content"] if isinstance(part, dict)] if isinstance(row["content"], list) else []
-    calls = row.get("tool_calls") or []
-    return [*parts, *calls, *(call["function"] for call in calls)]
 
 
 @given(st.lists(rows | altered_rows(), max_size=3), st.sampled_from([CODEC, OLDER]))

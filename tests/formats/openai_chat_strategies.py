@@ -1,0 +1,69 @@
+"""Any message that a chat completions API takes or gives, with keys that nobody knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+Json = Any
+Objects = st.SearchStrategy[dict[str, Json]]
+
+texts = st.text(st.characters(), max_size=8)  # with NUL and lone surrogates
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), texts, st.floats(), st.sampled_from([float("nan"), -0.0, 10**30, 1e2])
+)
+json_values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2), max_leaves=4
+)
+unknown_keys = texts | st.sampled_from(["keys", "extra", "inner", "form", "parts", "calls", "spelled", "cache_control"])
+
+
+@st.composite
+def objects(draw: st.DrawFn, required: dict[str, Json], optional: dict[str, Json]) -> dict[str, Json]:
+    """An object with keys that nobody knows, in any order."""
+    known = draw(st.fixed_dictionaries(required, optional=optional))
+    unknown = draw(st.dictionaries(unknown_keys, json_values, max_size=1))
+    kept = {key: value for key, value in unknown.items() if key not in required and key not in optional}
+    return dict(draw(st.permutations([*known.items(), *kept.items()])))
+
+
+def envelopes(kind: str, inner: Json, optional: dict[str, Json] | None = None) -> Objects:
+    return objects({"type": st.just(kind), kind: inner}, optional or {})
+
+
+nullable_texts = st.none() | texts
+named = {"name": texts}
+parts = st.one_of(
+    envelopes("text", texts),
+    envelopes("refusal", texts),
+    envelopes("image_url", texts | objects({"url": texts}, {"detail": nullable_texts})),
+    envelopes("input_audio", objects({"data": texts}, {"format": nullable_texts | st.sampled_from(["wav", "mp3"])})),
+    envelopes(
+        "file",
+        objects(
+            {}, {"file_data": nullable_texts | st.just("data:a/b;base64,QQ=="), "file_id": texts, "filename": texts}
+        ),
+    ),
+    objects({}, {"type": json_values}),
+)
+functions = objects(named, {"arguments": nullable_texts | st.dictionaries(texts, json_values, max_size=2)})
+calls = st.one_of(
+    objects({"function": functions}, {"id": nullable_texts, "type": st.sampled_from(["function", None])}),
+    envelopes("custom", objects(named, {"input": texts}), {"id": texts}),
+    objects({"type": st.sampled_from(["mcp", "id", "type", "web_search"])}, {"id": texts, "mcp": json_values}),
+)
+messages = objects(
+    {"role": st.sampled_from(["system", "developer", "user", "assistant", "tool", "function"])},
+    {
+        "content": nullable_texts | st.lists(parts, max_size=3),
+        "name": nullable_texts,
+        "tool_call_id": nullable_texts,
+        "tool_calls": st.none() | st.lists(calls, max_size=2),
+        "function_call": st.none() | functions,
+        "reasoning_content": nullable_texts,
+        "reasoning": nullable_texts | st.lists(json_values, max_size=1),
+        "refusal": nullable_texts,
+        "audio": json_values,
+    },
+)
