@@ -325,3 +325,16 @@ def test_lenient_keeps_a_malformed_part_whole() -> None:
     part = {"type": "text", "text": None}
     message = decode_one({"role": "user", "content": [part]}, rules="lenient")
     assert message.content == [OpaquePart(type="text", value=part)]
+
+
+@pytest.mark.parametrize("key", ["tool_calls", "function_call"])
+def test_lenient_leaves_a_nameless_call_to_the_residual(key: str) -> None:
+    nameless = {"name": "", "arguments": "{}"}
+    calls = [{"id": "a", "type": "function", "function": nameless}, {"id": "b", "type": "function", "function": NAMED}]
+    source = {"role": "assistant", "content": None, key: calls if key == "tool_calls" else nameless}
+    [message] = CODEC.decode([source], rules="lenient").messages
+    assert [call.id for call in message.tool_calls or ()] == (["b"] if key == "tool_calls" else [])
+    assert CODEC.encode([message]).payload == [source]
+
+
+NAMED = {"name": "f", "arguments": "{}"}

@@ -21,7 +21,7 @@ objects = st.dictionaries(texts, values, max_size=3)
 types = st.sampled_from(["human", "ai", "tool", "custom"])
 
 calls = st.fixed_dictionaries(
-    {"name": names, "args": objects, "id": st.none() | texts}, optional={"type": st.just("tool_call")}
+    {"name": names | st.just(""), "args": objects, "id": st.none() | texts}, optional={"type": st.just("tool_call")}
 )
 
 fields: dict[str, st.SearchStrategy[Any]] = {

@@ -265,3 +265,10 @@ def test_messages_of_this_format_are_recognised(payload: object) -> None:
 )
 def test_what_may_be_of_another_format_is_not(payload: object) -> None:
     assert not CODEC.recognises(payload)
+
+
+def test_lenient_leaves_a_nameless_call_and_an_empty_run_to_the_residual() -> None:
+    row = {"type": "ai", "content": "", "tool_calls": [{"name": "", "args": {}, "id": "1"}], "run_id": ""}
+    [message] = CODEC.decode([row], rules="lenient").messages
+    assert (message.tool_calls, message.run_id) == (None, None)
+    assert CODEC.encode([message]).payload == {"messages": [row]}

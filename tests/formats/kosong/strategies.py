@@ -101,3 +101,6 @@ def _levels(row: dict[str, Any]) -> list[dict[str, Any]]:
     parts = [part for part in row["content"] if isinstance(part, dict)] if isinstance(row["content"], list) else []
     calls = row.get("tool_calls") or []
     return [*parts, *calls, *(call["function"] for call in calls)]
+
+
+any_rows = rows | altered_rows()

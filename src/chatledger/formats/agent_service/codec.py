@@ -75,7 +75,7 @@ def _is_message(value: object) -> bool:
 
 def _decode(source: Source, rules: RulesLevel) -> LedgerMessage:
     check(source.row, source.path, rules)
-    message = read(source.row)
+    message = read(source.row, lenient=rules == "lenient")
     carried = unpack(message, source.row)
     if carried is not None:
         return carried

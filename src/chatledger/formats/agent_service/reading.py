@@ -36,14 +36,17 @@ def _step(step: int | str) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}"
 
 
-def read(row: Row) -> LedgerMessage:
-    """The message of a checked row, without its residual."""
+def read(row: Row, *, lenient: bool = False) -> LedgerMessage:
+    """The message of a checked row, without its residual.
+
+    Lenient leaves to it what is valid here and which the store refuses: a call without a name, a run without an id.
+    """
     fields = {
         "role": ROLE_OF_TYPE.get(row["type"], row["type"]),
         "content": _text(row.get("content")),
-        "tool_calls": _calls(row.get("tool_calls")),
+        "tool_calls": _calls(row.get("tool_calls"), lenient),
         "tool_call_id": _text(row.get("tool_call_id")),
-        "run_id": _text(row.get("run_id")),
+        "run_id": _run_id(row.get("run_id"), lenient),
         "response_metadata": _object(row.get("response_metadata")),
         "custom_data": _object(row.get("custom_data")),
         "format": NAME,
@@ -55,15 +58,21 @@ def _text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def _run_id(value: JsonValue, lenient: bool) -> str | None:
+    return None if lenient and value == "" else _text(value)
+
+
 def _object(value: JsonValue) -> dict[str, Any] | None:
     return value if value and isinstance(value, dict) else None
 
 
-def _calls(value: JsonValue) -> list[ToolCall] | None:
+def _calls(value: JsonValue, lenient: bool) -> list[ToolCall] | None:
     """The calls, if each is one: a call without a name is nothing that could be told from another."""
     if not value or not isinstance(value, list):
         return None
     if not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in value):
+        return None
+    if lenient and not all(call["name"] for call in value):
         return None
     return [_call(call) for call in value]
 

@@ -46,7 +46,7 @@ def read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> C
             "content": _read_content(source, path, notes, lenient=lenient),
             "reasoning": _read_reasoning(source, notes),
             "name": optional_text_at(source, "name", path),
-            "tool_calls": _read_calls(source, path, notes),
+            "tool_calls": _read_calls(source, path, notes, lenient=lenient),
             "tool_call_id": optional_text_at(source, "tool_call_id", path),
             "format": NAME,
             "residual": notes.residual,
@@ -133,24 +133,28 @@ def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:
     return None
 
 
-def _read_calls(source: dict[str, JsonValue], path: str, notes: _Notes) -> list[ToolCall] | None:
+def _read_calls(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> list[ToolCall] | None:
+    """The calls. One without a name could not be run, and the rules let none in: lenient leaves it to the residual."""
     values = source.get("tool_calls")
     if values is None:
-        return _read_legacy_call(source, path, notes)
+        return _read_legacy_call(source, path, notes, lenient=lenient)
     if not isinstance(values, list):
         raise wrong(f"{path}.tool_calls", "a list or null", values)
-    calls: list[ToolCall] = []
-    for idx, value in enumerate(values):
-        call, residual = read_call(value, f"{path}.tool_calls[{idx}]")
-        calls.append(call)
+    read = [read_call(value, f"{path}.tool_calls[{idx}]") for idx, value in enumerate(values)]
+    named = [(call, residual) for call, residual in read if call.name or not lenient]
+    for idx, (_, residual) in enumerate(named):
         notes.put("calls", idx, residual)
-    return calls
+    return [call for call, _ in named]
 
 
-def _read_legacy_call(source: dict[str, JsonValue], path: str, notes: _Notes) -> list[ToolCall] | None:
+def _read_legacy_call(
+    source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool
+) -> list[ToolCall] | None:
     if source.get(_FUNCTION_CALL) is None:
         return None
     call, residual = read_function_call(source[_FUNCTION_CALL], f"{path}.{_FUNCTION_CALL}")
+    if lenient and not call.name:
+        return None
     notes.put("spelled", "tool_calls", _FUNCTION_CALL)
     notes.put("calls", 0, residual)
     return [call]
