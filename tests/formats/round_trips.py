@@ -6,15 +6,18 @@ be asked of an object: its dumps with their key order, its JSON, and where the f
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
+from chatledger.formats.message_file import MessageItem
 from tests.formats.agent_service import strategies as agent_service
 from tests.formats.kosong import strategies as kosong
 from tests.formats.kosong.playing import dumps_of
+from tests.formats.message_file import strategies as message_file
 from tests.formats.openai_chat_strategies import messages as openai_messages
 from tests.formats.qwen_agent import strategies as qwen_agent
 
@@ -52,17 +55,24 @@ def levels_with_given_fields(message: Any) -> tuple[Any, ...]:
     return *levels_of_dumps(message), given, message.model_fields_set
 
 
+def levels_of_item(item: Any) -> tuple[Any, ...]:
+    return repr(item), json.dumps(item.to_dict())
+
+
 def kosong_objects(messages: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.builds(kosong.read_again, messages, kosong.ways)
 
 
 def dumped(message: Any) -> Any:
     """A message as the dict that it reads as."""
-    return message if isinstance(message, dict) else message.model_dump()
+    if isinstance(message, dict):
+        return message
+    return message.to_dict() if isinstance(message, MessageItem) else message.model_dump()
 
 
 ROUND_TRIPS = [
     RoundTrip("openai-chat", openai_messages),
+    RoundTrip("message-file", message_file.items, levels=levels_of_item),
     RoundTrip("qwen-agent", qwen_agent.messages, levels=levels_of_dumps),
     RoundTrip("kosong/0.23", kosong_objects(kosong.older_messages), kosong.any_rows, dumps_of),
     RoundTrip("kosong/0.30", kosong_objects(kosong.newer_messages), kosong.any_rows, dumps_of),

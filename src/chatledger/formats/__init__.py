@@ -14,6 +14,7 @@ __all__ = ["Codec", "Decoded", "Encoded", "Kind", "ModelCodec", "format_names", 
 
 # Name -> module and attribute. The order is that of recognition: the more telling shape first.
 _CODECS = {
+    "message-file": "chatledger.formats.message_file:CODEC",
     "agent-service": "chatledger.formats.agent_service:CODEC",
     "kosong/0.30": "chatledger.formats.kosong:CODEC",
     "kosong/0.23": "chatledger.formats.kosong.v0_23:CODEC",

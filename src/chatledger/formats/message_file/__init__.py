@@ -1,4 +1,4 @@
-"""The contents of a message file: protocols, the builders that make what satisfies them, and agents. Pure."""
+"""The contents of a message file: protocols, builders that make what satisfies them, agents, and the codec. Pure."""
 
 from chatledger.formats.message_file.agents import Agent, AgentFactory, AgentSettings, UnknownAgent
 from chatledger.formats.message_file.builders import (
@@ -7,6 +7,7 @@ from chatledger.formats.message_file.builders import (
     MessageBuilder,
     MessageOutputBuilder,
 )
+from chatledger.formats.message_file.codec import CODEC
 from chatledger.formats.message_file.items import item_from_dict
 from chatledger.formats.message_file.outputs import output_from_dict
 from chatledger.formats.message_file.protocols import (
@@ -20,6 +21,7 @@ from chatledger.formats.message_file.protocols import (
 )
 
 __all__ = [
+    "CODEC",
     "Agent",
     "AgentFactory",
     "AgentFactoryProtocol",

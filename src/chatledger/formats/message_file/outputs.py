@@ -23,7 +23,7 @@ def new_nonce() -> str:
     return str(uuid4())
 
 
-Nonce = Annotated[str, Field(min_length=1), BeforeValidator(lambda nonce: new_nonce() if nonce is None else nonce)]
+Nonce = Annotated[Name, BeforeValidator(lambda nonce: new_nonce() if nonce is None else nonce)]
 """What tells an output from the others of its item; None asks for a new one."""
 
 

@@ -18,7 +18,14 @@ def detached(value: JsonValue) -> JsonValue:
     return loads(dumps(value)) if isinstance(value, (dict, list)) else value
 
 
-Name = Annotated[str, Field(min_length=1)]
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_not_empty)]
+"""Not by Pydantic's `min_length`, which refuses a lone surrogate: names are people's words as well."""
 Level = Annotated[int, Field(strict=True, ge=1, le=5)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
