@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import StorageError
 from chatledger.models import Appended, FormattedHistory, Limits, RulesLevel
+from chatledger.storage.agents import AgentRepository
 from chatledger.storage.branches import BranchRepository
 from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.database import Database
@@ -24,6 +25,7 @@ from chatledger.storage.engine import read_url
 from chatledger.storage.feedback import FeedbackRepository
 from chatledger.storage.messages import MessageRepository
 from chatledger.storage.opening import open_engine, open_postgresql, open_sqlite
+from chatledger.storage.outputs import OutputRepository
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
@@ -48,6 +50,8 @@ class Nouns:
         self.branches = BranchRepository(scope)
         self.runs = RunRepository(scope)
         self.feedback = FeedbackRepository(scope)
+        self.outputs = OutputRepository(scope)
+        self.agents = AgentRepository(scope)
 
     async def append(
         self,

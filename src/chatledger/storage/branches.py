@@ -16,6 +16,7 @@ from chatledger.storage.database import Scope
 from chatledger.storage.history import interrupts_calls, turn_start
 from chatledger.storage.lineage import forked, read_lineage, write_lineage
 from chatledger.storage.look import write_open_calls
+from chatledger.storage.marks import Mark, advance_mark, read_mark
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import branches, threads
@@ -45,6 +46,14 @@ class BranchRepository:
         """All branches of the thread, in the order in which they were made."""
         request = self._request(thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, request))
+
+    async def mark(self, thread_id: str, branch: int | None = None) -> Mark:
+        """The state that a branch (None: the active one) is in, to be written onto later."""
+        return await self._scope.read(lambda sql: read_mark(sql, self._scope.tenant, thread_id, branch), snapshot=True)
+
+    async def advance(self, thread_id: str, mark: Mark) -> Mark:
+        """Hold the branch, if it still is in the marked state, until the transaction ends. Raises VersionConflict."""
+        return await self._scope.write(lambda sql: advance_mark(sql, self._scope.tenant, thread_id, mark))
 
     def _request(self, thread_id: str, branch: int | None) -> HistoryRequest:
         tenant = encode_key(self._scope.tenant, "tenant")

@@ -16,7 +16,7 @@ from chatledger.storage.path import HistoryRequest, find_path, load_range
 from chatledger.storage.request import make_request
 from chatledger.storage.sql import Sql
 from chatledger.storage.sync import following
-from chatledger.storage.text import encode_key, encode_text
+from chatledger.storage.text import decode_text, encode_key, encode_text
 
 PAGE = 500
 """Messages that `iterate` holds at a time."""
@@ -148,6 +148,11 @@ class MessageRepository:
             limit = min(PAGE, end - page.next_cursor)
             page = await self.history(thread_id, branch=page.branch, limit=limit, after=page.next_cursor)
 
+    async def names(self, thread_id: str, *, format: str) -> set[str]:  # noqa: A002 - as in the ledger's own calls
+        """The names and the call ids of a format's messages, on all branches: those of a branch left behind too."""
+        request = self._request(thread_id)
+        return await self._scope.read(lambda sql: _names(sql, request, format), snapshot=True)
+
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
         """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
         request = self._request(thread_id)
@@ -191,6 +196,22 @@ def check_window(request: HistoryRequest) -> None:
     for cursor in (request.before, request.after):
         if cursor is not None and not 0 <= cursor <= END:
             raise InvalidCursor(cursor, "not the seq of a message")
+
+
+_NAMES = """
+SELECT m.name FROM {schema}messages m
+WHERE m.tenant_id = :tenant AND m.thread_id = :thread AND m.format = :format AND m.name IS NOT NULL
+"""
+_CALL_IDS = """
+SELECT c.call_id FROM {schema}tool_calls c JOIN {schema}messages m
+  ON m.tenant_id = c.tenant_id AND m.thread_id = c.thread_id AND m.branch = c.branch AND m.seq = c.seq
+WHERE c.tenant_id = :tenant AND c.thread_id = :thread AND m.format = :format AND c.call_id IS NOT NULL
+"""
+
+
+def _names(sql: Sql, request: HistoryRequest, name: str) -> set[str]:
+    values = {"tenant": request.tenant, "thread": request.thread, "format": encode_text(name)}
+    return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
 
 
 _FIND = """

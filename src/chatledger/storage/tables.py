@@ -302,4 +302,66 @@ feedback = Table(
     ),
 )
 
-INSERTION_ORDER = (threads, branches, runs, messages, message_parts, tool_calls, tool_results, feedback)
+# Who may answer in a thread, with what the thread overrides of each. Replaced as a whole, in a transaction that holds
+# the branch.
+agents = Table(
+    "agents",
+    metadata,
+    _tenant(),
+    _thread(),
+    Column("name", Key, nullable=False),
+    Column("idx", Integer, nullable=False),
+    Column("definition", JsonText, nullable=False),
+    Column("settings", JsonText),
+    Column("is_default", Boolean, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "thread_id", "name"),
+    ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
+    CheckConstraint("idx >= 0", name="idx"),
+)
+
+# What was added to a message, or to one of its calls, after both were committed: their own rows never change.
+outputs = Table(
+    "outputs",
+    metadata,
+    _tenant(),
+    _thread(),
+    Column("branch", Integer, nullable=False),
+    Column("seq", Position, nullable=False),
+    Column("idx", Integer, nullable=False),  # counts through the message's own and those of its calls
+    Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite")),  # NULL an output of the message itself
+    Column("nonce", CodedText, nullable=False),
+    Column("mime_type", CodedText, nullable=False),
+    Column("text", CodedText, nullable=False),
+    Column("body", JsonText),  # every other field of the output
+    Column("created_at", Moment, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq", "idx"),
+    ForeignKeyConstraint(
+        ["tenant_id", "thread_id", "branch", "seq"],
+        [messages.c.tenant_id, messages.c.thread_id, messages.c.branch, messages.c.seq],
+    ),
+    ForeignKeyConstraint(
+        ["tenant_id", "thread_id", "branch", "seq", "call_idx"],
+        [
+            tool_calls.c.tenant_id,
+            tool_calls.c.thread_id,
+            tool_calls.c.branch,
+            tool_calls.c.seq,
+            tool_calls.c.idx,
+        ],
+        name="outputs_call_fkey",
+    ),
+    CheckConstraint("idx >= 0", name="idx"),
+)
+
+INSERTION_ORDER = (
+    threads,
+    branches,
+    runs,
+    messages,
+    message_parts,
+    tool_calls,
+    tool_results,
+    feedback,
+    agents,
+    outputs,
+)

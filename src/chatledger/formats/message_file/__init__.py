@@ -1,6 +1,6 @@
 """The contents of a message file: protocols, builders that make what satisfies them, agents, and the codec. Pure."""
 
-from chatledger.formats.message_file.agents import Agent, AgentFactory, AgentSettings, UnknownAgent
+from chatledger.formats.message_file.agents import Agent, AgentFactory, AgentSettings, NoDefaultAgent, UnknownAgent
 from chatledger.formats.message_file.builders import (
     CodeExecutionOutputBuilder,
     FunctionCallBuilder,
@@ -8,7 +8,7 @@ from chatledger.formats.message_file.builders import (
     MessageOutputBuilder,
 )
 from chatledger.formats.message_file.codec import CODEC
-from chatledger.formats.message_file.items import item_from_dict
+from chatledger.formats.message_file.items import UnknownItem, item_from_dict
 from chatledger.formats.message_file.outputs import output_from_dict
 from chatledger.formats.message_file.protocols import (
     AgentFactoryProtocol,
@@ -36,7 +36,9 @@ __all__ = [
     "MessageItem",
     "MessageOutput",
     "MessageOutputBuilder",
+    "NoDefaultAgent",
     "UnknownAgent",
+    "UnknownItem",
     "item_from_dict",
     "output_from_dict",
 ]

@@ -22,6 +22,13 @@ class UnknownAgent(NotFound, ValueError):
         self.agent_name = agent_name
 
 
+class NoDefaultAgent(NotFound, ValueError):
+    """No agent was named, and the file has no default one."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no default agent; set one with set_default_agent, or name an agent")
+
+
 class AgentSettings(Model):
     """What a file may override of an agent: how it is run, not what it is."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
+from chatledger.errors import NotFound
 from chatledger.formats.message_file.outputs import TEXT, Output, as_output
 from chatledger.formats.message_file.protocols import FunctionCall, MessageOutput
 from chatledger.formats.message_file.values import FreeObject, History, Level, Name, Seconds, detached
@@ -32,6 +33,14 @@ def _refuse_twice(what: str, values: Iterator[str]) -> None:
         if value in seen:
             raise ValueError(f"the {what} {value!r} stands twice")
         seen.add(value)
+
+
+class UnknownItem(NotFound, ValueError):
+    """No message of this name is in the file."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no message {name!r} in the file")
+        self.name = name
 
 
 class Item(BaseModel):
@@ -85,6 +94,10 @@ class TextItem(Item):
     agent_name: Annotated[Name | None, FIXED] = None
     function_calls: Annotated[tuple[CallItem, ...], AfterValidator(_unique_names)] = ()
 
+    @property
+    def level_of_calls(self) -> int | None:
+        return None if self.heading_level is None else min(self.heading_level + 1, DEEPEST_LEVEL)
+
     def add_function_call(
         self,
         function_name: str,
@@ -93,7 +106,7 @@ class TextItem(Item):
         timeout: float | None = None,
     ) -> CallItem:
         """Append a call, one heading level below the message, and give it back: it grows in its place."""
-        level = None if self.heading_level is None else min(self.heading_level + 1, DEEPEST_LEVEL)
+        level = self.level_of_calls
         fields = {"name": name, "timeout": timeout, "heading_level": level, "function_name": function_name}
         return self._append({**fields, "args": dict(args or {})})
 

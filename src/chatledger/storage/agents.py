@@ -1,0 +1,60 @@
+"""Agents: who may answer in a thread. A short list that is read and replaced as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import and_, delete, insert, select
+
+from chatledger.models.outputs import ThreadAgent
+from chatledger.storage.database import Scope
+from chatledger.storage.sql import Sql
+from chatledger.storage.tables import agents, threads
+from chatledger.storage.text import encode_key
+
+
+class AgentRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def replace(self, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]) -> bool:
+        """Make these the agents of the thread, in this order; False, and nothing done, if `stored` are not those now.
+
+        An agent is of the thread and not of a branch, so holding a branch does not keep others from its agents.
+        """
+        encode_key(thread_id, "thread_id")
+        for agent in listed:
+            encode_key(agent.name, "agent name")
+        return await self._scope.write(lambda sql: _replace(sql, self._scope.tenant, thread_id, listed, stored))
+
+    async def list(self, thread_id: str) -> Sequence[ThreadAgent]:
+        """The agents of a thread, in the order in which they were added."""
+        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id))
+
+
+def _own(tenant: str, thread_id: str) -> Any:
+    return and_(agents.c.tenant_id == tenant, agents.c.thread_id == thread_id)
+
+
+def _replace(
+    sql: Sql, tenant: str, thread_id: str, listed: Sequence[ThreadAgent], stored: Sequence[ThreadAgent]
+) -> bool:
+    own_thread = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+    sql.execute(select(threads.c.thread_id).where(own_thread).with_for_update())
+    if _list(sql, tenant, thread_id) != list(stored):
+        return False
+    if list(listed) == list(stored):
+        return True
+    sql.execute(delete(agents).where(_own(tenant, thread_id)))
+    key = {"tenant_id": tenant, "thread_id": thread_id}
+    rows = [{**key, "idx": idx, **dict(agent)} for idx, agent in enumerate(listed)]
+    if rows:
+        sql.execute(insert(agents), rows)
+    return True
+
+
+def _list(sql: Sql, tenant: str, thread_id: str) -> list[ThreadAgent]:
+    columns = [agents.c[name] for name in ThreadAgent.model_fields]
+    rows = sql.execute(select(*columns).where(_own(tenant, thread_id)).order_by(agents.c.idx)).mappings()
+    return [ThreadAgent.model_validate(dict(row)) for row in rows]
