@@ -61,11 +61,6 @@ def upgrade(schema: str | None) -> None:
             [f"{prefix}messages.{column}" for column in MESSAGE],
             name="outputs_tenant_id_thread_id_branch_seq_fkey",
         ),
-        sa.ForeignKeyConstraint(
-            [*MESSAGE, "call_idx"],
-            [f"{prefix}tool_calls.{column}" for column in [*MESSAGE, "idx"]],
-            name="outputs_call_fkey",
-        ),
         sa.CheckConstraint("idx >= 0", name="outputs_idx_check"),
         schema=schema,
     )

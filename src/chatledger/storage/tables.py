@@ -328,7 +328,8 @@ outputs = Table(
     Column("branch", Integer, nullable=False),
     Column("seq", Position, nullable=False),
     Column("idx", Integer, nullable=False),  # counts through the message's own and those of its calls
-    Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite")),  # NULL an output of the message itself
+    # NULL an output of the message itself. No foreign key: it would need an index of its own for deleting calls.
+    Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite")),
     Column("nonce", CodedText, nullable=False),
     Column("mime_type", CodedText, nullable=False),
     Column("text", CodedText, nullable=False),
@@ -338,17 +339,6 @@ outputs = Table(
     ForeignKeyConstraint(
         ["tenant_id", "thread_id", "branch", "seq"],
         [messages.c.tenant_id, messages.c.thread_id, messages.c.branch, messages.c.seq],
-    ),
-    ForeignKeyConstraint(
-        ["tenant_id", "thread_id", "branch", "seq", "call_idx"],
-        [
-            tool_calls.c.tenant_id,
-            tool_calls.c.thread_id,
-            tool_calls.c.branch,
-            tool_calls.c.seq,
-            tool_calls.c.idx,
-        ],
-        name="outputs_call_fkey",
     ),
     CheckConstraint("idx >= 0", name="idx"),
 )
