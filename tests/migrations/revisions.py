@@ -8,10 +8,14 @@ from pathlib import Path
 from alembic.config import Config
 from alembic.script import Script, ScriptDirectory
 
-from chatledger.storage import migrate
+from chatledger.storage import migrate, schema
 from tests.conftest import Database
 
 RELEASED = Path(__file__).parent / "released"
+
+HEAD = schema.HEAD
+NEXT, BEYOND = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
+"""What releases to come may bring: a step that this one still opens, and one that it does not."""
 
 
 def scripts() -> list[Script]:

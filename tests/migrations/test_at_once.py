@@ -8,6 +8,7 @@ from chatledger import SchemaStatus
 from tests.conftest import Database
 from tests.migrations.access import fetch
 from tests.migrations.processes import run_together
+from tests.migrations.revisions import HEAD
 
 OPEN_AND_APPEND = """
 async with Ledger.open(arguments[0]) as ledger:
@@ -27,7 +28,7 @@ def test_processes_that_open_a_new_file_at_once_all_work(empty_sqlite: Database)
 def test_processes_that_migrate_at_once_all_find_it_done(empty: Database) -> None:
     script = "print(await asyncio.to_thread(migrate, arguments[0]))"
     printed = run_together(script, empty.url, count=3)
-    assert printed == [str(SchemaStatus("0001", "0001"))] * 3
+    assert printed == [str(SchemaStatus(HEAD, HEAD))] * 3
 
 
 def test_a_process_waits_for_the_one_that_migrates(empty: Database) -> None:
@@ -43,4 +44,4 @@ def slowly(*given):
 module._run = slowly
 print((await asyncio.to_thread(migrate, arguments[0])).found)
 """
-    assert run_together(script, empty.url, count=2) == ["0001", "0001"]
+    assert run_together(script, empty.url, count=2) == [HEAD, HEAD]

@@ -111,6 +111,10 @@ INSERT INTO chatledger.tool_results (tenant_id, thread_id, branch, seq, call_bra
   SELECT 'default', 't' || n, 0, 1, 0, 1, 0 FROM generate_series(1, {THREADS}) n;
 INSERT INTO chatledger.feedback (tenant_id, feedback_id, run_id, key, score, kwargs, thread_id, branch, seq, created_at)
   SELECT 'default', 'f' || n, 'r' || n, 'k', 1, '{{}}', 't' || n, 0, 1, now() FROM generate_series(1, {THREADS}) n;
+INSERT INTO chatledger.agents (tenant_id, thread_id, name, idx, definition, is_default)
+  SELECT 'default', 't' || n, 'a', 0, '{{}}', true FROM generate_series(1, {THREADS}) n;
+INSERT INTO chatledger.outputs (tenant_id, thread_id, branch, seq, idx, nonce, mime_type, text, created_at)
+  SELECT 'default', 't' || n, 0, 1, 0, 'n', 'text/plain', '', now() FROM generate_series(1, {THREADS}) n;
 """
 
 

@@ -13,6 +13,7 @@ from alembic.util import CommandError
 from chatledger import migrate
 from tests.conftest import Database
 from tests.migrations.access import fetch
+from tests.migrations.revisions import HEAD
 
 ENV = """
 import asyncio
@@ -110,7 +111,7 @@ def test_both_upgrade_and_autogenerate_says_nothing(ours_first: bool, empty: Dat
     command.check(config)
     prefix = "chatledger." if empty.kind == "postgresql" else ""
     versions = f"SELECT (SELECT version_num FROM alembic_version), (SELECT version_num FROM {prefix}chatledger_version)"
-    assert fetch(empty, versions) == [("a1", "0001")]
+    assert fetch(empty, versions) == [("a1", HEAD)]
 
 
 def test_without_the_filter_autogenerate_would_drop_our_tables(empty: Database, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from chatledger import SchemaStatus, StorageError, migrate
 from chatledger.storage import migrate as migrate_module
 from tests.conftest import Database
 from tests.migrations.later import later_revision
+from tests.migrations.revisions import NEXT
 
 ADDS_A_COLUMN = """
 def upgrade(schema):
@@ -53,7 +54,7 @@ async def test_a_lock_is_asked_for_again(pg_database: Database, monkeypatch: pyt
         await asyncio.wait_for(writes(pg_database), 2)
         assert not migrating.done()
     await reader.close()
-    assert await migrating == SchemaStatus("0002", "0002")
+    assert await migrating == SchemaStatus(NEXT, NEXT)
 
 
 async def writes(database: Database) -> None:

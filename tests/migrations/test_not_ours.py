@@ -12,6 +12,7 @@ import pytest
 from chatledger import ChatLedgerError, Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, schema_status
 from tests.conftest import Database
 from tests.migrations.catalog import read_catalog
+from tests.migrations.revisions import HEAD
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -31,14 +32,14 @@ async def test_a_file_of_something_else_is_left_alone(tmp_path: Path, journal: s
     before = files(tmp_path)
     with pytest.raises(SchemaMismatch, match="something else") as caught:
         await Ledger.open(tmp_path / "app.db", migrate=may_migrate)
-    assert (caught.value.found, caught.value.expected) == (None, "0001")
+    assert (caught.value.found, caught.value.expected) == (None, HEAD)
     assert files(tmp_path) == before
 
 
 def test_asking_for_the_status_leaves_a_file_alone(tmp_path: Path) -> None:
     somebody_elses(tmp_path / "app.db", "WAL")
     before = files(tmp_path)
-    assert schema_status(tmp_path / "app.db") == SchemaStatus(None, "0001")
+    assert schema_status(tmp_path / "app.db") == SchemaStatus(None, HEAD)
     assert files(tmp_path) == before
 
 
@@ -68,7 +69,7 @@ async def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
 async def test_a_file_that_may_not_be_made_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatch) as caught:
         await Ledger.open(tmp_path / "ledger.db", migrate=False)
-    assert (caught.value.found, caught.value.expected) == (None, "0001")
+    assert (caught.value.found, caught.value.expected) == (None, HEAD)
     assert files(tmp_path) == {}
 
 

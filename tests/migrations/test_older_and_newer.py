@@ -12,6 +12,7 @@ from chatledger.storage import schema as schema_module
 from chatledger.storage.engine import read_url
 from tests.conftest import Database
 from tests.migrations.access import fetch, run_script, store_one
+from tests.migrations.revisions import BEYOND, HEAD, NEXT
 
 
 def set_revision(database: Database, revision: str) -> None:
@@ -20,50 +21,50 @@ def set_revision(database: Database, revision: str) -> None:
 
 
 async def test_postgresql_is_never_changed_by_opening(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema_module, "HEAD", "0002")
+    monkeypatch.setattr(schema_module, "HEAD", NEXT)
     with pytest.raises(SchemaMismatch) as caught:
         await Ledger.open(pg_database.url)
-    assert (caught.value.found, caught.value.expected) == ("0001", "0002")
+    assert (caught.value.found, caught.value.expected) == (HEAD, NEXT)
     assert caught.value.command.startswith("chatledger migrate --url postgresql")
 
 
 async def test_an_empty_postgresql_is_refused_with_the_command(empty_postgresql: Database) -> None:
     with pytest.raises(SchemaMismatch, match="run: chatledger migrate") as caught:
         await Ledger.open(empty_postgresql.url)
-    assert (caught.value.found, caught.value.expected) == (None, "0001")
+    assert (caught.value.found, caught.value.expected) == (None, HEAD)
     assert await asyncio.to_thread(fetch, empty_postgresql, "SELECT 1 FROM pg_tables WHERE schemaname='public'") == []
 
 
 @pytest.mark.parametrize("may_migrate", [False, True])
 async def test_one_step_newer_opens(database: Database, may_migrate: bool) -> None:
-    await asyncio.to_thread(set_revision, database, "0002")
+    await asyncio.to_thread(set_revision, database, NEXT)
     async with Ledger.open(database.url, migrate=may_migrate) as ledger:
         assert (await ledger.threads.list()).items == []
 
 
 def test_one_step_newer_is_left_alone_by_migrate(database: Database) -> None:
-    set_revision(database, "0002")
-    assert migrate(database.url) == SchemaStatus("0002", "0001")
+    set_revision(database, NEXT)
+    assert migrate(database.url) == SchemaStatus(NEXT, HEAD)
 
 
 @pytest.mark.parametrize("may_migrate", [False, True])
-@pytest.mark.parametrize("revision", ["0003", "ae1027a6acf"])
+@pytest.mark.parametrize("revision", [BEYOND, "ae1027a6acf"])
 async def test_newer_than_that_is_refused(database: Database, revision: str, may_migrate: bool) -> None:
     await asyncio.to_thread(set_revision, database, revision)
     with pytest.raises(SchemaMismatch, match="newer than this release") as caught:
         await Ledger.open(database.url, migrate=may_migrate)
-    assert (caught.value.found, caught.value.expected) == (revision, "0001")
+    assert (caught.value.found, caught.value.expected) == (revision, HEAD)
     assert caught.value.command == "pip install -U chatledger"
 
 
 def test_newer_than_that_is_refused_by_migrate(database: Database) -> None:
-    set_revision(database, "0003")
+    set_revision(database, BEYOND)
     with pytest.raises(SchemaMismatch, match="newer than this release"):
         migrate(database.url)
 
 
 async def test_an_applications_engine_is_judged_alike(pg_database: Database) -> None:
-    await asyncio.to_thread(set_revision, pg_database, "0003")
+    await asyncio.to_thread(set_revision, pg_database, BEYOND)
     engine = create_async_engine(read_url(pg_database.url))
     with pytest.raises(SchemaMismatch, match="newer"):
         await Ledger.open(engine=engine)
@@ -76,9 +77,9 @@ def test_a_revision_that_there_is_not_is_refused(database: Database) -> None:
 
 
 def test_down_to_nothing_and_up_again(database: Database) -> None:
-    assert migrate(database.url, to="base") == SchemaStatus(None, "0001")
-    assert schema_status(database.url) == SchemaStatus(None, "0001")
-    assert migrate(database.url) == SchemaStatus("0001", "0001")
+    assert migrate(database.url, to="base") == SchemaStatus(None, HEAD)
+    assert schema_status(database.url) == SchemaStatus(None, HEAD)
+    assert migrate(database.url) == SchemaStatus(HEAD, HEAD)
 
 
 async def test_a_file_that_was_taken_down_to_nothing_is_made_anew(sqlite_database: Database) -> None:

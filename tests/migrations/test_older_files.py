@@ -17,6 +17,7 @@ from tests.conversations import texts
 from tests.migrations.access import all_rows, fetch, store_one
 from tests.migrations.catalog import read_catalog
 from tests.migrations.later import later_revision
+from tests.migrations.revisions import HEAD, NEXT
 
 ADDS_A_COLUMN = """
 def upgrade(schema):
@@ -39,8 +40,8 @@ async def test_an_older_file_is_copied_and_upgraded(
     later_revision(ADDS_A_COLUMN, tmp_path / "later", monkeypatch)
     async with Ledger.open(sqlite_database.url) as ledger:
         assert texts(await ledger.messages.history("t")) == ["Tokyo?"]
-    assert schema_status(sqlite_database.url) == SchemaStatus("0002", "0002")
-    copy = Database("sqlite", f"{sqlite_database.url}.0001.bak")
+    assert schema_status(sqlite_database.url) == SchemaStatus(NEXT, NEXT)
+    copy = Database("sqlite", f"{sqlite_database.url}.{HEAD}.bak")
     assert (all_rows(copy), read_catalog(copy)) == before
     assert fetch(sqlite_database, "SELECT colour FROM threads") == [(None,)]
 
@@ -51,12 +52,12 @@ async def test_rows_still_in_the_wal_are_in_the_copy(
     later_revision(ADDS_A_COLUMN, tmp_path / "later", monkeypatch)
     with closing(sqlite3.connect(sqlite_database.url)) as reader:  # keeps the WAL from being folded in at the close
         reader.execute("PRAGMA journal_mode = WAL")
-        monkeypatch.setattr(schema_module, "HEAD", "0001")
+        monkeypatch.setattr(schema_module, "HEAD", HEAD)
         await store_one(sqlite_database)
-        monkeypatch.setattr(schema_module, "HEAD", "0002")
+        monkeypatch.setattr(schema_module, "HEAD", NEXT)
         migrate_file = asyncio.to_thread(migrate, sqlite_database.url)
-        assert await migrate_file == SchemaStatus("0002", "0002")
-    copy = Database("sqlite", f"{sqlite_database.url}.0001.bak")
+        assert await migrate_file == SchemaStatus(NEXT, NEXT)
+    copy = Database("sqlite", f"{sqlite_database.url}.{HEAD}.bak")
     assert fetch(copy, "SELECT text FROM messages") == [("Tokyo?",)]
 
 
@@ -96,10 +97,10 @@ def test_a_migration_that_breaks_a_reference_is_undone(
 async def test_an_older_file_is_refused_if_it_may_not_be_migrated(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema_module, "HEAD", "0002")
+    monkeypatch.setattr(schema_module, "HEAD", NEXT)
     with pytest.raises(SchemaMismatch) as caught:
         await Ledger.open(sqlite_database.url, migrate=False)
-    assert (caught.value.found, caught.value.expected) == ("0001", "0002")
+    assert (caught.value.found, caught.value.expected) == (HEAD, NEXT)
     assert caught.value.command == f"chatledger migrate --url {sqlite_database.url}"
 
 
@@ -112,6 +113,6 @@ def test_an_upgraded_copy_can_take_the_place_of_the_file(
         later_revision(ADDS_A_COLUMN, tmp_path / "later", release)
         migrate(sqlite_database.url)
     restored = tmp_path / "restored.db"
-    shutil.copyfile(f"{sqlite_database.url}.0001.bak", restored)
+    shutil.copyfile(f"{sqlite_database.url}.{HEAD}.bak", restored)
     asyncio.run(store_one(Database("sqlite", str(restored)), "again"))
     assert len(all_rows(Database("sqlite", str(restored)))["messages"]) == 2

@@ -13,6 +13,7 @@ from tests.conftest import Database
 from tests.conversations import turn
 from tests.migrations.access import fetch, run_script
 from tests.migrations.catalog import read_catalog
+from tests.migrations.revisions import HEAD
 
 NAMES = ["other", "Other", "order", "a-b_C9"]
 
@@ -20,14 +21,14 @@ NAMES = ["other", "Other", "order", "a-b_C9"]
 @pytest.mark.parametrize("schema", NAMES)
 async def test_a_ledger_in_a_schema_of_another_name(schema: str, empty_postgresql: Database) -> None:
     url = empty_postgresql.url
-    assert await asyncio.to_thread(migrate, url, schema=schema) == SchemaStatus("0001", "0001")
-    assert await asyncio.to_thread(schema_status, url, schema=schema) == SchemaStatus("0001", "0001")
+    assert await asyncio.to_thread(migrate, url, schema=schema) == SchemaStatus(HEAD, HEAD)
+    assert await asyncio.to_thread(schema_status, url, schema=schema) == SchemaStatus(HEAD, HEAD)
     async with Ledger.open(url, schema=schema) as ledger:
         await ledger.threads.create("t")
         stored = await ledger.messages.append("t", turn(), run_id="run-7")
         assert (await ledger.messages.history("t")).messages == stored.messages
         assert (await ledger.threads.delete("t")).total == 12
-    assert await asyncio.to_thread(migrate, url, schema=schema, to="base") == SchemaStatus(None, "0001")
+    assert await asyncio.to_thread(migrate, url, schema=schema, to="base") == SchemaStatus(None, HEAD)
 
 
 async def test_opening_can_make_it(empty_postgresql: Database) -> None:
@@ -80,7 +81,7 @@ def test_a_role_that_may_not_create_schemas_can_migrate_in_one_that_is_there(emp
     )
     try:
         url = empty_postgresql.url.replace("//chatledger@", "//chatledger_tenant@")
-        assert migrate(url) == SchemaStatus("0001", "0001")
+        assert migrate(url) == SchemaStatus(HEAD, HEAD)
         owners = fetch(empty_postgresql, "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'chatledger'")
         assert owners == [("chatledger_tenant",)]
     finally:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from chatledger import ChatMessage, Feedback, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall, Usage
+from chatledger.models.outputs import Output, ThreadAgent
 from tests.conversations import assistant, call, result, turn, user
 
 TENANTS = ("default", "acme")
@@ -36,11 +37,15 @@ async def _fill_tenant(ledger: Ledger) -> None:
     await ledger.messages.append("weather", [assistant("Or: 21 °C.", state="partial", message_id="w-other")])
     await ledger.threads.create("odd", rules="lenient")
     await ledger.messages.append("odd", [result("nowhere", message_id="o1"), user("", message_id="o2")])
+    await ledger.outputs.add("odd", [Output(branch=0, seq=2, call_idx=0, text="\x00", body={"lang": "sh"}, **OUTPUT)])
+    await ledger.agents.replace("odd", [AGENT], stored=[])
     await ledger.threads.create("empty")
     await ledger.threads.create("open")  # its call is not answered
     await ledger.append("open", WIRE, format="openai-chat", idempotency_key="request-1")
 
 
+OUTPUT = {"nonce": "n1", "mime_type": "text/plain"}
+AGENT = ThreadAgent(name="sky", definition={"models": ["m-1"]}, settings={"temperature": 0.5}, is_default=True)
 USAGE = Usage(input_tokens=12, output_tokens=3, total_tokens=15, details={"cached": 2}, cost="0.000000000000000000010")
 SCORE = Feedback(
     run_id="run 7", key="stars", score=4, kwargs={"why": "fast"}, author="ada", source="ui", message_id="w4"
