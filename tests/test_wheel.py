@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from chatledger.storage.schema import HEAD
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -67,7 +69,7 @@ def test_the_wheel_holds_the_migrations_and_the_samples(wheel: Path) -> None:
 
 def test_a_plain_install_migrates_stores_and_reads(environment: Environment) -> None:
     done = environment.run("python", "-W", "error", "-c", PROGRAM)
-    assert (done.stderr, done.stdout.splitlines()) == ("", ["0001", "Tokyo?", "False"])
+    assert (done.stderr, done.stdout.splitlines()) == ("", [HEAD, "Tokyo?", "False"])
 
 
 PROGRAM = """
@@ -88,7 +90,7 @@ def test_the_script_answers_migrate_and_schema(environment: Environment) -> None
     for command in ("migrate", "schema"):
         done = environment.run("chatledger", command, "--url", "b.db", "--json")
         assert (done.returncode, done.stderr) == (0, "")
-        assert json.loads(done.stdout)["found"] == "0001"
+        assert json.loads(done.stdout)["found"] == HEAD
 
 
 def test_the_script_prints_the_statements(environment: Environment) -> None:

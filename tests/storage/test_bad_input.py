@@ -31,6 +31,7 @@ from chatledger import (
 from chatledger.models import LENIENT
 from chatledger.models.json import MAX_DEPTH, same_json
 from chatledger.storage import sqlite_connection
+from chatledger.storage.schema import HEAD
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 
@@ -379,7 +380,7 @@ async def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: 
     for url in (str(path), pg_url):
         with pytest.raises(SchemaMismatch) as caught:
             await Ledger.open(url)
-        assert (caught.value.found, caught.value.expected) == (None, "0001")
+        assert (caught.value.found, caught.value.expected) == (None, HEAD)
         assert caught.value.command.startswith("chatledger migrate --url ")
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("orders",)]
     connection.close()
