@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chatledger.storage.schema import HEAD
 from tests.cli.commands import SOURCE
 
 WITHOUT = """
@@ -25,9 +26,9 @@ def plain(*words: object) -> tuple[int, str, str]:
 
 def test_migrate_and_schema_answer(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
-    assert plain("schema", "--url", path) == (1, f"{path}: found none, expected 0001; run: chatledger migrate\n", "")
-    assert plain("migrate", "--url", path) == (0, f"{path} is at schema 0001\n", "")
-    assert plain("schema", "--url", path) == (0, f"{path}: found 0001, expected 0001\n", "")
+    assert plain("schema", "--url", path) == (1, f"{path}: found none, expected {HEAD}; run: chatledger migrate\n", "")
+    assert plain("migrate", "--url", path) == (0, f"{path} is at schema {HEAD}\n", "")
+    assert plain("schema", "--url", path) == (0, f"{path}: found {HEAD}, expected {HEAD}\n", "")
 
 
 def test_other_commands_name_the_extra() -> None:

@@ -17,6 +17,8 @@ import pytest
 
 from chatledger import Feedback, Ledger, Thread, Transaction, Usage
 from chatledger.ledger import Nouns
+from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.storage.marks import Mark
 from chatledger.storage.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
@@ -39,6 +41,8 @@ class Ids:
 THEIRS = Ids("their thread", "their user", "their message ", "their run", "their feedback", "their key", "their agent")
 NOBODYS = Ids("fake thread", "fake user", "fake message ", "fake run", "fake feedback", "fake key", "fake agent")
 
+OUTPUT = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text="x")
+
 Call = Callable[[Nouns, Ids], Awaitable[object]]
 
 
@@ -49,6 +53,8 @@ async def fill(nouns: Nouns, ids: Ids) -> None:
     await nouns.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
     await nouns.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
     await nouns.branches.fork(ids.thread, 5, activate=False)
+    await nouns.outputs.add(ids.thread, [OUTPUT])
+    await nouns.agents.replace(ids.thread, [ThreadAgent(name=ids.agent, definition={})], stored=[])
     stars = Feedback(run_id=ids.run, key="stars", score=4, feedback_id=ids.feedback, message_id=f"{ids.message}4")
     await nouns.feedback.record(stars)
     await nouns.feedback.record(Feedback(run_id=ids.run, key="up", score=1), idempotency_key=ids.key)
@@ -117,6 +123,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.messages.get(ids.thread, f"{ids.message}1"),
         lambda s, ids: s.messages.get("mine", f"{ids.message}1"),
     ],
+    "messages.names": [lambda s, ids: s.messages.names(ids.thread, format="message-file")],
     "messages.close_open_calls": [lambda s, ids: s.messages.close_open_calls(ids.thread, reason="gone")],
     "branches.fork": [
         lambda s, ids: s.branches.fork(ids.thread, 5),
@@ -124,6 +131,19 @@ CALLS: dict[str, list[Call]] = {
     ],
     "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
     "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
+    "branches.mark": [lambda s, ids: s.branches.mark(ids.thread), lambda s, ids: s.branches.mark(ids.thread, 1)],
+    "branches.advance": [lambda s, ids: s.branches.advance(ids.thread, Mark(0, 7, 1))],
+    "outputs.add": [
+        lambda s, ids: s.outputs.add(ids.thread, [OUTPUT]),
+        lambda s, ids: s.outputs.add(ids.thread, []),
+    ],
+    "outputs.list": [lambda s, ids: s.outputs.list(ids.thread)],
+    "agents.replace": [
+        lambda s, ids: s.agents.replace(ids.thread, [ThreadAgent(name="a", definition={})], stored=[]),
+        lambda s, ids: s.agents.replace(ids.thread, [], stored=[ThreadAgent(name=ids.agent, definition={})]),
+        lambda s, ids: s.agents.replace("mine", [], stored=[ThreadAgent(name=ids.agent, definition={})]),
+    ],
+    "agents.list": [lambda s, ids: s.agents.list(ids.thread)],
     "runs.start": [
         lambda s, ids: s.runs.start(ids.thread, run_id="r"),
         lambda s, ids: s.runs.start(ids.thread, run_id=ids.run),

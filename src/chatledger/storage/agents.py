@@ -10,8 +10,9 @@ from sqlalchemy import and_, delete, insert, select
 from chatledger.models.outputs import ThreadAgent
 from chatledger.storage.database import Scope
 from chatledger.storage.sql import Sql
-from chatledger.storage.tables import agents, threads
+from chatledger.storage.tables import agents
 from chatledger.storage.text import encode_key
+from chatledger.storage.threads import require_thread
 
 
 class AgentRepository:
@@ -30,7 +31,7 @@ class AgentRepository:
 
     async def list(self, thread_id: str) -> Sequence[ThreadAgent]:
         """The agents of a thread, in the order in which they were added."""
-        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id))
+        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id), snapshot=True)
 
 
 def _own(tenant: str, thread_id: str) -> Any:
@@ -40,8 +41,7 @@ def _own(tenant: str, thread_id: str) -> Any:
 def _replace(
     sql: Sql, tenant: str, thread_id: str, listed: Sequence[ThreadAgent], stored: Sequence[ThreadAgent]
 ) -> bool:
-    own_thread = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
-    sql.execute(select(threads.c.thread_id).where(own_thread).with_for_update())
+    require_thread(sql, tenant, thread_id, lock=True)
     if _list(sql, tenant, thread_id) != list(stored):
         return False
     if list(listed) == list(stored):
@@ -55,6 +55,7 @@ def _replace(
 
 
 def _list(sql: Sql, tenant: str, thread_id: str) -> list[ThreadAgent]:
+    require_thread(sql, tenant, thread_id)
     columns = [agents.c[name] for name in ThreadAgent.model_fields]
     rows = sql.execute(select(*columns).where(_own(tenant, thread_id)).order_by(agents.c.idx)).mappings()
     return [ThreadAgent.model_validate(dict(row)) for row in rows]

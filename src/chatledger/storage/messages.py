@@ -210,6 +210,7 @@ WHERE c.tenant_id = :tenant AND c.thread_id = :thread AND m.format = :format AND
 
 
 def _names(sql: Sql, request: HistoryRequest, name: str) -> set[str]:
+    find_path(sql, request)
     values = {"tenant": request.tenant, "thread": request.thread, "format": encode_text(name)}
     return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
 

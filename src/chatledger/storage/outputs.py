@@ -1,5 +1,6 @@
-"""Outputs: what is added to messages that were committed before. Rows are added at the end of their message's, never
-changed."""
+"""Outputs: what is added to messages that were committed before. A row stands behind the others of its message, and
+never changes.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from chatledger.storage.database import Scope
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import outputs
 from chatledger.storage.text import encode_key
+from chatledger.storage.threads import require_thread
 
 
 class OutputRepository:
@@ -27,7 +29,7 @@ class OutputRepository:
 
     async def list(self, thread_id: str) -> Sequence[Output]:
         """The outputs of a thread on all branches, message by message, in the order in which they were added."""
-        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id))
+        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id), snapshot=True)
 
 
 def _own(tenant: str, thread_id: str) -> Any:
@@ -35,6 +37,7 @@ def _own(tenant: str, thread_id: str) -> Any:
 
 
 def _add(sql: Sql, tenant: str, thread_id: str, added: Sequence[Output]) -> None:
+    require_thread(sql, tenant, thread_id)
     now = datetime.now(UTC)
     following: dict[tuple[int, int], int] = {}
     rows = []
@@ -54,6 +57,7 @@ def _count(sql: Sql, tenant: str, thread_id: str, branch: int, seq: int) -> int:
 
 
 def _list(sql: Sql, tenant: str, thread_id: str) -> list[Output]:
+    require_thread(sql, tenant, thread_id)
     columns = [outputs.c[name] for name in Output.model_fields]
     in_order = outputs.c.branch, outputs.c.seq, outputs.c.idx
     rows = sql.execute(select(*columns).where(_own(tenant, thread_id)).order_by(*in_order)).mappings()

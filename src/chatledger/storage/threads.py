@@ -203,6 +203,13 @@ def find_thread(sql: Sql, tenant: str, thread_id: str, user_id: str | None = Non
     return _to_thread(sql, tenant, row)
 
 
+def require_thread(sql: Sql, tenant: str, thread_id: str, *, lock: bool = False) -> None:
+    """Raises ThreadNotFound. `lock` keeps others who lock it out until the transaction ends."""
+    found = select(threads.c.thread_id).where(_key(tenant, thread_id))
+    if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
+        raise ThreadNotFound(thread_id)
+
+
 def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]) -> Thread:
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
