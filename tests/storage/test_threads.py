@@ -251,6 +251,8 @@ async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database
         "tool_calls": 2,
         "tool_results": 2,
         "feedback": 2,
+        "agents": 0,
+        "outputs": 0,
     }
     assert (deleted.rows, deleted.total) == (rows, 18)
     assert await count_rows(database) == {name: number - rows[name] for name, number in kept.items()}
