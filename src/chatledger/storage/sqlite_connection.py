@@ -7,6 +7,7 @@ begin and commit nothing; the begin event makes sure of it.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -96,6 +97,24 @@ def _connect(path: str, *, read_only: bool) -> sqlite3.Connection:
         cached_statements=256,
     )
     for pragma in sqlite_pragmas():
-        if not (read_only and "journal_mode" in pragma):
+        if "journal_mode" not in pragma:
             connection.execute(pragma)
+        elif not read_only:
+            _set_journal(connection, pragma)
     return connection
+
+
+def _set_journal(connection: sqlite3.Connection, pragma: str) -> None:
+    """Two processes that make a file at once both turn its journal into a WAL. SQLite does not wait for that lock,
+    whatever the time-out, since it could be waiting for itself: so we do.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute(pragma)
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
