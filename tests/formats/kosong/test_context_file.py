@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from chatledger.formats.kosong import CODEC, Message, context_file, v0_23
 from chatledger.models import ChatMessage, ToolCall
+from chatledger.models.json import same_json
 from tests.formats.kosong.strategies import json_values, newer_messages, older_messages
 
 RECORDS: tuple[dict[str, Any], ...] = (
@@ -170,6 +171,7 @@ def test_any_records_come_back(lines: list[str], ends: bool) -> None:
 @given(st.lists(newer_messages, max_size=4))
 @settings(max_examples=100, deadline=None)
 def test_objects_are_written_as_their_own_short_json(messages: list[Any]) -> None:
-    expected = [message.model_dump(exclude_none=True, mode="json") for message in messages]
+    """Infinity inside an unknown part is kept, where the classes' own JSON has null."""
+    expected = [message.model_dump(exclude_none=True) for message in messages]
     written = context_file.write(CODEC.decode(messages).messages).decode().split("\n")[:-1]
-    assert [json.loads(line) for line in written] == expected
+    assert same_json([json.loads(line) for line in written], expected)
