@@ -537,6 +537,18 @@ async def test_appending_nothing_gives_the_version(ledger: Ledger) -> None:
         await ledger.messages.append("nowhere", [])
 
 
+async def test_appending_nothing_never_trusts_a_remembered_tip(database: Database) -> None:
+    async with database.open() as ledger, database.open() as other:
+        await thread(ledger)
+        await ledger.messages.append("t", turn())
+        await other.messages.append("t", turn())
+        assert (await ledger.messages.append("t", [])).version == 10
+        await ledger.messages.append("t", turn())
+        await other.threads.delete("t")
+        with pytest.raises(ThreadNotFound):
+            await ledger.messages.append("t", [])
+
+
 async def test_system_messages_do_not_belong_to_the_run(ledger: Ledger) -> None:
     await thread(ledger)
     stored = await ledger.messages.append("t", [ChatMessage(role="system", content="s"), user("u")], run_id="r")

@@ -37,7 +37,7 @@ def attempt(
     sql: Sql, request: AppendRequest, *, lock: bool = False, remembered: Look | None = None
 ) -> Attempted | None:
     """One look unless one is remembered, one judgement, one guarded write."""
-    if remembered is not None:
+    if remembered is not None and request.messages:  # nothing to write is nothing that the stamp could guard
         try:
             return _judge_and_write(sql, request, remembered)
         except ChatLedgerError:
