@@ -345,6 +345,16 @@ async def test_a_run_of_another_thread_is_a_conflict(ledger: Ledger) -> None:
     assert (await ledger.messages.history("u")).version == 0
 
 
+async def test_a_run_of_another_thread_is_a_conflict_on_a_remembered_tip(ledger: Ledger) -> None:
+    """And not what the refused attempt would have left behind: a call answered, a version passed."""
+    await thread(ledger, "other")
+    await ledger.messages.append("other", [user("x")], run_id="r")
+    await thread(ledger)
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+    with pytest.raises(RunConflict):
+        await ledger.messages.append("t", [result("a")], run_id="r", expected_version=2)
+
+
 # --- on_open_calls, close_open_calls, partial -------------------------------------------------------------------------
 
 

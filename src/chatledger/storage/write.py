@@ -206,18 +206,21 @@ def _write_sqlite(sql: Sql, plan: Plan) -> bool:
     """Inside a write transaction, where the guard can only fail if the caller judged outside of it."""
     now = to_microseconds(plan.request.now)
     place = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)}
+    key = {name: place[name] for name in ("tenant", "thread", "branch")}
+    if plan.request.runs:
+        # SQLite does not say which foreign key failed, so this one is looked up; before the first write, because an
+        # attempt on a remembered tip that is refused is followed by another in the same transaction.
+        foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
+        if foreign:
+            raise run_conflict(foreign[0][0])
     update = _UPDATE_TIP.format(still_active=_STILL_ACTIVE if plan.unless_switched else "")
     if not sql.fetch(f"{update} RETURNING 1", place):
         return False
     sql.fetch(_TOUCH, place)
     if plan.judgement.interrupted is not None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
-    key = {name: place[name] for name in ("tenant", "thread", "branch")}
     if plan.request.runs:
         sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
-        foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
-        if foreign:  # SQLite does not say which foreign key failed, so this one is looked up before it does
-            raise run_conflict(foreign[0][0])
     place_of_rows = (plan.request.tenant, plan.request.thread, plan.branch)
     for name, rows in plan.rows.items():
         if rows:
