@@ -11,6 +11,7 @@ import asyncio
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -42,7 +43,7 @@ class Job:
 class Outcome:
     job: Job
     value: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 @dataclass(slots=True)
@@ -166,7 +167,7 @@ class Writer:
         finally:
             connection.close()
 
-    def _refuse_all(self, error: Exception) -> None:
+    def _refuse_all(self, error: BaseException) -> None:
         while (entry := self._next()) is not None:
             jobs = [entry.begun] if isinstance(entry, WriterTransaction) else entry
             _deliver([Outcome(job, error=error) for job in jobs])
@@ -189,25 +190,31 @@ def _commit(connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
 
 
 def _run(connection: SqliteConnection, job: Job) -> Outcome:
+    """Whatever a job raises is its caller's (a panic of an extension is no Exception): the thread serves all others."""
     try:
         return Outcome(job, job.command(connection.sql))
-    except Exception as error:
+    except BaseException as error:
         return Outcome(job, error=_ours(error))
 
 
 def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
+    """A savepoint that itself fails takes the transaction with it: the thread has others to serve."""
     if not connection.in_transaction:
         return Outcome(job, error=_rolled_back())
-    connection.execute("SAVEPOINT job")
-    outcome = _run(connection, job)
-    if connection.in_transaction:
-        if outcome.error is not None:
-            connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
+    try:
+        connection.execute("SAVEPOINT job")
+        outcome = _run(connection, job)
+        if connection.in_transaction:
+            if outcome.error is not None:
+                connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+    except Exception as error:
+        connection.rollback()
+        return Outcome(job, error=_ours(error))
     return outcome
 
 
-def _finish(connection: SqliteConnection, *, commit: bool) -> Exception | None:
+def _finish(connection: SqliteConnection, *, commit: bool) -> BaseException | None:
     """Why the transaction was not committed, if it should have been."""
     if not commit:
         connection.rollback()
@@ -227,7 +234,7 @@ def _rolled_back() -> StorageError:
     return StorageError("SQLite rolled the transaction back: is the disk full?", retryable=True)
 
 
-def _ours(error: Exception) -> Exception:
+def _ours(error: BaseException) -> BaseException:
     """The error to raise for it, with the driver's as its cause."""
     ours = translate(error)
     if ours is None:
@@ -242,7 +249,7 @@ def _deliver(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         by_loop[outcome.job.loop].append(outcome)
     for loop, own in by_loop.items():
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits in it
             loop.call_soon_threadsafe(_settle, own)
 
 
