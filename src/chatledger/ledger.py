@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -135,9 +135,10 @@ class Nouns:
 class Ledger(Nouns):
     """A database of conversations, seen as one tenant. Made by `Ledger.open`; safe to share between tasks."""
 
-    def __init__(self, database: Database, scope: TenantScope, *, owner: bool) -> None:
+    def __init__(self, work: _Guarded, scope: TenantScope, *, owner: bool) -> None:
         super().__init__(scope)
-        self._database = database
+        self._work = work
+        self._database = work.database
         self._owner = owner
 
     @classmethod
@@ -167,14 +168,14 @@ class Ledger(Nouns):
         async def opened() -> Ledger:
             database = await _open_database(url, engine, schema, pooler, migrate)
             work = _Guarded(database)
-            return cls(database, TenantScope(work, tenant, rules, limits or Limits()), owner=True)
+            return cls(work, TenantScope(work, tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)
 
     def tenant(self, name: str) -> Ledger:
         """The same database seen as another tenant. Closing it does nothing: the pool is this ledger's."""
-        scope = TenantScope(self._scope.work, name, self._scope.rules, self._scope.limits)
-        return Ledger(self._database, scope, owner=False)
+        scope = TenantScope(self._work, name, self._scope.rules, self._scope.limits)
+        return Ledger(self._work, scope, owner=False)
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Transaction]:
@@ -182,20 +183,23 @@ class Ledger(Nouns):
 
         Write through what it gives, not through the ledger. On SQLite it holds the file's one write lock meanwhile.
         """
-        _refuse_inside_transaction(self._database)
+        self._work.refuse_write()
         async with self._database.transaction() as work:
-            begun = _Begun(self._database)
+            begun = _Begun(self._database, outer=_innermost())
             token = _BEGUN.set(begun)
             try:
                 scope = TenantScope(work, self._scope.tenant, self._scope.rules, self._scope.limits)
                 yield Transaction.over(scope)
             finally:
                 begun.open = False
-                _BEGUN.reset(token)
+                with suppress(ValueError):  # left in another context than it was entered in, as a test's fixture is
+                    _BEGUN.reset(token)
 
     async def close(self) -> None:
-        """Give the connections back. Nothing is done on an application's own engine."""
+        """Give the connections back; an application's own engine keeps its own. The ledger is of no use after that."""
         if self._owner:
+            _refuse_inside_transaction(self._database)
+            self._work.closed = True
             await self._database.close()
 
     async def __aenter__(self) -> Self:
@@ -277,36 +281,60 @@ async def _open_database(
 class _Begun:
     """A transaction that this task, or one that started it, has open on a database."""
 
-    __slots__ = ("database", "open")
+    __slots__ = ("database", "open", "outer")
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, outer: _Begun | None) -> None:
         self.database = database
         self.open = True
+        self.outer = outer
 
 
 _BEGUN: ContextVar[_Begun | None] = ContextVar("chatledger_begun", default=None)
 
 
+def _innermost() -> _Begun | None:
+    """The transaction that is open here and was begun last; one of another ledger may be open around it."""
+    begun = _BEGUN.get()
+    while begun is not None and not begun.open:
+        begun = begun.outer
+    return begun
+
+
 def _refuse_inside_transaction(database: Database) -> None:
     """On SQLite such a write would wait for ever for the transaction around it; elsewhere it would not be in it."""
-    begun = _BEGUN.get()
-    if begun is not None and begun.open and begun.database is database:
-        raise StorageError("inside `async with ledger.begin() as tx` write through tx, not through the ledger")
+    begun = _innermost()
+    while begun is not None:
+        if begun.open and begun.database is database:
+            raise StorageError("inside `async with ledger.begin() as tx` write through tx, not through the ledger")
+        begun = begun.outer
 
 
 class _Guarded:
-    """The ledger's own work: each call a transaction, and none inside an open `begin()`."""
+    """The ledger's own work: each call a transaction, none of them inside an open `begin()` or after the end."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
+        self.closed = False
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await self._database.read(query, snapshot=snapshot)
+        self._refuse_closed()
+        if self.database.one_connection:  # a read waits for the transaction around it as a write does
+            _refuse_inside_transaction(self.database)
+        return await self.database.read(query, snapshot=snapshot)
 
     async def write(self, command: Callable[[Sql], T]) -> T:
-        _refuse_inside_transaction(self._database)
-        return await self._database.write(command)
+        self.refuse_write()
+        return await self.database.write(command)
 
     async def append(self, request: AppendRequest) -> Appended:
-        _refuse_inside_transaction(self._database)
-        return await self._database.append(request)
+        self.refuse_write()
+        return await self.database.append(request)
+
+    def refuse_write(self) -> None:
+        self._refuse_closed()
+        _refuse_inside_transaction(self.database)
+
+    def _refuse_closed(self) -> None:
+        """An engine that was disposed would quietly open connections anew, which nobody closes."""
+        if self.closed:
+            raise StorageError("this ledger is closed")

@@ -475,6 +475,61 @@ async def test_writing_through_the_ledger_inside_its_transaction_is_refused_at_o
     await ledger.messages.append("t", [assistant("b")])
 
 
+async def test_transactions_of_two_ledgers_inside_each_other_are_both_known(
+    sqlite_database: Database, pg_database: Database
+) -> None:
+    async with sqlite_database.open() as one, pg_database.open() as other, one.begin() as tx:
+        async with other.begin() as inner:
+            with pytest.raises(StorageError, match="write through tx"):
+                await asyncio.wait_for(one.threads.create("t"), 5)
+            await inner.threads.create("t")
+        with pytest.raises(StorageError, match="write through tx"):
+            await one.threads.create("t")
+        await tx.threads.create("t")
+        assert await other.threads.get("t")
+
+
+async def test_a_transaction_may_end_in_another_context_than_it_began_in(ledger: Ledger) -> None:
+    """As that of a test's fixture, whose two halves are run by two tasks."""
+    transaction = ledger.begin()
+    tx = await asyncio.create_task(transaction.__aenter__())
+    await tx.threads.create("t")
+    await asyncio.create_task(transaction.__aexit__(None, None, None))
+    await ledger.messages.append("t", turn())
+
+
+async def test_reading_through_a_ledger_in_memory_inside_its_transaction_is_refused_at_once() -> None:
+    """It has one connection for everything, and would wait for the transaction around it."""
+    async with Ledger.open(":memory:") as ledger:
+        async with ledger.begin() as tx:
+            await tx.threads.create("t")
+            with pytest.raises(StorageError, match="through tx"):
+                await asyncio.wait_for(ledger.threads.get("t"), 5)
+        assert await ledger.threads.get("t")
+
+
+async def test_a_ledger_is_not_closed_inside_its_own_transaction(ledger: Ledger) -> None:
+    async with ledger.begin() as tx:
+        with pytest.raises(StorageError, match="through tx"):
+            await asyncio.wait_for(ledger.close(), 5)
+        await tx.threads.create("t")
+    assert await ledger.threads.get("t")
+
+
+async def test_a_closed_ledger_says_so_and_opens_nothing(database: Database) -> None:
+    async with database.open() as ledger:
+        await thread(ledger)
+        view = ledger.tenant("default")
+    for closed in (ledger, view):
+        for call_ in (closed.messages.history("t"), closed.threads.create("u"), closed.messages.append("t", turn())):
+            with pytest.raises(StorageError, match="closed"):
+                await call_
+        with pytest.raises(StorageError, match="closed"):
+            async with closed.begin():
+                pass
+    await ledger.close()
+
+
 def engine_for(database: Database) -> AsyncEngine:
     if database.kind == "postgresql":
         return create_async_engine(database.url.replace("postgresql", "postgresql+asyncpg"))

@@ -47,6 +47,9 @@ class Scope(Work, Protocol):
 class Database(Work, Protocol):
     """A database that a ledger opened."""
 
+    one_connection: bool
+    """Whether a read has to wait for an open transaction, because there is one connection for everything."""
+
     def transaction(self) -> AbstractAsyncContextManager[Work]:
         """Several calls, one commit; an exception rolls all of them back."""
         ...

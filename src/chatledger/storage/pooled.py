@@ -25,6 +25,8 @@ T = TypeVar("T")
 class PooledDatabase:
     """What both kinds share: an explicit transaction through SQLAlchemy."""
 
+    one_connection = False
+
     def __init__(self, engine: AsyncEngine, schema: str | None, *, owned: bool) -> None:
         self._engine = engine
         self._schema = schema

@@ -33,6 +33,7 @@ READERS = 4
 class SqliteDatabase:
     def __init__(self, path: str) -> None:
         self._path = path
+        self.one_connection = path == MEMORY
         self._writer = Writer(path)
         self._tips = TipMemory()  # used in the writer's thread alone
         self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
