@@ -27,10 +27,11 @@ SERVICE = next(block for block in blocks(README) if "FastAPI" in block)
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: re.sub(r"\W+", "-", script.split("\n")[-4][:40]))
 def test_example_runs(script: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    for _ in ("once", "and again in the same folder"):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_first_example_prints_the_conversation_and_the_score(tmp_path: Path) -> None:

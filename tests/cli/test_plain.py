@@ -26,7 +26,8 @@ def plain(*words: object) -> tuple[int, str, str]:
 
 def test_migrate_and_schema_answer(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
-    assert plain("schema", "--url", path) == (1, f"{path}: found none, expected {HEAD}; run: chatledger migrate\n", "")
+    mend = f"run: chatledger migrate --url {path}"
+    assert plain("schema", "--url", path) == (1, f"{path}: found none, expected {HEAD}; {mend}\n", "")
     assert plain("migrate", "--url", path) == (0, f"{path} is at schema {HEAD}\n", "")
     assert plain("schema", "--url", path) == (0, f"{path}: found {HEAD}, expected {HEAD}\n", "")
 

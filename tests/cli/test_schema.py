@@ -13,10 +13,13 @@ def test_migrate_brings_postgresql_to_the_newest_schema(pg_url: str) -> None:
     assert chatledger("threads", "--json", url=pg_url).json == {"threads": [], "next_cursor": None}
 
 
-def test_migrate_goes_down_too(tmp_path: Path) -> None:
+def test_migrate_goes_down_too_but_not_by_accident(tmp_path: Path) -> None:
     path = str(tmp_path / "l.db")
     assert chatledger("migrate", url=path).code == 0
-    assert chatledger("migrate", "--to", "base", "--json", url=path).json["found"] is None
+    refused = chatledger("migrate", "--to", "base", url=path)
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert chatledger("schema", url=path).code == 0
+    assert chatledger("migrate", "--to", "base", "--yes", "--json", url=path).json["found"] is None
 
 
 def test_migrate_prints_sql_without_a_database() -> None:

@@ -651,3 +651,11 @@ async def test_the_ends_of_the_calendar_come_back(ledger: Ledger, moment: dateti
     assert (await ledger.messages.history("t")).messages == stored.messages
     assert (await ledger.messages.history("t", last=1)).messages == stored.messages
     assert (await ledger.threads.get("t")).created_at == moment
+
+
+async def test_what_is_no_message_or_no_level_is_refused_by_name(ledger: Ledger) -> None:
+    await thread(ledger)
+    with pytest.raises(TypeError, match=r"ledger\.append"):
+        await ledger.messages.append("t", [{"role": "user", "content": "a"}])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="one of lenient, strict, ordered"):
+        await ledger.messages.append("t", [user("a")], rules="Ordered")  # type: ignore[arg-type]

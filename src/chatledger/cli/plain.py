@@ -28,7 +28,9 @@ def run_plain(words: Sequence[str]) -> int:
         return ExitCode.USAGE
     if given.command == "schema":
         return finish(lambda: schema(given.url, as_json=given.json), debug=given.debug)
-    return finish(lambda: migrate(given.url, to=given.to, sql=given.sql, as_json=given.json), debug=given.debug)
+    return finish(
+        lambda: migrate(given.url, to=given.to, sql=given.sql, yes=given.yes, as_json=given.json), debug=given.debug
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--json", action="store_true", help="print JSON")
         one.add_argument("--debug", action="store_true", help="show a traceback when it fails")
         if name == "migrate":
-            one.add_argument("--to", default="head", help="a revision, head or base (default: head)")
+            one.add_argument("--to", default="head", help="a revision, head or base, which drops all (default: head)")
+            one.add_argument("--yes", action="store_true", help="drop every table, with --to base")
             one.add_argument("--sql", action="store_true", help="print the statements instead of running them")
     return parser

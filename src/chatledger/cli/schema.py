@@ -5,6 +5,7 @@ here.
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import AbstractContextManager, nullcontext
 
 from chatledger.cli.outcome import ExitCode, UsageError, without_passwords
@@ -15,6 +16,7 @@ def migrate(
     *,
     to: str,
     sql: bool,
+    yes: bool,
     as_json: bool,
     sign: AbstractContextManager[None] = nullcontext(),  # noqa: B008 - it holds nothing
 ) -> int:
@@ -23,6 +25,8 @@ def migrate(
 
     if to not in ("head", "base") and not to.isdigit():
         raise UsageError(f"--to takes a revision such as 0001, head or base, not {to!r}")
+    if to == "base" and not (sql or yes):
+        raise UsageError("--to base drops every table with all that is in it, for every tenant; say --yes to do it")
     if sql:
         print(chatledger.offline_sql(url, to=to), end="")
         return ExitCode.OK
@@ -44,7 +48,7 @@ def schema(url: str | None, *, as_json: bool) -> int:
         print(json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable}))
     else:
         print(f"{_name(url)}: found {status.found or 'none'}, expected {status.expected}", end="")
-        print("" if status.usable else "; run: chatledger migrate")
+        print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(_name(url))}")
     return ExitCode.OK if status.usable else ExitCode.FOUND
 
 

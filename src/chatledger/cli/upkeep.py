@@ -17,8 +17,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def migrate(
-    to: Annotated[str, typer.Option("--to", metavar="REV", help="A revision, head or base.")] = "head",
+    to: Annotated[str, typer.Option("--to", metavar="REV", help="A revision, head or base, which drops all.")] = "head",
     sql: Annotated[bool, typer.Option("--sql", help="Print the statements instead of running them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Drop every table, with --to base.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -27,7 +28,7 @@ def migrate(
     """Bring a database to this release's schema, or to another revision."""
 
     sign = working("migrating", quiet=as_json)
-    run(lambda: schema_commands.migrate(url, to=to, sql=sql, as_json=as_json, sign=sign), debug=debug)
+    run(lambda: schema_commands.migrate(url, to=to, sql=sql, yes=yes, as_json=as_json, sign=sign), debug=debug)
 
 
 def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, debug: Debug = False) -> None:

@@ -27,6 +27,8 @@ def read_url(url: str | os.PathLike[str] | URL | None) -> URL:
     text = os.environ.get(URL_VARIABLE, DEFAULT_URL) if url is None else url
     if not isinstance(text, URL):
         text = os.fspath(text)
+        if not text:  # as a path it would be a database in memory, and all that is written to it gone
+            raise StorageError(f"the database URL is empty; leave it (and {URL_VARIABLE}) out for ./{DEFAULT_URL}")
         if "://" not in text:
             return URL.create("sqlite+aiosqlite", database=text)
         try:

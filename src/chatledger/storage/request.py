@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import get_args
 
 from chatledger.errors import IdConflict, LimitExceeded
 from chatledger.ids import derived_id, new_id
@@ -17,6 +18,8 @@ from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.storage.rows import EncodedMessage, encode_message
 from chatledger.storage.text import encode_key
+
+_LEVELS: tuple[str, ...] = get_args(RulesLevel)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,13 @@ def make_request(
     default_rules: RulesLevel = "strict",
     close_open_calls: bool = False,
 ) -> AppendRequest:
-    """Raises LimitExceeded and IdConflict for what can be seen before anything is sent."""
+    """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and TypeError or ValueError for
+    what is no message or no level at all.
+    """
+    if isinstance(messages, ChatMessage) or not all(isinstance(message, ChatMessage) for message in messages):
+        raise TypeError("a list of ChatMessage is expected; ledger.append(…, format=…) takes other shapes")
+    if rules not in (None, *_LEVELS) or default_rules not in _LEVELS:
+        raise ValueError(f"rules must be one of {', '.join(_LEVELS)}, not {(rules or default_rules)!r}")
     if len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     prepared = prepare_messages(messages, thread_id=thread_id, run_id=run_id, idempotency_key=idempotency_key)

@@ -62,11 +62,12 @@ class SqliteDatabase:
         await asyncio.shield(transaction.end(commit=True))
 
     async def close(self) -> None:
-        await self._writer.close()
+        """Readers first: the last connection to close puts the WAL into the file, and only the writer's may."""
         if self._readers is not None:
             await asyncio.to_thread(self._readers.shutdown)
         while self._connections:
             self._connections.pop().close()
+        await self._writer.close()
 
     def _append(self, sql: Sql, request: AppendRequest) -> Appended:
         """In the writer's thread. Memory spares the look; where it is stale (another process wrote), the guard says so
