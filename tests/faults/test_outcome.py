@@ -207,6 +207,33 @@ async def test_the_ids_of_an_unknown_outcome_are_told_though_the_caller_gave_non
     assert caught.value.message_ids == tuple(message.message_id for message in stored)
 
 
+@pytest.mark.parametrize("trip", [LOOK, WRITE])
+async def test_a_connection_that_falls_silent_costs_another_attempt(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, trip: int
+) -> None:
+    monkeypatch.setattr(postgresql_append, "PATIENCE", 0.2)
+    proxy.cut("hang", trip)
+    outcome = await asyncio.wait_for(ledger.messages.append("t", turn(), run_id="r"), 5)
+    assert not outcome.replayed
+    await assert_stored_once(ledger, outcome)
+
+
+async def test_a_database_silent_beyond_the_deadline_leaves_the_outcome_unknown(
+    ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody holds the branch; what the server still does when they let go, it does at most once."""
+    monkeypatch.setattr(postgresql_append, "PATIENCE", 0.2)
+    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.3)
+    other = await asyncpg.connect(pg_database.url)
+    async with other.transaction():
+        await other.execute("SELECT FROM chatledger.branches FOR UPDATE")
+        with pytest.raises(OutcomeUnknown):
+            await asyncio.wait_for(ledger.messages.append("t", turn(ids="m"), run_id="r"), 5)
+    await other.close()
+    monkeypatch.undo()
+    await assert_stored_once(ledger, await ledger.messages.append("t", turn(ids="m"), run_id="r"))
+
+
 async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
     proxy.cut("before", 1)
     proxy.down = True

@@ -5,6 +5,7 @@ SQLAlchemy still owns the pool and the connection, in autocommit; transactions a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,13 +22,16 @@ SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 class AsyncpgDriver:
     """asyncpg, called from inside a greenlet."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_deadline")
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, patience: float | None = None) -> None:
+        """`patience`: seconds from now, after which a statement raises TimeoutError."""
         self._connection = connection
+        self._deadline = None if patience is None else time.monotonic() + patience
 
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
-        return await_only(self._connection.fetch(text, *values))
+        timeout = None if self._deadline is None else max(self._deadline - time.monotonic(), 0.001)
+        return await_only(self._connection.fetch(text, *values, timeout=timeout))
 
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         await_only(self._connection.executemany(text, rows))
@@ -46,12 +50,12 @@ class AsyncpgConnections:
         self._schema = schema
 
     @contextmanager
-    def statements(self) -> Iterator[Sql]:
+    def statements(self, patience: float) -> Iterator[Sql]:
         """As `autocommit`, without SQLAlchemy's connection around it, for the one statement of an append."""
         lent = self._engine.pool.connect()
         driver: Any = lent.driver_connection
         try:
-            yield Sql(None, self._schema, AsyncpgDriver(driver), dialect="postgresql")
+            yield Sql(None, self._schema, AsyncpgDriver(driver, patience), dialect="postgresql")
         except BaseException as error:
             if _is_spoilt(error):
                 driver.terminate()
@@ -61,14 +65,14 @@ class AsyncpgConnections:
             lent.close()
 
     @contextmanager
-    def autocommit(self) -> Iterator[Sql]:
+    def autocommit(self, patience: float | None = None) -> Iterator[Sql]:
         """For single statements. A connection that was lost or cancelled is discarded: nobody knows what is still on
         its way to the server.
         """
         with self._engine.connect() as connection:
             driver: Any = connection.connection.driver_connection
             try:
-                yield Sql(connection, self._schema, AsyncpgDriver(driver))
+                yield Sql(connection, self._schema, AsyncpgDriver(driver, patience))
             except BaseException as error:
                 if _is_spoilt(error):
                     driver.terminate()
@@ -76,9 +80,9 @@ class AsyncpgConnections:
                 raise
 
     @contextmanager
-    def transaction(self, begin: str = "BEGIN") -> Iterator[Sql]:
+    def transaction(self, begin: str = "BEGIN", *, patience: float | None = None) -> Iterator[Sql]:
         """Commits on exit, rolls back on an exception."""
-        with self.autocommit() as sql:
+        with self.autocommit(patience) as sql:
             sql.fetch(begin, {})
             try:
                 yield sql

@@ -20,7 +20,11 @@ from chatledger.storage.request import AppendRequest
 from chatledger.storage.tips import TipMemory
 
 DEADLINE = 10.0
-"""Seconds that an append looks for its outcome after the connection was lost."""
+"""Seconds in which an append finds out its outcome: however long the database is away, or silent."""
+PATIENCE = 5.0
+"""Seconds of silence, once an attempt has its connection, after which that counts as lost: time for two in all."""
+_CHARACTERS_A_SECOND = 1_000_000
+"""What a slow line may take besides for a large batch."""
 ATTEMPTS = 8
 """Attempts while the database answers. From the second on the branch is locked: a third means that it was switched."""
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
@@ -55,10 +59,11 @@ class PostgresqlAppend:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
     def _attempt(self, request: AppendRequest, *, first: bool) -> Attempted | None:
+        patience = PATIENCE + sum(row.characters for row in request.rows) / _CHARACTERS_A_SECOND
         if first:
-            with self._connections.statements() as sql:
+            with self._connections.statements(patience) as sql:
                 return attempt(sql, request, remembered=self._tips.recall(request))
-        with self._connections.transaction() as sql:
+        with self._connections.transaction(patience=patience) as sql:
             return attempt(sql, request, lock=True)
 
 
