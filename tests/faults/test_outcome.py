@@ -234,6 +234,39 @@ async def test_a_database_silent_beyond_the_deadline_leaves_the_outcome_unknown(
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(ids="m"), run_id="r"))
 
 
+async def test_a_transaction_that_cannot_begin_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
+    proxy.down = True
+    await ledger._database._engine.dispose()  # type: ignore[attr-defined]
+    with pytest.raises(StorageError) as caught:
+        async with ledger.begin():
+            pass
+    assert caught.value.retryable
+
+
+async def test_what_is_raised_inside_a_transaction_stays_what_it_is(ledger: Ledger) -> None:
+    with pytest.raises(ConnectionError):
+        async with ledger.begin():
+            raise ConnectionError
+
+
+async def test_a_commit_that_nobody_heard_of_is_no_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
+    """StorageError promises with `retryable` that nothing was written."""
+    with pytest.raises(StorageError, match="at COMMIT") as of_several:
+        async with ledger.begin() as tx:
+            await tx.messages.append("t", turn())
+            proxy.cut("after", 1)
+
+    def then_cut(_: object) -> None:
+        proxy.cut("after", 1)
+
+    with pytest.raises(StorageError, match="at COMMIT") as of_one:
+        await ledger._database.write(then_cut)
+    assert not of_several.value.retryable
+    assert not of_one.value.retryable
+    assert (await ledger.messages.history("t")).version == 15
+    assert pool_of(ledger).checkedout() == 0
+
+
 async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
     proxy.cut("before", 1)
     proxy.down = True

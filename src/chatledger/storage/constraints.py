@@ -112,6 +112,14 @@ def translate(error: BaseException) -> ChatLedgerError | None:
     return StorageError(f"{failure.kind.value} failed: {failure.detail}", retryable=retryable)
 
 
+def commit_unheard(error: BaseException) -> StorageError | None:
+    """For a COMMIT that failed: nobody knows whether it was done, if it is the connection that was lost."""
+    failure = read_failure(error)
+    if failure is None or failure.kind is not Kind.LOST:
+        return None
+    return StorageError(f"the connection was lost at COMMIT, which may have been done: {failure.detail}")
+
+
 def run_conflict(stored_run_id: str) -> RunConflict:
     return RunConflict(decode_text(stored_run_id), "belongs to another thread")
 

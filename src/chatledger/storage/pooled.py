@@ -12,6 +12,7 @@ from chatledger.models import Appended
 from chatledger.storage.append import attempt_locked
 from chatledger.storage.asyncpg_connection import SNAPSHOT, AsyncpgConnections
 from chatledger.storage.caller import ConnectionWork
+from chatledger.storage.constraints import commit_unheard, translate
 from chatledger.storage.engine import READ_ONLY
 from chatledger.storage.greenlets import in_greenlet
 from chatledger.storage.postgresql_append import PostgresqlAppend
@@ -34,8 +35,20 @@ class PooledDatabase:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[ConnectionWork]:
-        async with self._engine.connect() as connection, connection.begin():
-            yield ConnectionWork(connection, self._schema)
+        done, own = False, None
+        try:
+            async with self._engine.connect() as connection, connection.begin():
+                try:
+                    yield ConnectionWork(connection, self._schema)
+                    done = True
+                except Exception as error:
+                    own = error
+                    raise
+        except Exception as error:
+            ours = (commit_unheard(error) if done else None) or translate(error)
+            if error is own or ours is None:  # what the caller raises stays as it is, whatever it is
+                raise
+            raise ours from error
 
     async def close(self) -> None:
         if self._owned:
@@ -62,8 +75,17 @@ class PostgresqlDatabase(PooledDatabase):
         return await in_greenlet(self._in_transaction, command)
 
     def _in_transaction(self, command: Callable[[Sql], T]) -> T:
-        with self._connections.transaction() as sql:
-            return command(sql)
+        done = False
+        try:
+            with self._connections.transaction() as sql:
+                result = command(sql)
+                done = True
+        except Exception as error:
+            unheard = commit_unheard(error) if done else None
+            if unheard is None:
+                raise
+            raise unheard from error
+        return result
 
     def _alone(self, query: Callable[[Sql], T]) -> T:
         with self._connections.autocommit() as sql:
