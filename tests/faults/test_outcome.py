@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.util import await_only
 
 from chatledger import (
@@ -232,6 +233,45 @@ async def test_a_database_silent_beyond_the_deadline_leaves_the_outcome_unknown(
     await other.close()
     monkeypatch.undo()
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(ids="m"), run_id="r"))
+
+
+async def test_an_append_that_was_never_sent_is_a_retryable_error(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
+    proxy.down = True
+    await ledger._database._engine.dispose()  # type: ignore[attr-defined]
+    with pytest.raises(StorageError) as caught:
+        await ledger.messages.append("t", turn())
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(("cut", "expected"), [(False, StorageError), (True, OutcomeUnknown)])
+async def test_a_pool_without_a_free_connection_in_time(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, cut: bool, expected: type[Exception]
+) -> None:
+    """Retryable, unless an attempt was sent before: then nobody looked what became of it."""
+    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
+    pool = pool_of(ledger)
+    lend, calls = pool.connect, []
+
+    def exhausted() -> Any:
+        calls.append(1)
+        if cut and len(calls) == 1:
+            return lend()
+        raise PoolTimeout("QueuePool limit reached")
+
+    monkeypatch.setattr(pool, "connect", exhausted)
+    monkeypatch.setattr(ledger._database._engine.sync_engine, "raw_connection", exhausted)  # type: ignore[attr-defined]
+    if cut:
+        proxy.cut("after", WRITE)
+    with pytest.raises(expected) as caught:
+        await ledger.messages.append("t", turn())
+    assert getattr(caught.value, "retryable", True)
+    if not cut:
+        with pytest.raises(StorageError) as read:
+            await ledger.messages.history("t")
+        assert read.value.retryable
 
 
 async def test_a_transaction_that_cannot_begin_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from chatledger.errors import ChatLedgerError, RunConflict, StorageError
 from chatledger.storage.text import decode_text
@@ -24,6 +25,7 @@ class Kind(Enum):
     AGAIN = "a conflict with another transaction"  # serialization failure, deadlock, lock not available
     LOST = "the connection"
     BUSY = "a lock"
+    POOL = "the pool of connections"
     SCHEMA = "a table or column that is not there"
     OTHER = "the database"
 
@@ -36,7 +38,7 @@ class Failure:
 
 
 _AGAIN = {"40001", "40P01", "55P03"}
-_LOST = {"57P01", "57P02", "57P03", "25P03", "57P05"}  # shutdown, crash, cannot connect now, idle time-outs
+_LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
@@ -44,6 +46,8 @@ _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 def read_failure(error: BaseException) -> Failure | None:
     """The facts of a driver's error, however SQLAlchemy wrapped it; None for what is no failure of the database."""
+    if isinstance(error, PoolTimeout):
+        return Failure(Kind.POOL, str(error))
     driver_error = _driver_error(error)
     sqlstate = getattr(driver_error, "sqlstate", None)
     if isinstance(driver_error, sqlite3.Error):
@@ -108,7 +112,7 @@ def translate(error: BaseException) -> ChatLedgerError | None:
     failure = read_failure(error)
     if failure is None:
         return None
-    retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.LOST)
+    retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.LOST, Kind.POOL)
     return StorageError(f"{failure.kind.value} failed: {failure.detail}", retryable=retryable)
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 from sqlalchemy.util import await_only
 
-from chatledger.errors import OutcomeUnknown, StorageError
+from chatledger.errors import ChatLedgerError, OutcomeUnknown, StorageError
 from chatledger.models import Appended
 from chatledger.storage.append import Attempted, attempt
 from chatledger.storage.asyncpg_connection import AsyncpgConnections
-from chatledger.storage.constraints import Failure, Kind, read_failure
+from chatledger.storage.constraints import Failure, Kind, read_failure, translate
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.tips import TipMemory
 
@@ -30,6 +31,12 @@ ATTEMPTS = 8
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 
 
+@dataclass(slots=True)
+class _Progress:
+    sent: bool = False
+    """Whether an attempt had a connection, so that something of it may have reached the database."""
+
+
 class PostgresqlAppend:
     def __init__(self, connections: AsyncpgConnections) -> None:
         self._connections = connections
@@ -38,15 +45,16 @@ class PostgresqlAppend:
     def __call__(self, request: AppendRequest) -> Appended:
         """Inside a greenlet. Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline."""
         deadline = time.monotonic() + DEADLINE
+        progress = _Progress()
         number, cause = 0, None
         while True:
             try:
-                done = self._attempt(request, first=number == 0)
+                done = self._attempt(request, progress, first=number == 0)
             except Exception as error:
                 failure = _repeatable(error)
                 if failure is None:
                     raise
-                lost, cause = failure.kind is Kind.LOST, error
+                lost, cause = failure.kind in (Kind.LOST, Kind.POOL), error
             else:
                 if done is not None:
                     self._tips.remember(request, done.now)
@@ -54,29 +62,33 @@ class PostgresqlAppend:
                 lost = False
             number += 1
             if lost:
-                _wait(number, deadline, request, cause)
+                if time.monotonic() > deadline:
+                    raise _given_up(request, progress, cause) from cause
+                await_only(asyncio.sleep(_PAUSES[min(number, len(_PAUSES)) - 1]))
             elif number >= ATTEMPTS:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
-    def _attempt(self, request: AppendRequest, *, first: bool) -> Attempted | None:
+    def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | None:
         patience = PATIENCE + sum(row.characters for row in request.rows) / _CHARACTERS_A_SECOND
         if first:
             with self._connections.statements(patience) as sql:
+                progress.sent = True
                 return attempt(sql, request, remembered=self._tips.recall(request))
         with self._connections.transaction(patience=patience) as sql:
+            progress.sent = True
             return attempt(sql, request, lock=True)
 
 
 def _repeatable(error: Exception) -> Failure | None:
-    """Rows 8, 9 and 12: another writer, an id that is stored already, a connection that went away."""
+    """Rows 8, 9 and 12: another writer, an id that is stored already, a connection gone or not to be had."""
     failure = read_failure(error)
-    if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST):
+    if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST, Kind.POOL):
         return None
     another_key = failure.kind is Kind.UNIQUE and failure.columns[-1:] != ("message_id",)
     return None if another_key else failure
 
 
-def _wait(number: int, deadline: float, request: AppendRequest, cause: Exception | None) -> None:
-    if time.monotonic() > deadline:
-        raise OutcomeUnknown([message.message_id or "" for message in request.messages]) from cause
-    await_only(asyncio.sleep(_PAUSES[min(number, len(_PAUSES)) - 1]))
+def _given_up(request: AppendRequest, progress: _Progress, cause: Exception | None) -> ChatLedgerError:
+    """Only what was sent can have an outcome that is not known."""
+    ours = None if progress.sent or cause is None else translate(cause)
+    return ours or OutcomeUnknown([message.message_id or "" for message in request.messages])
