@@ -9,10 +9,25 @@ import time
 
 def new_id() -> str:
     """A UUIDv7 (RFC 9562): milliseconds, then 74 random bits. Sortable by time; never used as an order."""
-    milliseconds = time.time_ns() // 1_000_000
-    random = int.from_bytes(os.urandom(10), "big")
-    value = (milliseconds & (2**48 - 1)) << 80 | random
-    return _spelled(_with_version(value, 7))
+    return new_ids(1)[0]
+
+
+def new_ids(count: int) -> list[str]:
+    """So many of them: an append makes several, and asks the system for random bits once."""
+    moment = f"{time.time_ns() // 1_000_000 & _48_BITS:012x}"
+    random = os.urandom(_RANDOM * count).hex()
+    return [_version_7(moment, random[at : at + 2 * _RANDOM]) for at in range(0, len(random), 2 * _RANDOM)]
+
+
+_48_BITS = 2**48 - 1
+_RANDOM = 10
+"""Bytes: a few bits more than are used."""
+_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+
+
+def _version_7(moment: str, random: str) -> str:
+    variant = _VARIANT[random[3]]
+    return f"{moment[:8]}-{moment[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[7:19]}"
 
 
 def derived_id(*parts: str) -> str:
@@ -30,7 +45,7 @@ def new_stamp() -> int:
 
 
 def _spelled(value: int) -> str:
-    """As uuid.UUID would write it, without making one: an append makes several."""
+    """As uuid.UUID would write it."""
     digits = f"{value:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chatledger.models import ChatMessage
 from chatledger.rules.invariants import broken_order, judge_one
@@ -37,7 +37,7 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
     for message in messages:
         if message.seq is not None and message.seq != tip.last_seq + 1:
             findings.append(Finding(message.seq, "R2", f"seq {message.seq} follows seq {tip.last_seq}"))
-            tip = replace(tip, last_seq=message.seq - 1)
+            tip = tip._replace(last_seq=message.seq - 1)
         if tip.partial_seq is not None:
             findings.append(Finding(tip.partial_seq, "R10", "partial, but not at the end"))
         order = list(broken_order(tip, message))  # before the message moves the tip

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from chatledger.errors import RuleViolation
 from chatledger.models import ROLES, ChatMessage, RulesLevel, ToolCall, Violation
@@ -18,8 +18,7 @@ from chatledger.rules.pairing import answer
 from chatledger.rules.tip import OpenCall, Tip
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """One message as it will stand: its seq, what it breaks, and the call it answers."""
 
     message: ChatMessage
@@ -28,12 +27,11 @@ class Judged:
     answers: OpenCall | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """A batch as it will stand. `interrupted` is the seq of a stored partial message that this batch cuts short."""
 
     tip: Tip
-    messages: list[Judged] = field(default_factory=list)
+    messages: list[Judged]
     interrupted: int | None = None
 
 
@@ -46,17 +44,17 @@ def judge(
     """
     interrupted = tip.partial_seq if interrupt else None
     if interrupt:
-        tip = replace(tip, partial_seq=None)
+        tip = tip._replace(partial_seq=None)
     judged: list[Judged] = []
     for index, message in enumerate(messages):
         if tip.partial_seq is not None:
-            _refuse_or_record(level, index, Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq)))
+            _refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq))])
             if index == 0:
                 interrupted = tip.partial_seq
             else:  # the partial is of this very batch, so it is stored as interrupted from the start
                 cut = judged[-1].message.model_copy(update={"state": "interrupted"})
-                judged[-1] = replace(judged[-1], message=cut)
-            tip = replace(tip, partial_seq=None)
+                judged[-1] = judged[-1]._replace(message=cut)
+            tip = tip._replace(partial_seq=None)
         tip, one = judge_one(tip, message, branch=branch, index=index, level=level)
         judged.append(one)
     return Judgement(tip, judged, interrupted)
@@ -67,36 +65,39 @@ _PARTIAL = "message {} is still partial; complete or interrupt it before anythin
 
 def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level: RulesLevel) -> tuple[Tip, Judged]:
     seq = tip.last_seq + 1
-    broken = [_refuse_or_record(level, index, v) for v in _broken_alone(message)]
-    broken += [_refuse_or_record(level, index, v) for v in _broken_in_place(tip, message)]
+    broken = _broken_alone(message)
+    if tip.open_calls:
+        broken += _broken_in_place(tip, message)
     if level == "ordered":
-        broken += [_refuse_or_record(level, index, v) for v in broken_order(tip, message)]
-    broken += _arguments_not_json(message)
-    call = None
-    if message.role == "tool":
-        call, problem = answer(tip, message)
-        if problem is not None:
-            broken.append(_refuse_or_record(level, index, problem))
-    return _advance(tip, message, seq, branch, call), Judged(message, seq, tuple(broken), call)
+        broken += broken_order(tip, message)
+    call, problem = answer(tip, message) if message.role == "tool" else (None, None)
+    recorded = _arguments_not_json(message)
+    if broken or recorded or problem is not None:
+        problems = [] if problem is None else [problem]
+        _refuse_unless_lenient(level, index, [*broken, *problems])
+        recorded = [*broken, *recorded, *problems]
+    return _advance(tip, message, seq, branch, call), Judged(message, seq, tuple(recorded), call)
 
 
-def _refuse_or_record(level: RulesLevel, index: int, violation: Violation) -> Violation:
-    # A call with an empty name is nothing that anyone could run or match, so not even an import brings one in.
-    if level != "lenient" or violation.rule == "R9":
-        raise RuleViolation(violation.rule, index, violation.detail)
-    return violation
+def _refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violation]) -> None:
+    for violation in broken:
+        # A call with an empty name is nothing that anyone could run or match, so not even an import brings one in.
+        if level != "lenient" or violation.rule == "R9":
+            raise RuleViolation(violation.rule, index, violation.detail)
 
 
-def _broken_alone(message: ChatMessage) -> Iterator[Violation]:
+def _broken_alone(message: ChatMessage) -> list[Violation]:
     """What a message breaks whatever stands before it."""
+    broken = []
     if message.role not in ROLES:
-        yield Violation(rule="R3", detail=f"unknown role {message.role!r}")
+        broken.append(Violation(rule="R3", detail=f"unknown role {message.role!r}"))
     if message.tool_calls and message.role != "assistant":
-        yield Violation(rule="R4", detail=f"tool calls on a message of role {message.role!r}")
+        broken.append(Violation(rule="R4", detail=f"tool calls on a message of role {message.role!r}"))
     if message.tool_call_id is not None and message.role != "tool":
-        yield Violation(rule="R4", detail=f"a tool_call_id on a message of role {message.role!r}")
+        broken.append(Violation(rule="R4", detail=f"a tool_call_id on a message of role {message.role!r}"))
     if message.tool_calls:
-        yield from _broken_calls(message.tool_calls)
+        broken += _broken_calls(message.tool_calls)
+    return broken
 
 
 def _broken_calls(calls: Sequence[ToolCall]) -> Iterator[Violation]:
@@ -113,17 +114,17 @@ def _broken_calls(calls: Sequence[ToolCall]) -> Iterator[Violation]:
 
 def _arguments_not_json(message: ChatMessage) -> list[Violation]:
     """R9: models really emit arguments that are not JSON, so they are kept verbatim at every level, with a record."""
+    if not message.tool_calls:
+        return []
     return [
         Violation(rule="R9", detail=f"the arguments of tool call {idx} ({call.name}) are not JSON")
-        for idx, call in enumerate(message.tool_calls or ())
+        for idx, call in enumerate(message.tool_calls)
         if not _is_json(call)
     ]
 
 
 def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
-    """What a message breaks by coming now: R5 among open calls, and R8."""
-    if not tip.open_calls:
-        return
+    """What a message breaks by coming while calls are open: R5 among them, and R8."""
     open_ids = {call.id for call in tip.open_calls if call.id is not None}
     for call in message.tool_calls or ():
         if call.id in open_ids:
@@ -162,11 +163,11 @@ def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: Op
     open_calls = tip.open_calls
     if answered is not None:
         open_calls = tuple(call for call in open_calls if call is not answered)
-    open_calls += tuple(
-        OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())
-    )
+    if message.tool_calls:
+        opened = [OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls)]
+        open_calls += tuple(opened)
     if message.role == "custom" or _is_late_system(tip, message):  # part of no turn: it moves nothing but the position
-        return replace(tip, last_seq=seq, open_calls=open_calls, partial_seq=_partial(message, seq))
+        return tip._replace(last_seq=seq, open_calls=open_calls, partial_seq=_partial(message, seq))
     answered_ids, run = _turn(tip, message, answered)
     return Tip(
         last_seq=seq,

@@ -1,16 +1,15 @@
 """The tip: what the rules need to know of a branch's end, so that judging an append never reads its past.
 
 A few hundred bytes however long the thread is. Positions are (branch, seq, idx), since a fork may leave calls of the
-shared part open.
+shared part open. Named tuples, because each message of each append makes a new one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCall:
+class OpenCall(NamedTuple):
     """A call that has no result yet, and where it stands."""
 
     branch: int
@@ -20,8 +19,7 @@ class OpenCall:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tip:
+class Tip(NamedTuple):
     """The end of a branch.
 
     `last_role` is that of the last message that is neither `custom` nor a system message after the conversation began.

@@ -69,7 +69,7 @@ class PostgresqlAppend:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
     def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | None:
-        patience = PATIENCE + sum(row.characters for row in request.rows) / _CHARACTERS_A_SECOND
+        patience = PATIENCE + request.characters / _CHARACTERS_A_SECOND
         if first:
             with self._connections.statements(patience) as sql:
                 progress.sent = True

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import get_args
 
 from chatledger.errors import IdConflict, LimitExceeded
-from chatledger.ids import derived_id, new_id
+from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.storage.rows import EncodedMessage, encode_message
@@ -46,6 +46,11 @@ class AppendRequest:
         return [row.message_id or "" for row in self.rows]
 
     @cached_property
+    def characters(self) -> int:
+        """Of all texts in it."""
+        return sum([row.characters for row in self.rows])
+
+    @cached_property
     def runs(self) -> list[str]:
         """The runs that the messages name, each once, as stored."""
         return list(dict.fromkeys(row.run_id for row in self.rows if row.run_id is not None))
@@ -65,12 +70,16 @@ def prepare_messages(
     messages: Sequence[ChatMessage], *, thread_id: str, run_id: str | None, idempotency_key: str | None
 ) -> list[ChatMessage]:
     """The messages with ids and run filled in. An idempotency key gives the same ids each time."""
+    missing = sum([message.message_id is None for message in messages])
+    fresh = iter(new_ids(missing) if idempotency_key is None else ())
     prepared = []
     for index, message in enumerate(messages):
         filled: dict[str, object] = {}
         if message.message_id is None:
             filled["message_id"] = (
-                new_id() if idempotency_key is None else derived_id("message", thread_id, idempotency_key, str(index))
+                next(fresh)
+                if idempotency_key is None
+                else derived_id("message", thread_id, idempotency_key, str(index))
             )
         if message.run_id is None and run_id is not None and message.role not in ("system", "developer"):
             filled["run_id"] = run_id
@@ -95,7 +104,7 @@ def make_request(
     """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and TypeError or ValueError for
     what is no message or no level at all.
     """
-    if isinstance(messages, ChatMessage) or not all(isinstance(message, ChatMessage) for message in messages):
+    if isinstance(messages, ChatMessage) or not all(map(_is_message, messages)):
         raise TypeError("a list of ChatMessage is expected; ledger.append(…, format=…) takes other shapes")
     if rules not in (None, *_LEVELS) or default_rules not in _LEVELS:
         raise ValueError(f"rules must be one of {', '.join(_LEVELS)}, not {(rules or default_rules)!r}")
@@ -104,8 +113,7 @@ def make_request(
     prepared = prepare_messages(messages, thread_id=thread_id, run_id=run_id, idempotency_key=idempotency_key)
     _refuse_repeated_ids(prepared)
     rows = tuple(map(_encode, prepared))
-    _refuse_too_large(rows, limits.bytes)
-    return AppendRequest(
+    request = AppendRequest(
         tenant=encode_key(tenant, "tenant"),
         thread=encode_key(thread_id, "thread_id"),
         thread_id=thread_id,
@@ -117,8 +125,14 @@ def make_request(
         rules=rules,
         default_rules=default_rules,
         close_open_calls=close_open_calls,
-        ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
+        ids_are_new=idempotency_key is None and all([message.message_id is None for message in messages]),
     )
+    _refuse_too_large(request, limits.bytes)
+    return request
+
+
+def _is_message(value: object) -> bool:
+    return type(value) is ChatMessage or isinstance(value, ChatMessage)  # Pydantic's own isinstance is slow
 
 
 def _encode(message: ChatMessage) -> EncodedMessage:
@@ -138,10 +152,10 @@ def _refuse_repeated_ids(messages: Sequence[ChatMessage]) -> None:
         seen.add(message.message_id)
 
 
-def _refuse_too_large(rows: Sequence[EncodedMessage], maximum: int) -> None:
+def _refuse_too_large(request: AppendRequest, maximum: int) -> None:
     # UTF-8 needs at most four bytes a character, so nearly every batch is cleared without encoding it.
-    if sum(row.characters for row in rows) * 4 <= maximum:
+    if request.characters * 4 <= maximum:
         return
-    size = sum(row.bytes for row in rows)
+    size = sum([row.bytes for row in request.rows])
     if size > maximum:
         raise LimitExceeded("bytes of an append", size, maximum)

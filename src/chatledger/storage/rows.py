@@ -76,16 +76,13 @@ class EncodedMessage:
 
     @property
     def characters(self) -> int:
-        return sum(len(value) for row in (self.message, *self.parts, *self.calls) for value in row if _is_text(value))
+        cells = (self.message, *self.parts, *self.calls)
+        return sum([len(value) for row in cells for value in row if type(value) is str])
 
     @property
     def bytes(self) -> int:
-        rows = (self.message, *self.parts, *self.calls)
-        return sum(len(value.encode()) for row in rows for value in row if _is_text(value))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+        cells = (self.message, *self.parts, *self.calls)
+        return sum([len(value.encode()) for row in cells for value in row if type(value) is str])
 
 
 def encode_message(message: ChatMessage) -> EncodedMessage:

@@ -6,8 +6,6 @@ result then answers the first open call of its name, as every result without an 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from chatledger.models import ChatMessage
 from chatledger.rules import OpenCall, Tip
 from chatledger.rules.pairing import answer
@@ -21,7 +19,7 @@ def follow(tip: Tip, message: ChatMessage) -> tuple[Tip, OpenCall | None]:
     call = answer(tip, message)[0] if message.role == "tool" else None
     still_open = tuple(waiting for waiting in tip.open_calls if waiting is not call)
     opened = tuple(OpenCall(0, seq, idx, made.id, made.name) for idx, made in enumerate(message.tool_calls or ()))
-    return replace(tip, last_seq=seq, open_calls=still_open + opened), call
+    return tip._replace(last_seq=seq, open_calls=still_open + opened), call
 
 
 def has_default_id(tip: Tip, result: ChatMessage) -> bool:
