@@ -16,13 +16,13 @@ from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, Storag
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
 from chatledger.models.trusted import copy_with
-from chatledger.rules import Judged, Judgement, Tip, close_gaps, closing_results, judge
+from chatledger.rules import Judged, Tip, close_gaps, closing_results, judge
 from chatledger.storage.look import Look, find_replay, look, require_branch
 from chatledger.storage.path import load_range
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.rows import encode_message
 from chatledger.storage.sql import Sql
-from chatledger.storage.write import Plan, plan_rows, write
+from chatledger.storage.write import ACTIVITY_GRAIN, Plan, Written, plan_rows, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +58,48 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
 
 
 def _judge_and_write(sql: Sql, request: AppendRequest, seen: Look) -> Attempted | None:
+    plan = plan_append(request, seen)
+    if plan is None:
+        return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
+    written = write(sql, plan)
+    return None if written is None else outcome(plan, seen, written)
+
+
+def plan_append(request: AppendRequest, seen: Look) -> Plan | None:
+    """What to write, judged on what was seen; None where there is nothing to write. Pure: the database is not asked."""
     branch, tip = require_branch(request, seen)
     interrupts = request.close_open_calls and tip.partial_seq is not None
     if not request.messages and not interrupts:
-        return Attempted(_appended([], tip.last_seq))
-    given = {id_: index for index, id_ in enumerate(request.message_ids)}
+        return None
+    given = request
     request = _with_closing_results(request, tip, branch)
     level = request.rules or seen.rules or request.default_rules
     try:
         judgement = judge(tip, request.messages, branch=branch, level=level, interrupt=interrupts)
     except RuleViolation as error:  # the caller does not know of the results that were put in between
-        raise RuleViolation(error.rule, given[request.message_ids[error.index]], error.message) from None
-    plan = _plan(request, seen, branch, judgement)
-    if not write(sql, plan):
-        return None
-    stored = [_stored(request, branch, judged) for judged in judgement.messages]
-    own = [message for message, row in zip(stored, request.rows, strict=True) if row.message_id in given]
-    return Attempted(_appended(own, judgement.tip.last_seq), seen.after(judgement.tip, plan.new_stamp))
+        index = given.message_ids.index(request.message_ids[error.index])
+        raise RuleViolation(error.rule, index, error.message) from None
+    return Plan(
+        request=request,
+        own=given.rows,
+        branch=branch,
+        stamp=seen.stamp,
+        new_stamp=new_stamp(),
+        touches=seen.touched is None or request.now - seen.touched >= ACTIVITY_GRAIN,
+        judgement=judgement,
+        rows=plan_rows(request, judgement),
+    )
+
+
+def outcome(plan: Plan, seen: Look, written: Written) -> Attempted:
+    """The caller's own messages as stored, and what a look would see now."""
+    request, branch, tip = plan.request, plan.branch, plan.judgement.tip
+    own = plan.judgement.messages
+    if request.rows is not plan.own:
+        ids = {row.message_id for row in plan.own}
+        own = [judged for judged, row in zip(own, request.rows, strict=True) if row.message_id in ids]
+    now = seen.after(tip, plan.new_stamp, touched=request.now if written.touched else seen.touched)
+    return Attempted(_appended([_stored(request, branch, judged) for judged in own], tip.last_seq), now)
 
 
 def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
@@ -88,18 +113,6 @@ def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> Appe
         for index, results in reversed(close_gaps(tip, request.messages, branch=branch)):
             request = request.insert(index, results)
     return request
-
-
-def _plan(request: AppendRequest, seen: Look, branch: int, judgement: Judgement) -> Plan:
-    return Plan(
-        request=request,
-        branch=branch,
-        unless_switched=request.branch is None,
-        stamp=seen.stamp,
-        new_stamp=new_stamp(),
-        judgement=judgement,
-        rows=plan_rows(request, judgement),
-    )
 
 
 def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = False) -> Appended:

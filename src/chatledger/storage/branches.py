@@ -70,19 +70,35 @@ def _own(table: Any, request: HistoryRequest) -> Any:
 
 
 def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_rules: RulesLevel) -> Branch:
-    rules = sql.execute(select(threads.c.rules).where(_own(threads, request)).with_for_update()).one_or_none()
+    rules = _hold(sql, request)
     path = find_path(sql, request)
-    if rules is None:
-        raise ThreadNotFound(request.thread_id)
     if not 0 <= at <= path.last_seq:
         raise LimitExceeded("seq of a fork (0 shares nothing)", at, path.last_seq)
     tip = fold_tip(sql, request, path, at)
     if tip.partial_seq is not None:  # whoever writes it would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
-    if tip.open_calls and (rules[0] or default_rules) != "lenient":
+    if tip.open_calls and (rules or default_rules) != "lenient":
         raise RuleViolation("R8", at, "a fork would share calls that have no result yet", where=f"seq {at}")
     last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, request))).scalar_one()
     return _store(sql, request, path, at, last + 1, tip, activate)
+
+
+def _hold(sql: Sql, request: HistoryRequest) -> RulesLevel | None:
+    """Hold the thread, and give the row of its active branch a new stamp, until the transaction ends: so an append that
+    was judged for "the active branch" is not written to the one that is being left. In this order, which is that of an
+    append; so what was active is only known for sure when both are held. Returns the thread's rules.
+    """
+    of_thread = select(threads.c.active_branch, threads.c.rules).where(_own(threads, request))
+    row = sql.execute(of_thread).one_or_none()
+    while row is not None:
+        left = and_(_own(branches, request), branches.c.branch == row.active_branch)
+        sql.execute(update(branches).where(left).values(stamp=new_stamp()))
+        held = sql.execute(of_thread.with_for_update()).one_or_none()
+        if held is not None and held.active_branch == row.active_branch:
+            rules: RulesLevel | None = held.rules
+            return rules
+        row = held
+    raise ThreadNotFound(request.thread_id)
 
 
 def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
@@ -127,6 +143,7 @@ def fold_tip(sql: Sql, request: HistoryRequest, path: Path, at: int) -> Tip:
 
 
 def _activate(sql: Sql, request: HistoryRequest, branch: int) -> Branch:
+    _hold(sql, request)
     find_path(sql, request)
     sql.execute(update(threads).where(_own(threads, request)).values(active_branch=branch))
     return next(found for found in _list(sql, request) if found.branch == branch)

@@ -6,6 +6,7 @@ Rows 3 to 6 of the order of judgement follow from it: a repeat is found before a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from chatledger.errors import BranchNotFound, IdConflict, ThreadNotFound, VersionConflict
@@ -54,7 +55,10 @@ FOR UPDATE
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look saw. `found` is (branch, seq) by stored message id; `tip` is None where the branch does not exist."""
+    """What a look saw. `found` is (branch, seq) by stored message id; `tip` is None where the branch does not exist.
+
+    `touched`: when the thread's `active_at` was last moved, where that is known.
+    """
 
     thread_exists: bool
     rules: RulesLevel | None = None
@@ -63,10 +67,11 @@ class Look:
     tip: Tip | None = None
     stamp: int = 0
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
+    touched: datetime | None = None
 
-    def after(self, tip: Tip, stamp: int) -> Look:
+    def after(self, tip: Tip, stamp: int, *, touched: datetime | None) -> Look:
         """What a look would see after a write of this branch."""
-        return Look(True, self.rules, self.active_branch, self.branch, tip, stamp)
+        return Look(True, self.rules, self.active_branch, self.branch, tip, stamp, touched=touched)
 
 
 def look(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Look:

@@ -125,7 +125,7 @@ def make_request(
         rules=rules,
         default_rules=default_rules,
         close_open_calls=close_open_calls,
-        ids_are_new=idempotency_key is None and all([message.message_id is None for message in messages]),
+        ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
     _refuse_too_large(request, limits.bytes)
     return request

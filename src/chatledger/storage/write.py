@@ -1,7 +1,9 @@
 """The guarded write: the tip first, and everything else only if the tip was the one that was judged.
 
 The guard is `stamp`, never the version: a thread deleted and made again, or a restored backup, can bring the same
-version back with other open calls. On PostgreSQL it is one statement, on SQLite one statement a table.
+version back with other open calls. Making another branch the active one gives the one that it leaves a new stamp as
+well (`branches.py`), so the guard also holds for what was judged of "the active branch". On PostgreSQL it is one
+statement, on SQLite one statement a table.
 """
 
 from __future__ import annotations
@@ -17,8 +19,15 @@ from chatledger.rules import Judgement
 from chatledger.storage.constraints import foreign_run, run_conflict
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.request import AppendRequest
-from chatledger.storage.rows import CALL_COLUMNS, GIVEN_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, RESULT_COLUMNS
-from chatledger.storage.sql import Sql
+from chatledger.storage.rows import (
+    CALL_COLUMNS,
+    GIVEN_COLUMNS,
+    MESSAGE_COLUMNS,
+    PART_COLUMNS,
+    RESULT_COLUMNS,
+    EncodedMessage,
+)
+from chatledger.storage.sql import Row, Sql
 from chatledger.storage.text import encode_json, encode_text, to_microseconds
 
 ACTIVITY_GRAIN = timedelta(seconds=1)
@@ -47,16 +56,25 @@ TABLES = {
 class Plan:
     """A judged append: the stamp that it was judged on, what the branch will be, and the rows, by table.
 
-    `unless_switched`: the caller named no branch, so the write also requires that this one is still the active one.
+    `own` are the caller's rows among those of the request, which may hold the ledger's as well. `touches`: the thread's
+    `active_at` may be stale.
     """
 
     request: AppendRequest
+    own: Sequence[EncodedMessage]
     branch: int
-    unless_switched: bool
     stamp: int
     new_stamp: int
+    touches: bool
     judgement: Judgement
     rows: Mapping[str, Sequence[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`touched`: the thread's `active_at` is now that of the request."""
+
+    touched: bool
 
 
 def plan_rows(request: AppendRequest, judgement: Judgement) -> dict[str, list[tuple[Any, ...]]]:
@@ -74,8 +92,8 @@ def plan_rows(request: AppendRequest, judgement: Judgement) -> dict[str, list[tu
     return rows
 
 
-def write(sql: Sql, plan: Plan) -> bool:
-    """Whether it was written: False if the branch row is not the judged one any more, and then nothing was."""
+def write(sql: Sql, plan: Plan) -> Written | None:
+    """None if the branch row is not the judged one any more, and then nothing was written."""
     return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, plan)
 
 
@@ -97,22 +115,41 @@ def _place(plan: Plan) -> dict[str, Any]:
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
-def _write_postgresql(sql: Sql, plan: Plan) -> bool:
-    now = plan.request.now
-    parameters = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN}
-    columns = tuple(_columns(name, rows, parameters) for name, rows in plan.rows.items() if rows)
+def _write_postgresql(sql: Sql, plan: Plan) -> Written | None:
+    template, parameters = one_statement(plan)
+    try:
+        rows = sql.fetch(template, parameters)
+    except Exception as error:
+        raise_run_conflict(plan, error)
+        raise
+    return read_written(rows)
+
+
+def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
+    """The whole append as one statement, for `read_written`."""
+    parameters = _place(plan)
+    columns = tuple([_columns(name, rows, parameters) for name, rows in plan.rows.items() if rows])
+    if plan.touches or plan.request.runs:
+        parameters["now"] = plan.request.now
+    if plan.touches:
+        parameters["stale"] = plan.request.now - ACTIVITY_GRAIN
     if plan.request.runs:
         parameters["runs"] = plan.request.runs
-    interrupts = plan.judgement.interrupted is not None
-    if interrupts:
+    if plan.judgement.interrupted is not None:
         parameters["interrupted"] = plan.judgement.interrupted
-    statement = _statement(columns, plan.unless_switched, bool(plan.request.runs), interrupts)
-    try:
-        return bool(sql.fetch(statement, parameters)[0][0])
-    except Exception as error:
-        foreign = foreign_run(error, plan.request.runs)
-        if foreign is None:
-            raise
+    interrupts = plan.judgement.interrupted is not None
+    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts), parameters
+
+
+def read_written(rows: Sequence[Row]) -> Written | None:
+    tips, touched = rows[0]
+    return Written(bool(touched)) if tips else None
+
+
+def raise_run_conflict(plan: Plan, error: Exception) -> None:
+    """Raises RunConflict if that is what the error says."""
+    foreign = foreign_run(error, plan.request.runs)
+    if foreign is not None:
         raise run_conflict(foreign) from error
 
 
@@ -153,27 +190,25 @@ _OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
 
 
 @lru_cache(maxsize=512)
-def _statement(filled: tuple[_Columns, ...], unless_switched: bool, runs: bool, interrupted: bool) -> str:
+def _statement(filled: tuple[_Columns, ...], touches: bool, runs: bool, interrupted: bool) -> str:
     """One chained statement; its foreign keys are checked when it ends, so the order inside is free."""
-    parts = [f"WITH tip AS ({_UPDATE_TIP.format(still_active=_STILL_ACTIVE if unless_switched else '')} RETURNING 1)"]
-    parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip))")
+    parts = [f"WITH tip AS ({_UPDATE_TIP} RETURNING 1)"]
+    if touches:
+        parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
     if interrupted:
         parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
     if runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
     parts += [f"{columns.table} AS ({_insert_unnested(columns)})" for columns in filled]
-    return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
+    touched = "(SELECT count(*) FROM touched)" if touches else "0"
+    return ",\n".join(parts) + f"\nSELECT count(*), {touched} FROM tip"
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread"
 _UPDATE_TIP = (
-    "UPDATE {{schema}}branches SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role,"
+    "UPDATE {schema}branches SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role,"
     " open_calls = :open_calls, partial_seq = :partial_seq"
-    f" WHERE {_KEY} AND branch = :branch AND stamp = :stamp{{still_active}}"
-)
-_STILL_ACTIVE = (
-    " AND EXISTS (SELECT 1 FROM {schema}threads t"
-    " WHERE t.tenant_id = :tenant AND t.thread_id = :thread AND t.active_branch = :branch)"
+    f" WHERE {_KEY} AND branch = :branch AND stamp = :stamp"
 )
 _TOUCH = f"UPDATE {{schema}}threads SET active_at = :now WHERE {_KEY} AND active_at < :stale"
 _INTERRUPT = (
@@ -202,7 +237,7 @@ def _insert_unnested(columns: _Columns) -> str:
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
 
-def _write_sqlite(sql: Sql, plan: Plan) -> bool:
+def _write_sqlite(sql: Sql, plan: Plan) -> Written | None:
     """Inside a write transaction, where the guard can only fail if the caller judged outside of it."""
     now = to_microseconds(plan.request.now)
     place = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)}
@@ -213,10 +248,9 @@ def _write_sqlite(sql: Sql, plan: Plan) -> bool:
         foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
         if foreign:
             raise run_conflict(foreign[0][0])
-    update = _UPDATE_TIP.format(still_active=_STILL_ACTIVE if plan.unless_switched else "")
-    if not sql.fetch(f"{update} RETURNING 1", place):
-        return False
-    sql.fetch(_TOUCH, place)
+    if not sql.fetch(f"{_UPDATE_TIP} RETURNING 1", place):
+        return None
+    touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
     if plan.request.runs:
@@ -226,7 +260,7 @@ def _write_sqlite(sql: Sql, plan: Plan) -> bool:
         if rows:
             columns = ("tenant_id", "thread_id", "branch", *TABLES[name])
             sql.load(name, columns, [(*place_of_rows, *_with_microseconds(row)) for row in rows])
-    return True
+    return Written(bool(touched))
 
 
 def _with_microseconds(row: tuple[Any, ...]) -> tuple[Any, ...]:
