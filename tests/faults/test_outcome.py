@@ -452,7 +452,8 @@ async def test_an_append_cancelled_while_it_waits_for_the_lock_gives_its_connect
     ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its second attempt, inside a transaction."""
-    monkeypatch.setattr(append_module, "write", lambda *_: False)
+    forget(ledger)
+    monkeypatch.setattr(append_module, "write", lambda *_: None)
     other = await asyncpg.connect(pg_database.url)
     async with other.transaction():
         await other.execute("SELECT FROM chatledger.branches FOR UPDATE")

@@ -10,9 +10,10 @@ would refuse is looked at first, and the stamp keeps a write that was judged on 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, StorageError
+from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, RunConflict, StorageError
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
 from chatledger.models.trusted import copy_with
@@ -33,20 +34,36 @@ class Attempted:
     now: Look | None = None
 
 
-def attempt(
-    sql: Sql, request: AppendRequest, *, lock: bool = False, remembered: Look | None = None
-) -> Attempted | None:
-    """One look unless one is remembered, one judgement, one guarded write."""
-    if remembered is not None and request.messages:  # nothing to write is nothing that the stamp could guard
-        try:
-            return _judge_and_write(sql, request, remembered)
-        except ChatLedgerError:
-            pass  # judged on memory: the ids have not been looked for, and the tip may have moved
+def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | None:
+    """One look, one judgement, one guarded write."""
     seen = look(sql, request, lock=lock)
     replay = find_replay(request, seen)
     if replay is not None:
         return _replayed(sql, request, *replay)
-    return _judge_and_write(sql, request, seen)
+    plan = plan_append(request, seen)
+    if plan is None:
+        return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
+    written = write(sql, plan)
+    return None if written is None else outcome(plan, seen, written)
+
+
+def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Look) -> Attempted | None:
+    """No look, and None for whatever has to be looked at first. Nothing is raised that memory alone would say."""
+    plan = plan_on_memory(request, remembered)
+    if plan is None:
+        return None
+    with suppress(RunConflict):
+        written = write(sql, plan)
+        return None if written is None else outcome(plan, remembered, written)
+    return None
+
+
+def plan_on_memory(request: AppendRequest, remembered: Look) -> Plan | None:
+    """None for what is refused: the ids have not been looked for, and the tip may have moved."""
+    try:
+        return plan_append(request, remembered) if request.messages else None  # nothing is nothing a stamp could guard
+    except ChatLedgerError:
+        return None
 
 
 def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
@@ -55,14 +72,6 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
     if outcome is None:
         raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
     return outcome.appended
-
-
-def _judge_and_write(sql: Sql, request: AppendRequest, seen: Look) -> Attempted | None:
-    plan = plan_append(request, seen)
-    if plan is None:
-        return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
-    written = write(sql, plan)
-    return None if written is None else outcome(plan, seen, written)
 
 
 def plan_append(request: AppendRequest, seen: Look) -> Plan | None:

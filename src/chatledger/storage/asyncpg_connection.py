@@ -6,15 +6,16 @@ SQLAlchemy still owns the pool and the connection, in autocommit; transactions a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Self
 
-from sqlalchemy import Engine
-from sqlalchemy.util import await_only
+from sqlalchemy import Engine, PoolProxiedConnection
+from sqlalchemy.exc import MissingGreenlet
+from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.constraints import Kind, read_failure
-from chatledger.storage.sql import Row, Sql
+from chatledger.storage.sql import Row, Sql, numbered
 
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -42,27 +43,53 @@ class AsyncpgDriver:
         return True
 
 
+class Lent:
+    """A connection out of the pool, as an asynchronous context manager; discarded if nobody knows its state."""
+
+    __slots__ = ("_close_in_greenlet", "_lent", "_schema")
+
+    def __init__(self, lent: PoolProxiedConnection, schema: str | None, *, close_in_greenlet: bool) -> None:
+        self._lent = lent
+        self._schema = schema
+        self._close_in_greenlet = close_in_greenlet
+
+    async def fetch(self, template: str, parameters: Mapping[str, Any], patience: float) -> Sequence[Row]:
+        """Raises TimeoutError after that many seconds."""
+        text, values = numbered(template, self._schema, parameters)
+        driver: Any = self._lent.driver_connection
+        rows: Sequence[Row] = await driver.fetch(text, *values, timeout=patience)
+        return rows
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None and _is_spoilt(error):
+            driver: Any = self._lent.driver_connection
+            driver.terminate()
+            self._lent.invalidate()
+        if self._close_in_greenlet:
+            await greenlet_spawn(self._lent.close)
+        else:
+            self._lent.close()
+
+
 class AsyncpgConnections:
     """The connections of an engine's pool, lent one at a time inside a greenlet."""
 
-    def __init__(self, engine: Engine, schema: str | None) -> None:
+    def __init__(self, engine: Engine, schema: str | None, *, owned: bool) -> None:
+        """`owned`: made by us, so that nothing happens when a connection leaves or enters the pool."""
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema = schema
+        self._owned = owned
 
-    @contextmanager
-    def statements(self, patience: float) -> Iterator[Sql]:
-        """As `autocommit`, without SQLAlchemy's connection around it, for the one statement of an append."""
-        lent = self._engine.pool.connect()
-        driver: Any = lent.driver_connection
-        try:
-            yield Sql(None, self._schema, AsyncpgDriver(driver, patience), dialect="postgresql")
-        except BaseException as error:
-            if _is_spoilt(error):
-                driver.terminate()
-                lent.invalidate()
-            raise
-        finally:
-            lent.close()
+    async def lend(self) -> Lent:
+        """A connection for one statement, without SQLAlchemy's own around it. Not to be called inside a greenlet."""
+        pool = self._engine.pool
+        if self._owned:
+            with suppress(MissingGreenlet):  # there is none at hand, and it would have to wait
+                return Lent(pool.connect(), self._schema, close_in_greenlet=False)
+        return Lent(await greenlet_spawn(pool.connect), self._schema, close_in_greenlet=not self._owned)
 
     @contextmanager
     def autocommit(self, patience: float | None = None) -> Iterator[Sql]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from sqlalchemy.util import greenlet_spawn
@@ -14,8 +14,13 @@ T = TypeVar("T")
 
 async def in_greenlet(function: Callable[..., T], *arguments: Any) -> T:
     """Run the function in a greenlet, where the driver may be awaited; the driver's errors come out as ours."""
+    return await translated(greenlet_spawn(function, *arguments))
+
+
+async def translated(work: Awaitable[T]) -> T:
+    """The driver's errors come out as ours."""
     try:
-        return await greenlet_spawn(function, *arguments)
+        return await work
     except Exception as error:
         ours = translate(error)
         if ours is None:

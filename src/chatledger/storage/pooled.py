@@ -14,7 +14,7 @@ from chatledger.storage.asyncpg_connection import SNAPSHOT, AsyncpgConnections
 from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.constraints import commit_unheard, translate
 from chatledger.storage.engine import READ_ONLY
-from chatledger.storage.greenlets import in_greenlet
+from chatledger.storage.greenlets import in_greenlet, translated
 from chatledger.storage.postgresql_append import PostgresqlAppend
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
@@ -60,7 +60,7 @@ class PostgresqlDatabase(PooledDatabase):
 
     def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool) -> None:
         super().__init__(engine, schema, owned=owned)
-        self._connections = AsyncpgConnections(engine.sync_engine, schema)
+        self._connections = AsyncpgConnections(engine.sync_engine, schema, owned=owned)
         self._append = PostgresqlAppend(self._connections)
         self._turns = Turns()
 
@@ -69,7 +69,7 @@ class PostgresqlDatabase(PooledDatabase):
 
     async def append(self, request: AppendRequest) -> Appended:
         async with self._turns.of((request.tenant, request.thread)):
-            return await in_greenlet(self._append, request)
+            return await translated(self._append(request))
 
     async def write(self, command: Callable[[Sql], T]) -> T:
         return await in_greenlet(self._in_transaction, command)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy.util import await_only
+from sqlalchemy.util import greenlet_spawn
 
-from chatledger.errors import ChatLedgerError, OutcomeUnknown, StorageError
+from chatledger.errors import ChatLedgerError, OutcomeUnknown, RunConflict, StorageError
 from chatledger.models import Appended
-from chatledger.storage.append import Attempted, attempt
+from chatledger.storage.append import Attempted, attempt, outcome, plan_on_memory
 from chatledger.storage.asyncpg_connection import AsyncpgConnections
 from chatledger.storage.constraints import Failure, Kind, read_failure, translate
+from chatledger.storage.look import Look
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.tips import TipMemory
+from chatledger.storage.write import Plan, one_statement, raise_run_conflict, read_written
 
 DEADLINE = 10.0
 """Seconds in which an append finds out its outcome: however long the database is away, or silent."""
@@ -42,14 +45,14 @@ class PostgresqlAppend:
         self._connections = connections
         self._tips = TipMemory()
 
-    def __call__(self, request: AppendRequest) -> Appended:
-        """Inside a greenlet. Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline."""
+    async def __call__(self, request: AppendRequest) -> Appended:
+        """Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline."""
         deadline = time.monotonic() + DEADLINE
         progress = _Progress()
         number, cause = 0, None
         while True:
             try:
-                done = self._attempt(request, progress, first=number == 0)
+                done = await self._attempt(request, progress, first=number == 0)
             except Exception as error:
                 failure = _repeatable(error)
                 if failure is None:
@@ -64,19 +67,42 @@ class PostgresqlAppend:
             if lost:
                 if time.monotonic() > deadline:
                     raise _given_up(request, progress, cause) from cause
-                await_only(asyncio.sleep(_PAUSES[min(number, len(_PAUSES)) - 1]))
+                await asyncio.sleep(_PAUSES[min(number, len(_PAUSES)) - 1])
             elif number >= ATTEMPTS:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
-    def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | None:
+    async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | None:
         patience = PATIENCE + request.characters / _CHARACTERS_A_SECOND
-        if first:
-            with self._connections.statements(patience) as sql:
-                progress.sent = True
-                return attempt(sql, request, remembered=self._tips.recall(request))
-        with self._connections.transaction(patience=patience) as sql:
+        if first and (remembered := self._tips.recall(request)) is not None:
+            plan = plan_on_memory(request, remembered)
+            if plan is not None:
+                with suppress(RunConflict):  # as all that is found out on memory: looked at before it is raised
+                    return await self._write_at_once(plan, remembered, progress, patience)
+        return await greenlet_spawn(self._look_and_write, request, progress, patience, first)
+
+    async def _write_at_once(
+        self, plan: Plan, remembered: Look, progress: _Progress, patience: float
+    ) -> Attempted | None:
+        """The one statement of nearly every append, awaited on asyncpg itself: a greenlet costs as much as judging."""
+        template, parameters = one_statement(plan)
+        async with await self._connections.lend() as connection:
             progress.sent = True
-            return attempt(sql, request, lock=True)
+            try:
+                rows = await connection.fetch(template, parameters, patience)
+            except Exception as error:
+                raise_run_conflict(plan, error)
+                raise
+        written = read_written(rows)
+        return None if written is None else outcome(plan, remembered, written)
+
+    def _look_and_write(
+        self, request: AppendRequest, progress: _Progress, patience: float, first: bool
+    ) -> Attempted | None:
+        """Inside a greenlet. The first attempt takes no lock."""
+        lend = self._connections.autocommit if first else self._connections.transaction
+        with lend(patience=patience) as sql:
+            progress.sent = True
+            return attempt(sql, request, lock=not first)
 
 
 def _repeatable(error: Exception) -> Failure | None:

@@ -96,6 +96,12 @@ class Sql:
         self.insert(template, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
+def numbered(template: str, schema: str | None, parameters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The template and its parameters as asyncpg takes them."""
+    text, names = _prepare(template, "postgresql", schema)
+    return text, [parameters[name] for name in names or ()]
+
+
 def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Insert:
     """INSERT … ON CONFLICT DO NOTHING: a statement that fails would end a PostgreSQL transaction."""
     if sql.dialect == "postgresql":

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.models import Appended
-from chatledger.storage.append import attempt, attempt_locked
+from chatledger.storage.append import attempt, attempt_locked, attempt_on_memory
 from chatledger.storage.constraints import translate
 from chatledger.storage.engine import MEMORY
 from chatledger.storage.request import AppendRequest
@@ -74,7 +74,7 @@ class SqliteDatabase:
         and the second attempt looks.
         """
         remembered = self._tips.recall(request) if request.ids_are_new else None
-        done = attempt(sql, request, remembered=remembered) if remembered is not None else None
+        done = None if remembered is None else attempt_on_memory(sql, request, remembered)
         done = done or attempt(sql, request)
         if done is None:
             raise StorageError("the branch moved inside a write transaction", retryable=True)
