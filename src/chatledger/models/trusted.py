@@ -19,17 +19,29 @@ _set = object.__setattr__
 
 def build(model: type[M], fields: Mapping[str, Any]) -> M:
     """An instance with these fields and the defaults of the others; fields that nobody knows are kept as well."""
+    return revive(model, {**blank(model), **fields}, set(fields))
+
+
+def revive(model: type[M], values: dict[str, Any], given: set[str]) -> M:
+    """An instance with all its fields in their order, of which `given` do not merely have their default.
+
+    Instances of a frozen model may share `given`: nothing but an assignment adds to it, and copies copy it.
+    """
     instance = model.__new__(model)
-    defaults, made_anew = _defaults(model)
-    values = {**defaults, **fields}
-    for name, factory in made_anew:
-        if name not in fields:
-            values[name] = factory()
     _set(instance, "__dict__", values)
-    _set(instance, "__pydantic_fields_set__", set(fields))
+    _set(instance, "__pydantic_fields_set__", given)
     _set(instance, "__pydantic_extra__", None)
     _set(instance, "__pydantic_private__", None)
     return instance
+
+
+def blank(model: type[BaseModel]) -> dict[str, Any]:
+    """All fields in the order of the model with their defaults."""
+    defaults, made_anew = _defaults(model)
+    values = defaults.copy()
+    for name, factory in made_anew:
+        values[name] = factory()
+    return values
 
 
 def copy_with(instance: M, fields: Mapping[str, Any]) -> M:

@@ -16,7 +16,7 @@ from chatledger.models import ChatMessage
 from chatledger.storage.lineage import Segment, branch_column, cut, read_lineage
 from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
 from chatledger.storage.sql import Row, Sql
-from chatledger.storage.text import decode_text, encode_text, from_microseconds
+from chatledger.storage.text import decode_text, encode_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,7 @@ def load_path(sql: Sql, request: HistoryRequest, path: Path, first: int, last: i
 def load_range(sql: Sql, tenant: str, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
     """The messages first … last that rest on one branch, by one range scan a table."""
     place = {"tenant": tenant, "thread": thread, "branch": branch, "first": first, "last": last}
-    rows = [sql.fetch(scan, place) for scan in _SCANS]
-    messages = rows[0] if sql.dialect == "postgresql" else _with_times(rows[0])
-    return decode_messages(decode_text(thread), messages, rows[1], rows[2])
+    return decode_messages(decode_text(thread), *[sql.fetch(scan, place) for scan in _SCANS])
 
 
 def _scan(table: str, columns: Sequence[str], order: str) -> str:
@@ -104,8 +102,3 @@ _SCANS = (
     _scan("message_parts", PART_COLUMNS, "seq, idx"),
     _scan("tool_calls", CALL_COLUMNS, "seq, idx"),
 )
-
-
-def _with_times(rows: Sequence[Row]) -> list[list[Any]]:
-    """created_at is the last column, on SQLite in microseconds."""
-    return [[*row[:-1], from_microseconds(row[-1])] for row in rows]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from chatledger.models import (
@@ -26,9 +27,16 @@ from chatledger.models import (
     Violation,
 )
 from chatledger.models.json import dumps, loads
-from chatledger.models.trusted import build
+from chatledger.models.trusted import blank, build, revive
 from chatledger.storage.sql import Row
-from chatledger.storage.text import decode_json, decode_text, encode_json, encode_key, encode_text
+from chatledger.storage.text import (
+    decode_json,
+    decode_text,
+    encode_json,
+    encode_key,
+    encode_text,
+    from_microseconds,
+)
 
 # What a caller gives, then what the ledger adds when it knows the place; in this order in every statement.
 GIVEN_COLUMNS = (
@@ -156,7 +164,7 @@ def decode_messages(
 ) -> list[ChatMessage]:
     """Rows of one thread as models, in the order of `messages`.
 
-    Message rows are (branch, *MESSAGE_COLUMNS) with created_at as a datetime; part and call rows are
+    Message rows are (branch, *MESSAGE_COLUMNS) with created_at as the database has it; part and call rows are
     (branch, *their columns).
     """
     parts_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
@@ -165,51 +173,69 @@ def decode_messages(
     calls_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in calls:
         calls_of[row[0], row[1]].append(row)
-    return [build(ChatMessage, _decode_message(thread_id, row, parts_of, calls_of)) for row in messages]
+    return [_decode_message(thread_id, row, parts_of, calls_of) for row in messages]
 
 
-def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> dict[str, Any]:
+def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> ChatMessage:
+    """Written out field by field: a page is mostly this."""
     (
         branch, message_id, role, name, content_form, text, reasoning_form, call_count, tool_call_id, is_error, run_id,
         format_, residual, response_metadata, custom_data, seq, state, violations, created_at,
     ) = row  # fmt: skip
-    fields: dict[str, Any] = {
-        "role": decode_text(role),
-        "thread_id": thread_id,
-        "branch": branch,
-        "seq": seq,
-        "state": state,
-        # asyncpg gives the ends of its calendar without their zone
-        "created_at": created_at if created_at.tzinfo is not None else created_at.replace(tzinfo=UTC),
-    }
-    for key, value in (
-        ("message_id", message_id),
-        ("name", name),
-        ("tool_call_id", tool_call_id),
-        ("run_id", run_id),
-        ("format", format_),
-    ):
-        if value is not None:
-            fields[key] = decode_text(value)
-    for key, value in (
-        ("residual", residual),
-        ("response_metadata", response_metadata),
-        ("custom_data", custom_data),
-    ):
-        if value is not None:
-            fields[key] = decode_json(value)
-    if violations is not None:
-        fields["violations"] = [build(Violation, one) for one in decode_json(violations)]
-    if is_error is not None:
-        fields["is_error"] = bool(is_error)
-    rows = parts_of.get((branch, seq), ()) if content_form == "parts" or reasoning_form is not None else ()
-    if content_form is not None:
-        fields["content"] = _decode_content(content_form, text, rows)
+    fields = blank(ChatMessage)
+    fields["role"] = decode_text(role)
+    fields["thread_id"] = thread_id
+    fields["branch"] = branch
+    fields["seq"] = seq
+    fields["state"] = state
+    fields["created_at"] = _decode_moment(created_at)
+    if content_form == "str":  # nearly all
+        fields["content"] = decode_text(text or "")
+    elif content_form is not None:
+        fields["content"] = _decode_content(content_form, text, parts_of.get((branch, seq), ()))
     if reasoning_form is not None:
-        fields["reasoning"] = _decode_reasoning(reasoning_form, rows)
+        fields["reasoning"] = _decode_reasoning(reasoning_form, parts_of.get((branch, seq), ()))
     if call_count is not None:
         fields["tool_calls"] = [_decode_call(call) for call in calls_of.get((branch, seq), ())]
-    return fields
+    if message_id is not None:
+        fields["message_id"] = decode_text(message_id)
+    if tool_call_id is not None:
+        fields["tool_call_id"] = decode_text(tool_call_id)
+    if run_id is not None:
+        fields["run_id"] = decode_text(run_id)
+    if name is not None:
+        fields["name"] = decode_text(name)
+    if is_error is not None:
+        fields["is_error"] = bool(is_error)
+    if format_ is not None:
+        fields["format"] = decode_text(format_)
+    if residual is not None:
+        fields["residual"] = decode_json(residual)
+    if response_metadata is not None:
+        fields["response_metadata"] = decode_json(response_metadata)
+    if custom_data is not None:
+        fields["custom_data"] = decode_json(custom_data)
+    if violations is not None:
+        fields["violations"] = [build(Violation, one) for one in decode_json(violations)]
+    return revive(ChatMessage, fields, _given(tuple([value is not None for value in row])))
+
+
+_FIELD_OF = {"content_form": "content", "reasoning_form": "reasoning", "call_count": "tool_calls", "text": "role"}
+
+
+@lru_cache(maxsize=1_024)
+def _given(present: tuple[bool, ...]) -> set[str]:
+    """The fields of a message of which these columns are not NULL: shared, since most messages are of a few shapes."""
+    columns = [column for column, there in zip(("branch", *MESSAGE_COLUMNS), present, strict=True) if there]
+    return {"thread_id", *(_FIELD_OF.get(column, column) for column in columns)}
+
+
+@lru_cache(maxsize=16)  # the messages of an append share theirs
+def _decode_moment(stored: datetime | int) -> datetime:
+    if isinstance(stored, int):
+        return from_microseconds(stored)
+    # asyncpg gives the ends of its calendar without their zone
+    return stored if stored.tzinfo is not None else stored.replace(tzinfo=UTC)
 
 
 def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> str | list[Part]:
@@ -251,12 +277,13 @@ def _decode_call(row: Row) -> ToolCall:
     _, _, _, call_id, name, arguments, form, extras = row
     if arguments is not None:
         arguments = decode_text(arguments) if form == "str" else loads(decode_text(arguments))
-    return build(
-        ToolCall,
-        {
-            "id": None if call_id is None else decode_text(call_id),
-            "name": decode_text(name),
-            "arguments": arguments,
-            "extras": decode_json(extras),
-        },
-    )
+    fields = {
+        "id": None if call_id is None else decode_text(call_id),
+        "name": decode_text(name),
+        "arguments": arguments,
+        "extras": decode_json(extras),
+    }
+    return revive(ToolCall, fields, _CALL_FIELDS)
+
+
+_CALL_FIELDS = {"id", "name", "arguments", "extras"}
