@@ -365,7 +365,7 @@ async def test_iterate_holds_two_pages_at_most(ledger: Ledger, monkeypatch: pyte
     monkeypatch.setattr(history_module, "SMALL", 0)  # pages of an ordinary size are read by ranges
     alive = [sum(one() is not None for one in held) async for _ in ledger.messages.iterate("t")]
     assert loaded == [10] * 10
-    assert max(alive) <= 20  # the one before may wait for the next in its reader's thread
+    assert max(alive) <= 20  # the page before is held while the next is read
 
 
 async def test_iterate_does_not_see_what_is_appended_meanwhile(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

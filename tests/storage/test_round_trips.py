@@ -25,21 +25,38 @@ async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
 
 
 @pytest.fixture
-async def warm(proxy: Proxy) -> AsyncIterator[Ledger]:
+async def warm(proxy: Proxy, pg_database: Database) -> AsyncIterator[Ledger]:
     """A ledger behind the proxy whose one connection has prepared the statements of a turn."""
     async with Ledger.open(proxy.url) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn(), run_id="r")
         await ledger.messages.history("t")
+        await created_by_another(pg_database, "s")
+        await ledger.messages.append("s", turn(), run_id="run of s")
         yield ledger
 
 
-async def test_the_first_append_to_a_branch_is_one_look_and_one_statement(proxy: Proxy, warm: Ledger) -> None:
+async def created_by_another(database: Database, thread_id: str) -> None:
+    async with database.open() as other:
+        await other.threads.create(thread_id)
+
+
+async def test_the_first_append_to_a_thread_of_others_is_one_look_and_one_statement(
+    proxy: Proxy, warm: Ledger, pg_database: Database
+) -> None:
+    for thread_id in ("u", "v"):
+        await created_by_another(pg_database, thread_id)
+        before = proxy.round_trips
+        await warm.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")
+        assert proxy.round_trips - before == 2
+
+
+async def test_the_first_append_to_a_thread_of_our_own_is_one_statement(proxy: Proxy, warm: Ledger) -> None:
     for thread_id in ("u", "v"):
         await warm.threads.create(thread_id)
         before = proxy.round_trips
         await warm.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")
-        assert proxy.round_trips - before == 2
+        assert proxy.round_trips - before == 1
 
 
 async def test_every_later_append_is_one_statement(proxy: Proxy, warm: Ledger) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.constraints import Kind, read_failure
 from chatledger.storage.sql import Row, Sql, numbered
+from chatledger.storage.tips import TipMemory
 
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -77,10 +78,11 @@ class Lent:
 class AsyncpgConnections:
     """The connections of an engine's pool, lent one at a time inside a greenlet."""
 
-    def __init__(self, engine: Engine, schema: str | None, *, owned: bool) -> None:
+    def __init__(self, engine: Engine, schema: str | None, tips: TipMemory, *, owned: bool) -> None:
         """`owned`: made by us, so that nothing happens when a connection leaves or enters the pool."""
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema = schema
+        self._tips = tips
         self._owned = owned
 
     async def lend(self) -> Lent:
@@ -99,7 +101,7 @@ class AsyncpgConnections:
         with self._engine.connect() as connection:
             driver: Any = connection.connection.driver_connection
             try:
-                yield Sql(connection, self._schema, AsyncpgDriver(driver, patience))
+                yield Sql(connection, self._schema, AsyncpgDriver(driver, patience), tips=self._tips)
             except BaseException as error:
                 if _is_spoilt(error):
                     driver.terminate()

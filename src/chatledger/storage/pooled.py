@@ -18,6 +18,7 @@ from chatledger.storage.greenlets import in_greenlet, translated
 from chatledger.storage.postgresql_append import PostgresqlAppend
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
+from chatledger.storage.tips import TipMemory
 from chatledger.storage.turns import Turns
 
 T = TypeVar("T")
@@ -60,8 +61,9 @@ class PostgresqlDatabase(PooledDatabase):
 
     def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool) -> None:
         super().__init__(engine, schema, owned=owned)
-        self._connections = AsyncpgConnections(engine.sync_engine, schema, owned=owned)
-        self._append = PostgresqlAppend(self._connections)
+        tips = TipMemory()
+        self._connections = AsyncpgConnections(engine.sync_engine, schema, tips, owned=owned)
+        self._append = PostgresqlAppend(self._connections, tips)
         self._turns = Turns()
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:

@@ -41,9 +41,9 @@ class _Progress:
 
 
 class PostgresqlAppend:
-    def __init__(self, connections: AsyncpgConnections) -> None:
+    def __init__(self, connections: AsyncpgConnections, tips: TipMemory) -> None:
         self._connections = connections
-        self._tips = TipMemory()
+        self._tips = tips
 
     async def __call__(self, request: AppendRequest) -> Appended:
         """Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy import Connection, CursorResult, Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from chatledger.storage.tables import SCHEMA
+
+if TYPE_CHECKING:
+    from chatledger.storage.tips import TipMemory
 
 Row = Sequence[Any]
 
@@ -56,22 +59,23 @@ class SqlalchemyDriver:
 class Sql:
     """One connection inside one transaction (or in autocommit), and the schema that our tables have there."""
 
-    __slots__ = ("_connection", "_driver", "_options", "dialect", "schema")
+    __slots__ = ("_driver", "_options", "connection", "dialect", "schema", "tips")
 
     def __init__(
-        self, connection: Connection | None, schema: str | None, driver: Driver | None = None, *, dialect: str = ""
+        self,
+        connection: Connection,
+        schema: str | None,
+        driver: Driver | None = None,
+        *,
+        tips: TipMemory | None = None,
     ) -> None:
-        """Without SQLAlchemy's connection, for the tuned paths, it takes statement texts and no Core statements."""
-        self._connection = connection
+        """`tips`: what the ledger's own appends remember, where this is a connection of theirs."""
+        self.connection = connection
         self.schema = schema
-        self.dialect = dialect or self.connection.dialect.name
-        self._driver = driver or SqlalchemyDriver(self.connection)
+        self.tips = tips
+        self.dialect = connection.dialect.name
+        self._driver = driver or SqlalchemyDriver(connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
-
-    @property
-    def connection(self) -> Connection:
-        assert self._connection is not None, "this Sql has no connection of SQLAlchemy's"
-        return self._connection
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         """Run a Core statement."""

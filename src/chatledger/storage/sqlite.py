@@ -34,8 +34,8 @@ class SqliteDatabase:
     def __init__(self, path: str) -> None:
         self._path = path
         self.one_connection = path == MEMORY
-        self._writer = Writer(path)
         self._tips = TipMemory()  # used in the writer's thread alone
+        self._writer = Writer(path, self._tips)
         self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
@@ -43,7 +43,9 @@ class SqliteDatabase:
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         if self._readers is None:
             return await self._writer.submit(query)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+        given: list[T] = []
+        await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query, given)
+        return given.pop()
 
     async def write(self, command: Callable[[Sql], T]) -> T:
         return await self._writer.submit(command)
@@ -81,14 +83,16 @@ class SqliteDatabase:
         self._tips.remember(request, done.now)
         return done.appended
 
-    def _read(self, query: Callable[[Sql], T]) -> T:
-        """In a reader's thread, on its own connection."""
+    def _read(self, query: Callable[[Sql], T], given: list[T]) -> None:
+        """In a reader's thread, on its own connection. What it finds is put into `given` and not returned: the thread
+        might hold on to a page that its caller is done with, till it gets to run again.
+        """
         try:
             if not hasattr(self._own, "connection"):
                 self._own.connection = SqliteConnection(self._path, read_only=True)
                 self._connections.append(self._own.connection)
             with self._own.connection.transaction() as sql:
-                return query(sql)
+                given.append(query(sql))
         except Exception as error:
             ours = translate(error)
             if ours is None:

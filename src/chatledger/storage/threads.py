@@ -14,15 +14,17 @@ from chatledger.errors import AlreadyExists, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime
-from chatledger.rules import Finding
+from chatledger.rules import Finding, Tip
 from chatledger.storage.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.check import check_branch, require_level
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.lineage import END, Segment, cut, read_lineage, write_lineage
+from chatledger.storage.look import Look
 from chatledger.storage.sql import Row, Sql, insert_if_absent
 from chatledger.storage.tables import INSERTION_ORDER, branches, feedback, messages, runs, threads
 from chatledger.storage.text import Key, Moment, encode_key
+from chatledger.storage.tips import TipMemory
 
 
 class Unset(Enum):
@@ -137,7 +139,10 @@ def create_thread(sql: Sql, tenant: str, thread: Thread, *, exist_ok: bool) -> T
         values = thread.model_dump(exclude={"message_count", "last_text"})
         insert_thread = insert_if_absent(sql, threads).values(tenant_id=tenant, **values)
         if sql.execute(insert_thread).rowcount:
-            sql.execute(insert(branches).values(**_first_branch(tenant, thread)))
+            branch = _first_branch(tenant, thread)
+            sql.execute(insert(branches).values(**branch))
+            if sql.tips is not None:
+                _teach(sql.tips, tenant, thread, branch["stamp"])
             return thread
         existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
     if not exist_ok:
@@ -145,6 +150,12 @@ def create_thread(sql: Sql, tenant: str, thread: Thread, *, exist_ok: bool) -> T
     if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
         raise ThreadNotFound(thread.thread_id)
     return existing
+
+
+def _teach(tips: TipMemory, tenant: str, thread: Thread, stamp: int) -> None:
+    """The first append then need not look."""
+    made = Look(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=thread.active_at)
+    tips.learn(encode_key(tenant, "tenant"), encode_key(thread.thread_id, "thread_id"), made)
 
 
 def _first_branch(tenant: str, thread: Thread) -> dict[str, Any]:

@@ -28,13 +28,19 @@ class TipMemory:
         return self._seen.pop(_place(request), None)
 
     def remember(self, request: AppendRequest, seen: Look | None) -> None:
-        if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:
-            return
-        self._seen[_place(request)] = seen
+        if seen is not None and seen.tip is not None and len(seen.tip.open_calls) <= _MANY_CALLS:
+            self._keep(_place(request), seen)
+
+    def learn(self, tenant: str, thread: str, seen: Look) -> None:
+        """Of the active branch of a thread that is being made. Should that be rolled back, nothing has its stamp."""
+        self._keep((tenant, thread, None), seen)
+
+    def _keep(self, place: Place, seen: Look) -> None:
+        self._seen[place] = seen
         if len(self._seen) > self._size:
             self._seen.popitem(last=False)
 
 
 def _place(request: AppendRequest) -> Place:
-    """`branch` None is a place of its own: it means whichever is active, which the write makes sure of."""
+    """`branch` None is a place of its own: it means whichever is active, and whoever changes that moves the stamp."""
     return request.tenant, request.thread, request.branch

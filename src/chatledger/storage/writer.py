@@ -20,6 +20,7 @@ from chatledger.errors import StorageError
 from chatledger.storage.constraints import translate
 from chatledger.storage.sql import Sql
 from chatledger.storage.sqlite_connection import SqliteConnection
+from chatledger.storage.tips import TipMemory
 
 T = TypeVar("T")
 
@@ -95,8 +96,9 @@ class WriterTransaction:
 
 
 class Writer:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, tips: TipMemory) -> None:
         self._path = path
+        self._tips = tips
         self._line: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -154,7 +156,7 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            connection = SqliteConnection(self._path)
+            connection = SqliteConnection(self._path, tips=self._tips)
         except Exception as error:
             self._refuse_all(_ours(error))
             return
