@@ -1,0 +1,189 @@
+"""Parts against the parts that came back: the content of messages, or their reasoning.
+
+Parts are paired in order by what they are: a text by its text, a medium by where or what it is. What finds no pair is
+lost, or stands elsewhere; of a pair each field is compared. Against a content that is one text, a text is there if it
+stands in it, in its order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from chatledger.formats import losses
+from chatledger.formats.data_uris import split_data_uri
+from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.json import dumps, same_json
+
+V = TypeVar("V")
+Form: TypeAlias = Literal["null", "text", "parts"]
+
+_MEDIA_FIELDS = ("url", "data", "mime_type", "name", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Atom(Generic[V]):
+    """A part or a call, of which message it is (by index) and where it stands there."""
+
+    value: V
+    index: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """The content or the reasoning of some messages in a row; `index` is the first that has any."""
+
+    name: str
+    form: Form
+    atoms: list[Atom[Any]]
+    index: int
+
+    @property
+    def texts(self) -> list[str]:
+        return [atom.value.text for atom in self.atoms if isinstance(atom.value, (TextPart, ThinkPart))]
+
+
+def channel_of(messages: Sequence[tuple[int, ChatMessage]], name: str) -> Channel:
+    """What messages say together. Those that say nothing do not count, unless all do."""
+    speaking = [(index, message) for index, message in messages if getattr(message, name)] or list(messages[:1])
+    atoms = [atom for index, message in speaking for atom in _atoms(getattr(message, name), index, name)]
+    form = _form(getattr(speaking[0][1], name)) if len(speaking) == 1 else "parts"
+    return Channel(name, form, atoms, speaking[0][0])
+
+
+def calls_of(messages: Sequence[tuple[int, ChatMessage]]) -> list[Atom[ToolCall]]:
+    return [
+        Atom(call, index, f"tool_calls[{place}]")
+        for index, message in messages
+        for place, call in enumerate(message.tool_calls or ())
+    ]
+
+
+def _atoms(content: str | list[Part] | None, index: int, name: str) -> list[Atom[Part]]:
+    if isinstance(content, str):
+        return [Atom(TextPart(text=content), index, name)] if content else []
+    return [Atom(part, index, f"{name}[{place}]") for place, part in enumerate(content or ())]
+
+
+def _form(content: str | list[Part] | None) -> Form:
+    if content is None:
+        return "null"
+    return "text" if isinstance(content, str) else "parts"
+
+
+def compare_parts(said: Channel, back: Channel, *, same_thoughts: bool) -> Iterator[tuple[int, str, str]]:
+    """`same_thoughts`: all reasoning came back, so that a thought which is not here stands elsewhere."""
+    thought = losses.REASONING_FORM if same_thoughts else losses.REASONING
+    if said.name == "reasoning" and said.atoms and not back.atoms:
+        yield from dict.fromkeys((atom.index, thought, said.name) for atom in said.atoms)
+        return
+    pairs, rest = _pairs_in_text(said, back) if back.form == "text" else _pairs(said.atoms, back.atoms)
+    found = list(_part_losses(said, pairs, rest, thought))
+    yield from found
+    if said.form != back.form:
+        if all(path != said.name for _, _, path in found):
+            yield said.index, losses.CONTENT_FORM if said.name == "content" else thought, said.name
+    elif rest and not found:
+        only_thoughts = said.name == "reasoning" or all(isinstance(part, ThinkPart) for part in rest)
+        yield said.index, thought if only_thoughts else losses.MADE_UP, said.name
+
+
+def _part_losses(
+    said: Channel, pairs: Sequence[Part | None], rest: Sequence[Part], thought: str
+) -> Iterator[tuple[int, str, str]]:
+    elsewhere = {anchor for part in rest for anchor in _anchors(part)}
+    for atom, pair in zip(said.atoms, pairs, strict=True):
+        if pair is not None:
+            yield from ((atom.index, code, atom.path + name) for code, name in _differences(atom.value, pair))
+        elif elsewhere.isdisjoint(_anchors(atom.value)):
+            yield atom.index, _lost_code(atom.value, said.name, thought), atom.path
+        else:
+            yield atom.index, losses.ORDER, atom.path
+
+
+def _lost_code(part: Part, channel: str, thought: str) -> str:
+    if isinstance(part, MediaPart):
+        return losses.MEDIA
+    if isinstance(part, OpaquePart):
+        return losses.OPAQUE
+    return losses.TEXT if isinstance(part, TextPart) and channel == "content" else thought
+
+
+def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[list[Part | None], list[Part]]:
+    """For each part the next one that is the same thing; and those that are nobody's."""
+    places: dict[_Anchor, list[int]] = {}
+    for place, atom in enumerate(back):
+        for anchor in _anchors(atom.value):
+            places.setdefault(anchor, []).append(place)
+    start, taken, pairs = 0, set[int](), list[Part | None]()
+    for atom in atoms:
+        nexts = [
+            found[i] for a in _anchors(atom.value) if (i := bisect_left(found := places.get(a, []), start)) < len(found)
+        ]
+        if nexts:
+            start = min(nexts) + 1
+            taken.add(min(nexts))
+        pairs.append(back[min(nexts)].value if nexts else None)
+    return pairs, [atom.value for place, atom in enumerate(back) if place not in taken]
+
+
+def _next(places: list[int], start: int) -> list[int]:
+    """The first of some places that is not before the start, if there is one."""
+    nearest = bisect_left(places, start)
+    return places[nearest : nearest + 1]
+
+
+def _pairs_in_text(said: Channel, back: Channel) -> tuple[list[Part | None], list[Part]]:
+    """The same where all that came back is one text; parts of which it is made are found in it, in their order."""
+    text, start = "".join(back.texts), 0
+    kinds = TextPart if said.name == "content" else (TextPart, ThinkPart)
+    pairs: list[Part | None] = []
+    for atom in said.atoms:
+        part = atom.value
+        if said.form == "text":
+            place = 0 if part.text == text else -1
+        else:
+            place = text.find(part.text, start) if isinstance(part, kinds) else -1
+        pairs.append(type(part)(text=part.text) if place >= 0 else None)
+        start = place + len(part.text) if place >= 0 else start
+    return pairs, [] if said.atoms else [atom.value for atom in back.atoms]
+
+
+_Anchor: TypeAlias = tuple[str | None, ...]
+
+
+def _anchors(part: Part) -> list[_Anchor]:
+    """What a part is known by. A medium may be known by more than one thing."""
+    if isinstance(part, (TextPart, ThinkPart)):
+        return [(part.kind, part.text)]
+    if isinstance(part, OpaquePart):
+        return [(part.kind, dumps(part.value))]
+    _, data, _ = _resolved(part)
+    known: list[_Anchor] = [(part.kind, name, value) for name, value in (("url", part.url), ("data", data)) if value]
+    return known or [(part.kind, part.id, part.name)]
+
+
+def _resolved(part: MediaPart) -> tuple[str | None, str | None, str | None]:
+    """(url, data, type) with a data URI taken apart."""
+    split = split_data_uri(part.url) if part.url is not None and part.data is None else None
+    return (None, split[1], split[0]) if split is not None else (part.url, part.data, part.mime_type)
+
+
+def _differences(part: Part, back: Part) -> Iterator[tuple[str, str]]:
+    """The fields in which two parts of the same kind differ. A medium that is said in another way is one difference."""
+    if isinstance(part, MediaPart) and isinstance(back, MediaPart):
+        fields: tuple[str, ...] = _MEDIA_FIELDS
+        if _resolved(part) == _resolved(back) and (part.url, part.mime_type) != (back.url, back.mime_type):
+            yield losses.MEDIA_FORM, ""
+            fields = fields[3:]
+        yield from ((losses.MEDIA, f".{name}") for name in fields if getattr(part, name) != getattr(back, name))
+    if isinstance(part, ThinkPart) and isinstance(back, ThinkPart) and part.signature != back.signature:
+        yield losses.SIGNATURE, ".signature"
+    if isinstance(part, OpaquePart) and isinstance(back, OpaquePart):
+        if part.type != back.type:
+            yield losses.OPAQUE, ".type"
+    elif not same_json(getattr(part, "extras", None), getattr(back, "extras", None)):
+        yield losses.EXTRAS, ".extras"
