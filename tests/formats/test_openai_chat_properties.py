@@ -141,7 +141,8 @@ def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMess
 @settings(max_examples=200)
 @given(st.lists(stored(["openai-chat"], residual=residuals), max_size=2))
 def test_a_residual_of_another_shape_never_raises(history: list[ChatMessage]) -> None:
-    assert len(CODEC.encode(history).payload) == len(history)
+    encoded = CODEC.encode(history)
+    assert len(encoded.payload) == len(history) - sum(loss.code == "left-out" for loss in encoded.losses)
 
 
 @settings(max_examples=100)

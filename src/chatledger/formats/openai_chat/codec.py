@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.formats.codec import Decoded, Encoded
+from chatledger.formats.measuring import measured
 from chatledger.formats.openai_chat.decode import read_payload
 from chatledger.formats.openai_chat.encode import write_payload
 from chatledger.formats.openai_chat.message import NAME
@@ -28,8 +29,7 @@ class OpenAIChat:
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
         """A list of dicts. `carry` changes nothing: the API refuses keys that it does not know, so no slot is free."""
-        payload, losses = write_payload(messages)
-        return Encoded(payload, losses)
+        return measured(self, messages, write_payload)
 
 
 CODEC = OpenAIChat()

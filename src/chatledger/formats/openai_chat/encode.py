@@ -5,42 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger.formats.openai_chat import losses
-from chatledger.formats.openai_chat.fit import fit, note_fields, note_reasoning
-from chatledger.formats.openai_chat.fit_parts import note_unsaid
-from chatledger.formats.openai_chat.losses import LossLog
+from chatledger.formats.measuring import Written
+from chatledger.formats.openai_chat.fit import fit
+from chatledger.formats.openai_chat.fit_parts import is_as_read
 from chatledger.formats.openai_chat.message import NAME, write_message
-from chatledger.formats.openai_chat.pairing import Answered, Pairing
-from chatledger.models import ChatMessage, Loss, OpaquePart
+from chatledger.formats.openai_chat.pairing import Pairing
+from chatledger.models import ChatMessage
 
 
-def write_payload(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]], list[Loss]]:
-    """The list that the API takes, and what of the messages it does not say."""
-    log, pairing = LossLog(), Pairing()
-    payload = []
-    for place, message in enumerate(messages, 1):
-        log.seq = message.seq
-        fitted = _fitted(message, place, pairing.follow(message, place), log)
+def write_payload(messages: Sequence[ChatMessage]) -> Written:
+    """The list that the API takes."""
+    pairing = Pairing()
+    payload: list[dict[str, Any]] = []
+    origins: list[tuple[int, ...]] = []
+    for index, message in enumerate(messages):
+        answered = pairing.follow(message, index + 1)
+        fitted = message if message.format == NAME else fit(message, index + 1, answered)
         if fitted is not None:
             payload.append(write_message(fitted))
-    return payload, log.losses
+            origins.append((index,))
+    own = [index for index, message in enumerate(messages) if message.format == NAME]
+    return Written(payload, origins, own, as_read=all(map(_is_as_read, messages)))
 
 
-def _fitted(message: ChatMessage, place: int, answered: Answered | None, log: LossLog) -> ChatMessage | None:
-    if message.format != NAME:
-        return fit(message, place, answered, log)
-    _note_added(message, log)
-    return message
-
-
-def _note_added(message: ChatMessage, log: LossLog) -> None:
-    """A message that was read has none of these; one that a program made or changed may."""
-    note_fields(message, log)
-    if isinstance(message.reasoning, list):
-        note_reasoning(message, log)
-    for idx, part in enumerate(message.content if isinstance(message.content, list) else ()):
-        if not isinstance(part, OpaquePart):
-            note_unsaid(part, f"content[{idx}]", log)
-    for idx, call in enumerate(message.tool_calls or ()):
-        if call.extras:
-            log.add(losses.FIELD, f"tool_calls[{idx}].extras")
+def _is_as_read(message: ChatMessage) -> bool:
+    """Whether it is one that was read, with nothing in it that a program put there and that nobody reads back."""
+    if message.format != NAME or isinstance(message.reasoning, list):
+        return False
+    if isinstance(message.content, list) and not all(map(is_as_read, message.content)):
+        return False
+    return message.tool_calls is None or not any(call.extras for call in message.tool_calls)

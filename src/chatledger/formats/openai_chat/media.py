@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chatledger.formats.data_uris import is_data_uri
 from chatledger.models import AudioPart, FilePart, ImagePart, MediaPart
 from chatledger.models.json import JsonValue
 
@@ -17,10 +18,6 @@ def audio_format(mime_type: str) -> str:
     return _AUDIO_FORMATS.get(mime_type, mime_type.removeprefix("audio/"))
 
 
-def is_data_uri(url: str | None) -> bool:
-    return url is not None and url.startswith("data:")
-
-
 def data_uri(part: MediaPart) -> str | None:
     """The part as a data URI; None for a URL elsewhere, and for data of which nobody said what it is."""
     if is_data_uri(part.url):
@@ -28,14 +25,6 @@ def data_uri(part: MediaPart) -> str | None:
     if part.data is None or part.mime_type is None:
         return None
     return f"data:{part.mime_type};base64,{part.data}"
-
-
-def split_data_uri(url: str) -> tuple[str, str] | None:
-    """(mime type, base64 data) of a data URI; None if it is not one in base64."""
-    head, comma, data = url.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        return None
-    return head.removeprefix("data:").split(";")[0], data
 
 
 def image_object(part: ImagePart) -> dict[str, JsonValue] | None:

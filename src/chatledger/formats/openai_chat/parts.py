@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chatledger.errors import DecodeError
+from chatledger.formats.data_uris import is_data_uri
 from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
 from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at
 from chatledger.formats.openai_chat.media import (
@@ -12,7 +13,6 @@ from chatledger.formats.openai_chat.media import (
     audio_object,
     file_object,
     image_object,
-    is_data_uri,
 )
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart
 from chatledger.models.json import JsonValue
