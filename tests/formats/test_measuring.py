@@ -94,6 +94,12 @@ def test_reasoning_that_stands_elsewhere_is_not_lost() -> None:
     moved = [("reasoning-form", "content[0]"), ("content-form", "content"), ("reasoning-form", "reasoning")]
     assert one(said(content=parts), said(content="a", reasoning="t")) == moved
     assert one(said(content=parts), said(content="a")) == [("reasoning", "content[0]"), ("content-form", "content")]
+    signed = said(reasoning=[ThinkPart(text="t", signature="s")])
+    assert one(signed, said(reasoning="t")) == [
+        ("signature", "reasoning[0].signature"),
+        ("reasoning-form", "reasoning"),
+    ]
+    assert one(signed, said()) == [("reasoning", "reasoning"), ("signature", "reasoning[0].signature")]
     assert one(said(content="a", reasoning="t"), said(content=parts)) == [
         ("content-form", "content"),
         ("reasoning-form", "reasoning"),

@@ -97,7 +97,12 @@ def test_reasoning_stays_with_its_own_format() -> None:
     )
     assert encode(message) == (
         [{"role": "assistant", "content": [{"type": "text", "text": "Dry."}]}],
-        [("reasoning", "content[0]"), ("reasoning", "reasoning")],
+        [
+            ("reasoning", "content[0]"),
+            ("signature", "content[0].signature"),
+            ("reasoning", "reasoning"),
+            ("signature", "reasoning[0].signature"),
+        ],
     )
 
 

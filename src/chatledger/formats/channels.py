@@ -46,6 +46,14 @@ class Channel:
         return [atom.value.text for atom in self.atoms if isinstance(atom.value, (TextPart, ThinkPart))]
 
 
+@dataclass(frozen=True, slots=True)
+class Thoughts:
+    """What came back of all reasoning, wherever it stands: whether its text is the `same`, and its signatures."""
+
+    same: bool
+    signatures: set[str]
+
+
 def channel_of(messages: Sequence[tuple[int, ChatMessage]], name: str) -> Channel:
     """What messages say together. Those that say nothing do not count, unless all do."""
     speaking = [(index, message) for index, message in messages if getattr(message, name)] or list(messages[:1])
@@ -74,14 +82,18 @@ def _form(content: str | list[Part] | None) -> Form:
     return "text" if isinstance(content, str) else "parts"
 
 
-def compare_parts(said: Channel, back: Channel, *, same_thoughts: bool) -> Iterator[tuple[int, str, str]]:
-    """`same_thoughts`: all reasoning came back, so that a thought which is not here stands elsewhere."""
-    thought = losses.REASONING_FORM if same_thoughts else losses.REASONING
+def compare_parts(said: Channel, back: Channel, thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
+    """The differences, as (index of the message, code, path). Of reasoning that is not there at all the field is named,
+    and each signature."""
+    thought = losses.REASONING_FORM if thoughts.same else losses.REASONING
     if said.name == "reasoning" and said.atoms and not back.atoms:
         yield from dict.fromkeys((atom.index, thought, said.name) for atom in said.atoms)
+        yield from _lost_signatures(said.atoms, thoughts)
         return
     pairs, rest = _pairs_in_text(said, back) if back.form == "text" else _pairs(said.atoms, back.atoms)
     found = list(_part_losses(said, pairs, rest, thought))
+    lost = [atom for atom, pair in zip(said.atoms, pairs, strict=True) if pair is None]
+    found += _lost_signatures(lost, thoughts)
     yield from found
     if said.form != back.form:
         if all(path != said.name for _, _, path in found):
@@ -102,6 +114,13 @@ def _part_losses(
             yield atom.index, _lost_code(atom.value, said.name, thought), atom.path
         else:
             yield atom.index, losses.ORDER, atom.path
+
+
+def _lost_signatures(lost: Sequence[Atom[Part]], thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
+    for atom in lost:
+        signature = atom.value.signature if isinstance(atom.value, ThinkPart) else None
+        if signature is not None and signature not in thoughts.signatures:
+            yield atom.index, losses.SIGNATURE, f"{atom.path}.signature"
 
 
 def _lost_code(part: Part, channel: str, thought: str) -> str:
@@ -169,7 +188,7 @@ def _anchors(part: Part) -> list[_Anchor]:
 def _resolved(part: MediaPart) -> tuple[str | None, str | None, str | None]:
     """(url, data, type) with a data URI taken apart."""
     split = split_data_uri(part.url) if part.url is not None and part.data is None else None
-    return (None, split[1], split[0]) if split is not None else (part.url, part.data, part.mime_type)
+    return (None, split[1], split[0] or None) if split is not None else (part.url, part.data, part.mime_type)
 
 
 def _differences(part: Part, back: Part) -> Iterator[tuple[str, str]]:

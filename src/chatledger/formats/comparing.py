@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from chatledger.formats import losses
-from chatledger.formats.channels import Channel, calls_of, channel_of, compare_parts
-from chatledger.models import ChatMessage, ToolCall
+from chatledger.formats.channels import Channel, Thoughts, calls_of, channel_of, compare_parts
+from chatledger.models import ChatMessage, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, loads, same_json
 
 Found: TypeAlias = tuple[int, str, str]
@@ -63,9 +63,9 @@ def _compare_contents(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found
     alone = [(0, message) for message in read]
     for name in ("content", "reasoning"):
         sources[name], back[name] = channel_of(said, name), channel_of(alone, name)
-    same_thoughts = _thoughts(sources) == _thoughts(back)
+    thoughts = Thoughts(_thoughts(sources) == _thoughts(back), _signatures(back))
     for name in ("content", "reasoning"):
-        yield from compare_parts(sources[name], back[name], same_thoughts=same_thoughts)
+        yield from compare_parts(sources[name], back[name], thoughts)
 
 
 def _same_texts(message: ChatMessage, back: ChatMessage) -> bool:
@@ -80,6 +80,11 @@ def _thoughts(channels: dict[str, Channel]) -> str:
     """All reasoning of a side, wherever it stands."""
     own = "".join(channels["reasoning"].texts)
     return own + "".join(atom.value.text for atom in channels["content"].atoms if atom.value.kind == "think")
+
+
+def _signatures(channels: dict[str, Channel]) -> set[str]:
+    parts = [atom.value for channel in channels.values() for atom in channel.atoms]
+    return {part.signature for part in parts if isinstance(part, ThinkPart) and part.signature is not None}
 
 
 def _compare_calls(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:

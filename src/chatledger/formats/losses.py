@@ -9,7 +9,7 @@
 
 A path says that what stands there, and all below it, is not what it was or where it was. What is not named came back
 equal, value by value with key order. A text that is joined into another form of the content is still there, so only the
-form is named.
+form is named; and a signature is named beside the reasoning that it is lost with.
 
 Never compared, since the ledger gives them or they say who wrote: message_id, thread_id, branch, seq, created_at,
 violations, format. A residual is one only where the message had it: reading may add its own.

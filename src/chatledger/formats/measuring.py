@@ -78,8 +78,10 @@ def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[C
 def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessage], written: Written) -> list[Loss]:
     """What differs between messages and what was read back of them."""
     found = _Found(messages)
-    _note_places(found, written.origins)
-    for sources, pieces in groups_of(len(messages), written.origins):
+    missing = len(decoded) - len(written.origins)  # none, unless somebody's residual took part in the writing
+    origins = [*written.origins[: len(decoded)], *[()] * missing]
+    _note_places(found, origins)
+    for sources, pieces in groups_of(len(messages), origins):
         if sources and pieces:
             said = [(index, messages[index]) for index in sources]
             for index, code, path in compare(said, [decoded[piece] for piece in pieces], written.kept):
