@@ -10,9 +10,10 @@ from pydantic import ValidationError
 
 from chatledger.errors import EncodeError
 from chatledger.formats.codec import Decoded, Encoded, Kind
+from chatledger.formats.measuring import measured
 from chatledger.formats.qwen_agent.constants import FUNCTION_ID, ROLES
 from chatledger.formats.qwen_agent.decoding import decode_payload
-from chatledger.formats.qwen_agent.encoding import encode_messages
+from chatledger.formats.qwen_agent.encoding import write_messages
 from chatledger.formats.qwen_agent.messages import Message
 from chatledger.formats.qwen_agent.rows import NAME, OBJECT
 from chatledger.formats.qwen_agent.sources import is_message_object
@@ -37,7 +38,7 @@ class QwenAgentCodec:
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
         """A list of dicts. `carry` puts what they cannot say into the `extra` of a message's first row."""
-        return encode_messages(messages, carry=carry)
+        return measured(self, messages, lambda given: write_messages(given, carry=carry))
 
     def as_models(self, payload: Iterable[dict[str, Any]]) -> list[Message]:
         """The dicts of a payload as objects. Raises EncodeError for what no object can hold."""

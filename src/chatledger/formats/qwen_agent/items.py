@@ -80,3 +80,15 @@ def _value(part: ImagePart | FilePart | VideoPart) -> JsonValue | None:
 
 def _is_url(text: str) -> bool:
     return text.startswith(_URL_STARTS)
+
+
+def is_as_read(part: Part) -> bool:
+    """Whether reading makes such a part: one that a program changed or put there may hold what is not written."""
+    if isinstance(part, OpaquePart):
+        return True
+    if isinstance(part, (TextPart, ThinkPart)):
+        return isinstance(part, TextPart) and part.extras is None
+    if isinstance(part, AudioPart):
+        return part.name is None and part.id is None
+    usual = (part.data, part.mime_type, part.name, part.id) == (None, None, None, None)
+    return usual and (part.extras is None or isinstance(part, VideoPart))

@@ -1,37 +1,33 @@
 """A message of another origin as the messages that Qwen-Agent would have made of it.
 
 Reasoning, content and each call are messages of their own there, in this order; roles are system, user, assistant and
-function. What that cannot say is said in losses.
+function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from chatledger.formats.qwen_agent.items import item_of
-from chatledger.formats.qwen_agent.losses import field_losses, part_losses
-from chatledger.models import ChatMessage, Loss, OpaquePart, Part, TextPart, ThinkPart
+from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
 
 _ROLES = {"developer": "system", "function": "tool"}
 _SHARED = frozenset({"system", "user", "assistant", "tool"})
 
 
-def split(message: ChatMessage, *, result_name: str | None) -> tuple[list[ChatMessage], list[Loss]]:
-    """The pieces, each of which is one row, and the losses. No piece at all if Qwen-Agent has no such role.
+def split(message: ChatMessage, *, result_name: str | None) -> list[ChatMessage]:
+    """The pieces, each of which is one row. No piece at all if Qwen-Agent has no such role.
 
     `result_name` is the name of the call that a result answers: results are named there, elsewhere often not.
     """
     role = _role_of(message)
     if role is None:
-        return [], [Loss("role", message.seq, "role")]
+        return []
     base = ChatMessage(
         role=role,
         name=result_name if message.name is None and role == "tool" else message.name,
         tool_call_id=message.tool_call_id if role == "tool" else None,
         content="",
     )
-    pieces = [base.model_copy(update=update) for update in _updates(message)]
-    return pieces, list(_losses(message, role, len(pieces)))
+    return [base.model_copy(update=update) for update in _updates(message)]
 
 
 def _role_of(message: ChatMessage) -> str | None:
@@ -80,14 +76,3 @@ def _parts(content: str | list[Part] | None) -> list[Part]:
 def _fits(part: Part) -> bool:
     """Whether an item can hold it. What an opaque part holds is known to its own format only."""
     return not isinstance(part, OpaquePart) and item_of(part) is not None
-
-
-def _losses(message: ChatMessage, role: str, pieces: int) -> Iterator[Loss]:
-    if role != message.role:
-        yield Loss("role", message.seq, "role")
-    if pieces > 1:
-        yield Loss("grouping", message.seq, "")
-    if role != "tool" and message.tool_call_id is not None:
-        yield Loss("tool_call_id", message.seq, "tool_call_id")
-    yield from part_losses(message)
-    yield from field_losses(message)
