@@ -49,13 +49,13 @@ def test_a_role_without_a_type_is_custom_and_named_in_its_data(role: str) -> Non
     message = LedgerMessage(role=role, content="Be brief.", custom_data={"a": 1})
     assert encoded(message) == (
         row(type="custom", content="Be brief.", custom_data={"a": 1, "role": role}),
-        [("role", "role")],
+        [("role", "role"), ("custom-data", "custom_data")],
     )
 
 
 def test_a_role_in_the_data_gives_way_to_the_messages_own() -> None:
     message = LedgerMessage(role="system", content="", custom_data={"role": "x"})
-    assert encoded(message)[1] == [("role", "role"), ("custom_data", "custom_data.role")]
+    assert encoded(message)[1] == [("role", "role"), ("custom-data", "custom_data")]
 
 
 def test_texts_are_joined_by_nothing_and_other_parts_are_told() -> None:
@@ -70,12 +70,12 @@ def test_texts_are_joined_by_nothing_and_other_parts_are_told() -> None:
     assert encoded(LedgerMessage(role="assistant", content=content)) == (
         row(content="ab"),
         [
-            ("content_form", "content"),
-            ("think", "content[0]"),
+            ("reasoning", "content[0]"),
             ("extras", "content[1].extras"),
             ("media", "content[2]"),
             ("opaque", "content[4]"),
             ("media", "content[5]"),
+            ("content-form", "content"),
         ],
     )
 
@@ -94,12 +94,12 @@ def test_fields_that_the_format_does_not_have_are_told() -> None:
     assert encoded(message) == (
         row(type="tool"),
         [
-            ("content_null", "content"),
-            ("reasoning", "reasoning"),
             ("name", "name"),
-            ("is_error", "is_error"),
+            ("is-error", "is_error"),
             ("state", "state"),
-            ("empty", "custom_data"),
+            ("custom-data", "custom_data"),
+            ("content-form", "content"),
+            ("reasoning", "reasoning"),
             ("residual", "residual"),
         ],
     )
@@ -109,13 +109,13 @@ def test_fields_that_the_format_does_not_have_are_told() -> None:
     ("arguments", "args", "losses"),
     [
         ({"b": 1, "a": 2}, {"b": 1, "a": 2}, []),
-        ('{"b": 1, "a": 2}', {"b": 1, "a": 2}, ["arguments_form"]),
-        (None, {}, ["arguments_null"]),
-        ("", {"_raw": ""}, ["arguments_raw"]),
-        ('{"a": ', {"_raw": '{"a": '}, ["arguments_raw"]),
-        ("[1]", {"_raw": "[1]"}, ["arguments_raw"]),
-        ("null", {"_raw": "null"}, ["arguments_raw"]),
-        ('{"a":' * 600 + "1" + "}" * 600, {"_raw": '{"a":' * 600 + "1" + "}" * 600}, ["arguments_raw"]),
+        ('{"b": 1, "a": 2}', {"b": 1, "a": 2}, ["arguments-form"]),
+        (None, {}, ["arguments-form"]),
+        ("", {"_raw": ""}, ["arguments"]),
+        ('{"a": ', {"_raw": '{"a": '}, ["arguments"]),
+        ("[1]", {"_raw": "[1]"}, ["arguments"]),
+        ("null", {"_raw": "null"}, ["arguments"]),
+        ('{"a":' * 600 + "1" + "}" * 600, {"_raw": '{"a":' * 600 + "1" + "}" * 600}, ["arguments"]),
     ],
 )
 def test_arguments_are_an_object_or_stand_raw(arguments: Any, args: dict[str, Any], losses: list[str]) -> None:

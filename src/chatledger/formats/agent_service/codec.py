@@ -12,19 +12,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from chatledger.errors import DecodeError
-from chatledger.formats.agent_service.carrying import carry, unpack
-from chatledger.formats.agent_service.keeping import AROUND, Dump, around_of, keep_around, keep_row, restore_row
-from chatledger.formats.agent_service.losses import losses_of
+from chatledger.formats.agent_service.carrying import unpack
+from chatledger.formats.agent_service.histories import UNSAID, write_history
+from chatledger.formats.agent_service.keeping import AROUND, Dump, keep_around, keep_row
 from chatledger.formats.agent_service.models import ChatHistory, ChatMessage
 from chatledger.formats.agent_service.reading import check, read
 from chatledger.formats.agent_service.sources import MESSAGES, Row, Source, fields_of, open_payload
 from chatledger.formats.agent_service.words import NAME, ROLE_OF_TYPE
 from chatledger.formats.agent_service.writing import write
 from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.residual import restore
+from chatledger.formats.measuring import measured
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Loss, RulesLevel
-from chatledger.models.json import same_json
 
 _FIELDS = frozenset(ChatMessage.model_fields)
 
@@ -50,9 +49,8 @@ class AgentServiceCodec:
         return Decoded(messages, losses)
 
     def encode(self, messages: Sequence[LedgerMessage], *, carry: bool = False) -> Encoded:
-        encoded = [_encode(message, carry) for message in messages]
-        payload, losses = _put_around([row for row, _ in encoded], messages)
-        return Encoded(payload, [loss for _, lost in encoded for loss in lost] + losses)
+        """The dict of a ChatHistory. `carry` puts what a row cannot say into the custom_data of its message."""
+        return measured(self, messages, lambda given: write_history(given, carrying=carry), unsaid=UNSAID)
 
     def as_models(self, payload: dict[str, Any]) -> ChatHistory:
         """The ChatHistory of a payload that `encode` gave.
@@ -93,21 +91,6 @@ def _keep_what_is_around(around: Row | None, messages: list[LedgerMessage], rule
     if rules != "lenient":
         raise DecodeError("$", "there is no message that could keep what stands beside the messages")
     return [Loss(AROUND, None, "$")]
-
-
-def _encode(message: LedgerMessage, carrying: bool) -> tuple[Row, list[Loss]]:
-    if message.format == NAME:
-        return restore_row(message), losses_of(message)
-    row = write(message)
-    return (carry(row, message), []) if carrying else (row, losses_of(message))
-
-
-def _put_around(rows: list[Row], messages: Sequence[LedgerMessage]) -> tuple[Row, list[Loss]]:
-    """The rows in their history. Of several that were appended one after the other, the last is told."""
-    found = [(message.seq, around) for message in messages if (around := around_of(message)) is not None]
-    last = found[-1][1] if found else None
-    losses = [Loss(AROUND, seq, "$") for seq, around in found if not same_json(around, last)]
-    return restore({MESSAGES: rows}, last), losses
 
 
 def _as_model(row: Row) -> ChatMessage:

@@ -10,6 +10,9 @@ from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
 
+_DEPTH = MAX_DEPTH - 8
+"""How deep an object may be that stands a few levels down in a row."""
+
 
 def write(message: LedgerMessage) -> Row:
     return {
@@ -45,6 +48,6 @@ def parse_object(text: str) -> Row | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict) or json_problem(value, max_depth=MAX_DEPTH) is not None:
+    if not isinstance(value, dict) or json_problem(value, max_depth=_DEPTH) is not None:
         return None
     return value
