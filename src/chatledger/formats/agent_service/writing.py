@@ -20,7 +20,7 @@ def write(message: LedgerMessage) -> Row:
         "content": message.text,
         "tool_calls": [_call(call) for call in message.tool_calls or ()],
         "tool_call_id": message.tool_call_id,
-        "run_id": message.run_id,
+        "run_id": message.run_id or None,  # no run has an empty id, so reading leniently would leave it out
         "response_metadata": message.response_metadata or {},
         "custom_data": _custom_data(message),
     }
