@@ -56,7 +56,7 @@ def test_records_are_custom_messages_in_their_place() -> None:
 def test_a_model_never_sees_the_records() -> None:
     encoded = CODEC.encode(context_file.read(io.BytesIO(FILE)).messages)
     assert CODEC.as_models(encoded.payload) == list(MESSAGES)
-    assert [loss.code for loss in encoded.losses] == ["custom"] * 3
+    assert [loss.code for loss in encoded.losses] == ["left-out"] * 3
 
 
 LINES = {

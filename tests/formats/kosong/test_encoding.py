@@ -68,7 +68,7 @@ def test_one_turn_of_several_messages_is_one_message() -> None:
         },
         {"role": "tool", "name": "f", "content": "a", "tool_call_id": "1"},
     ]
-    assert [loss for loss in losses(turn) if loss[0] == "merged"] == [("merged", seq, "$") for seq in (3, 4, 5)]
+    assert [loss for loss in losses(turn) if loss[0] == "merged"] == [("merged", seq, "") for seq in (3, 4, 5)]
 
 
 @pytest.mark.parametrize("change", [{"run_id": "s"}, {"name": "b"}, {"state": "interrupted"}, {"role": "user"}])
@@ -157,7 +157,7 @@ def test_the_frames_of_a_video_become_images() -> None:
 def test_an_opaque_part_of_another_format_is_left_out() -> None:
     message = ChatMessage(role="user", content=[TextPart(text="a"), OpaquePart(type="x", value={"x": 1})], seq=1)
     assert CODEC.encode([message]).payload[0]["content"] == "a"
-    assert losses([message]) == [("opaque", 1, "content[1]")]
+    assert losses([message]) == [("opaque", 1, "content[1]"), ("content-form", 1, "content")]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,11 @@ def test_custom_is_left_out_unless_it_says_its_role() -> None:
     system = ChatMessage(role="custom", content="x", custom_data={"role": "system"}, seq=1)
     screen = ChatMessage(role="custom", content="y", custom_data={"task": 1}, seq=2)
     assert short([system, screen]) == [{"role": "system", "content": "x"}]
-    assert losses([system, screen]) == [("custom", 2, "$")]
+    assert losses([system, screen]) == [
+        ("role", 1, "role"),
+        ("custom-data", 1, "custom_data"),
+        ("left-out", 2, ""),
+    ]
 
 
 def test_fields_without_a_place_are_reported() -> None:
@@ -192,14 +196,14 @@ def test_fields_without_a_place_are_reported() -> None:
         seq=3,
     )
     assert CODEC.encode([message]).losses == [
-        Loss("field", 3, "is_error"),
-        Loss("field", 3, "run_id"),
-        Loss("field", 3, "response_metadata"),
-        Loss("field", 3, "custom_data"),
-        Loss("field", 3, "state"),
-        Loss("field", 3, "content[0].extras"),
-        Loss("mime-type", 3, "content[1].mime_type"),
-        Loss("field", 3, "content[1].name"),
+        Loss("is-error", 3, "is_error"),
+        Loss("state", 3, "state"),
+        Loss("run-id", 3, "run_id"),
+        Loss("response-metadata", 3, "response_metadata"),
+        Loss("custom-data", 3, "custom_data"),
+        Loss("extras", 3, "content[0].extras"),
+        Loss("media", 3, "content[1].mime_type"),
+        Loss("media", 3, "content[1].name"),
         Loss("residual", 3, "residual"),
     ]
 
@@ -207,8 +211,8 @@ def test_fields_without_a_place_are_reported() -> None:
 @pytest.mark.parametrize(
     ("content", "newer", "older", "is_lost_in"),
     [
-        (None, [], None, {"newer", "older"}),
-        ("", "", None, set()),
+        (None, [], None, {"newer"}),
+        ("", "", None, {"older"}),
         ([], [], None, {"older"}),
         ([TextPart(text="a")], "a", [{"type": "text", "text": "a"}], {"newer"}),
     ],
@@ -236,7 +240,7 @@ def test_the_other_revision_keeps_partial_and_unknown_parts() -> None:
             "partial": True,
         }
     ]
-    assert [loss.code for loss in encoded.losses] == ["media", "field", "residual"]
+    assert [loss.code for loss in encoded.losses] == ["media", "extras", "residual"]
 
 
 def test_carry_changes_nothing() -> None:

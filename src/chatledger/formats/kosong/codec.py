@@ -14,11 +14,10 @@ from pydantic import ValidationError
 
 from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.kosong.adapting import adapt, adapt_message, is_record
+from chatledger.formats.kosong.adapting import adapt, adapt_message, is_as_read, is_record
 from chatledger.formats.kosong.difference import apply
 from chatledger.formats.kosong.given import restore_given
 from chatledger.formats.kosong.linking import Links
-from chatledger.formats.kosong.losses import LossLog
 from chatledger.formats.kosong.objects import build, is_object
 from chatledger.formats.kosong.revision import (
     AS_DICT,
@@ -33,6 +32,7 @@ from chatledger.formats.kosong.revision import (
 )
 from chatledger.formats.kosong.sources import decode_dict, decode_object
 from chatledger.formats.kosong.writing import Row, dump, shortened, write
+from chatledger.formats.measuring import Written, measured
 from chatledger.models import ChatMessage, Loss, RulesLevel
 
 _FULL = ("role", "name", "content", "tool_calls", "tool_call_id", "partial")
@@ -73,9 +73,7 @@ class KosongCodec:
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
         """`carry` changes nothing: a kosong message has no free slot."""
-        log = LossLog()
-        adapted = adapt(messages, self.revision, log)
-        return Encoded([Dump(self.row_of(message), message) for message in adapted], log.losses)
+        return measured(self, messages, self._write)
 
     def as_models(self, payload: Sequence[dict[str, Any]]) -> list[Any]:
         """The messages of a payload as objects of this revision's classes."""
@@ -94,6 +92,16 @@ class KosongCodec:
         if AS_DICT in residual:
             return apply(shortened(row) if SHORT in residual else row, residual.get(FIELDS))
         return apply(dump(apply(row, residual.get(FIELDS)), self.revision), residual.get(DUMP))
+
+    def _write(self, messages: Sequence[ChatMessage]) -> Written:
+        adapted = adapt(messages, self.revision)
+        kept = [index for index, message in enumerate(messages) if message.format == self.name]
+        return Written(
+            [Dump(self.row_of(message), message) for message, _ in adapted],
+            [origins for _, origins in adapted],
+            kept,
+            as_read=all(is_as_read(message, self.revision) for message in messages),
+        )
 
     def _decode(self, message: object, path: str, lenient: bool, losses: list[Loss]) -> ChatMessage:
         if isinstance(message, dict):
@@ -124,7 +132,7 @@ class KosongCodec:
     def _nearest(self, message: ChatMessage) -> Any:
         """What lenient let in and no class takes, as if another revision had written it; its role stays."""
         foreign = message.model_copy(update={"format": FAMILY, "role": "user"})
-        adapted = adapt_message(foreign, self.revision, Links(), 1, LossLog())
+        adapted = adapt_message(foreign, self.revision, Links(), 1)
         assert adapted is not None  # a user message is never left out
         model = build(self.revision, write(adapted, self.revision), None)
         model.role = message.role

@@ -20,7 +20,6 @@ from chatledger.formats.kosong import CODEC
 from chatledger.formats.kosong.adapting import adapt, is_record
 from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.formats.kosong.lines import AFTER, BEFORE, END, STYLES, SURROGATE, TEXT, line_of, split, style_of
-from chatledger.formats.kosong.losses import LossLog
 from chatledger.formats.kosong.revision import AS_DICT, FIELDS, LINE, SHORT, residual_of
 from chatledger.formats.kosong.sources import as_json
 from chatledger.formats.kosong.writing import Row, shortened
@@ -69,8 +68,8 @@ def read(file: Iterable[bytes], *, codec: KosongCodec = CODEC, rules: RulesLevel
 
 def write(messages: Sequence[ChatMessage], *, codec: KosongCodec = CODEC) -> bytes:
     """The file of these messages, whatever they came from; what kosong cannot say is left out, as `encode` does."""
-    adapted = adapt(messages, codec.revision, LossLog(), records=True)
-    return b"".join(_written(message, codec) for message in adapted)
+    adapted = adapt(messages, codec.revision, records=True)
+    return b"".join(_written(message, codec) for message, _ in adapted)
 
 
 def _read_line(text: str, codec: KosongCodec, *, lenient: bool) -> ChatMessage:
