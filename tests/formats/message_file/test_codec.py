@@ -118,19 +118,24 @@ def test_another_formats_conversation_becomes_items() -> None:
     assert [(call["name"], call["args"]) for call in (first, second)] == [("a", {"b": 1}), (None, {"_raw": "{"})]
     assert first["outputs"] == [{"content": "21", "mime_type": "text/plain", "nonce": "output_4_0"}]
     assert losses == [
-        Loss("system", 1, "role"),
-        Loss("think", 3, "content[0]"),
-        Loss("arguments", 3, "tool_calls[0].arguments"),
-        Loss("id", 3, "tool_calls[1].id"),
+        Loss("left-out", 1, ""),
+        Loss("run-id", 2, "run_id"),
+        Loss("split", 3, ""),
+        Loss("reasoning", 3, "content[0]"),
+        Loss("arguments-form", 3, "tool_calls[0].arguments"),
+        Loss("call-id", 3, "tool_calls[1].id"),
         Loss("arguments", 3, "tool_calls[1].arguments"),
-        Loss("orphan", 5, "tool_call_id"),
+        Loss("name", 4, "name"),
+        Loss("merged", 5, ""),
+        Loss("role", 5, "role"),
+        Loss("call-id", 5, "tool_call_id"),
     ]
 
 
 def test_outputs_whose_item_is_not_in_the_window_are_an_empty_messages() -> None:
     payload, losses = read(*stored(CODEC.decode([weather()]).messages)[3:])
     assert (payload[0]["content"], payload[0]["outputs"][0]["content"]) == ("", "21 degrees")
-    assert [loss.code for loss in losses] == ["window", "name", "residual", "message"]
+    assert [loss.code for loss in losses] == ["made-up", "name", "residual"]
 
 
 def test_items_are_recognised_as_objects_and_as_dicts() -> None:

@@ -13,8 +13,10 @@ from pydantic import ValidationError
 
 from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats.codec import Decoded, Encoded, Kind
+from chatledger.formats.measuring import Written, measured
 from chatledger.formats.message_file.drafts import assemble
 from chatledger.formats.message_file.items import CallItem, TextItem, item_from_dict
+from chatledger.formats.message_file.media import from_part
 from chatledger.formats.message_file.protocols import MessageItem
 from chatledger.formats.message_file.writing import NAME, OBJECT, note, whole_group
 from chatledger.models import ChatMessage, RulesLevel
@@ -43,14 +45,29 @@ class MessageFileCodec:
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
         """The items; a call of a message stands in it. `carry` changes nothing: items have no free slot."""
-        assembled = assemble(messages)
-        return Encoded([draft.to_dict() for draft in assembled.drafts if draft.owner is None], assembled.losses)
+        return measured(self, messages, _write)
 
     def as_models(self, payload: Sequence[dict[str, Any]]) -> list[TextItem | CallItem]:
         return [_model(row, f"$[{index}]") for index, row in enumerate(payload)]
 
 
 CODEC = MessageFileCodec()
+
+
+def _write(messages: Sequence[ChatMessage]) -> Written:
+    assembled = assemble(messages)
+    items = [draft for draft in assembled.drafts if draft.owner is None]
+    origins = [made_of for draft in items for made_of in draft.origins()]
+    as_read = len(assembled.kept) == len(messages) and all(map(_is_as_read, messages))
+    return Written([draft.to_dict() for draft in items], origins, assembled.kept, as_read)
+
+
+def _is_as_read(message: ChatMessage) -> bool:
+    """Whether nothing is in it that a program put there and that nobody reads back."""
+    if message.reasoning is not None or any(call.extras is not None for call in message.tool_calls or ()):
+        return False
+    parts = message.content if isinstance(message.content, list) else ()
+    return all(from_part(part) is not None and getattr(part, "extras", None) is None for part in parts)
 
 
 def _is_item(value: object) -> bool:
