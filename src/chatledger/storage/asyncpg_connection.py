@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Self
 
 from sqlalchemy import Engine, PoolProxiedConnection
-from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.constraints import Kind, read_failure
@@ -87,11 +86,8 @@ class AsyncpgConnections:
 
     async def lend(self) -> Lent:
         """A connection for one statement, without SQLAlchemy's own around it. Not to be called inside a greenlet."""
-        pool = self._engine.pool
-        if self._owned:
-            with suppress(MissingGreenlet):  # there is none at hand, and it would have to wait
-                return Lent(pool.connect(), self._schema, close_in_greenlet=False)
-        return Lent(await greenlet_spawn(pool.connect), self._schema, close_in_greenlet=not self._owned)
+        lent = await greenlet_spawn(self._engine.pool.connect)  # which may have to wait
+        return Lent(lent, self._schema, close_in_greenlet=not self._owned)
 
     @contextmanager
     def autocommit(self, patience: float | None = None) -> Iterator[Sql]:
