@@ -2,7 +2,7 @@
 
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.limits import Limits
-from chatledger.models.messages import LENIENT, ROLES, ChatMessage, State, ToolCall, Violation
+from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page
 from chatledger.models.parts import (
     AudioPart,
@@ -19,6 +19,7 @@ from chatledger.models.runs import Run, RunStatus, Usage
 from chatledger.models.threads import Branch, Deleted, RulesLevel, Thread
 
 __all__ = [
+    "CONTINUES",
     "LENIENT",
     "ROLES",
     "Appended",
@@ -49,4 +50,5 @@ __all__ = [
     "Usage",
     "VideoPart",
     "Violation",
+    "continues",
 ]

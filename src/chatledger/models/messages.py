@@ -29,6 +29,13 @@ def _known_role(role: str, info: ValidationInfo) -> str:
     raise ValueError(f"unknown role {role!r}; known are {', '.join(sorted(ROLES))}")
 
 
+CONTINUES = "continues"
+"""The first key of a residual, with true: one message of the source became several, and this is not the first.
+
+The only thing in a residual that others than its format may read: no window begins in the middle of such a group.
+"""
+
+
 class Violation(Model):
     """A rule that a stored message breaks: lenient let it in and says so here."""
 
@@ -81,6 +88,11 @@ class ChatMessage(Model):
         """All reasoning, wherever the source kept it: its own field first, then the think parts of the content."""
         own = self.reasoning if isinstance(self.reasoning, str) else _reasoning(self.reasoning, TextPart, ThinkPart)
         return own + (_reasoning(self.content, ThinkPart) if isinstance(self.content, list) else "")
+
+
+def continues(message: ChatMessage) -> bool:
+    """Whether the message and the one before it were one in their source."""
+    return isinstance(message.residual, dict) and message.residual.get(CONTINUES) is True
 
 
 def _reasoning(parts: list[Part] | None, *kinds: type[TextPart | ThinkPart]) -> str:

@@ -1,0 +1,47 @@
+"""Objects of the SDK as plain values, known by their `model_dump` and not by their class, so that none is imported.
+
+Keys that were not given stay absent, but for a `role` or a `type` that a class of its own has as a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chatledger.errors import DecodeError
+
+_DEPTH = 8
+"""How far down objects may stand in a payload: messages, their blocks, those of a tool result, their sources."""
+
+
+def plain(value: object, path: str, depth: int = _DEPTH) -> Any:
+    """The value with each object in it that dumps itself as what it dumps; anything else as it is."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    value = _dumped(value, path)
+    if depth and isinstance(value, dict):
+        return {key: plain(child, f"{path}.{key}", depth - 1) for key, child in value.items()}
+    if depth and isinstance(value, list):
+        return [plain(child, f"{path}[{idx}]", depth - 1) for idx, child in enumerate(value)]
+    return value
+
+
+def _dumped(value: object, path: str) -> object:
+    if isinstance(value, (dict, list)):
+        return value
+    try:
+        dump = getattr(value, "model_dump", None)
+        return _dump(dump) if callable(dump) else value
+    except Exception as error:  # foreign code, so anything: what it raised is the cause
+        raise DecodeError(path, f"{type(value).__name__}.model_dump raised {type(error).__name__}") from error
+
+
+def _dump(dump: Callable[..., Any]) -> object:
+    """JSON with the names of the API: the SDK has dates in places, and fields whose names Python keeps for itself."""
+    try:
+        given = dump(mode="json", by_alias=True, exclude_unset=True)
+        if isinstance(given, dict) and not {"role", "type"} & given.keys():
+            return dump(mode="json", by_alias=True)
+    except TypeError:  # a model_dump of an older or another kind, without options
+        return dump()
+    return given
