@@ -206,6 +206,17 @@ async def test_a_call_that_was_never_answered_does_not_lengthen_last(ledger: Led
     assert seqs(await ledger.messages.history("t", last=2)) == [3, 4]
 
 
+@pytest.mark.parametrize("beside", ["", "\ud83d\ude00"], ids=["plain", "escaped"])  # two surrogates, not one character
+@pytest.mark.parametrize("window", [{"last": 2}, {"last": 4}, {"last_turns": 1}])
+async def test_last_windows_never_begin_inside_a_group(ledger: Ledger, window: dict[str, Any], beside: str) -> None:
+    """What the user said in one message with the results of a turn belongs to that turn."""
+    await ledger.threads.create("t")
+    said = user("and in Lima?", residual={"continues": True, "beside": beside})
+    await ledger.messages.append("t", [*turn(), *turn()[:4], said, assistant("sunny too")])
+    assert seqs(await ledger.messages.history("t", **window)) == [6, 7, 8, 9, 10, 11]
+    assert len(await ledger.messages.history("t", last_turns=2)) == 11
+
+
 # --- Filters ----------------------------------------------------------------------------------------------------------
 
 

@@ -92,7 +92,8 @@ class ChatMessage(Model):
 
 def continues(message: ChatMessage) -> bool:
     """Whether the message and the one before it were one in their source."""
-    return isinstance(message.residual, dict) and message.residual.get(CONTINUES) is True
+    residual = message.residual
+    return isinstance(residual, dict) and residual.get(CONTINUES) is True and next(iter(residual)) == CONTINUES
 
 
 def _reasoning(parts: list[Part] | None, *kinds: type[TextPart | ThinkPart]) -> str:

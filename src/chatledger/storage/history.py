@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from chatledger.errors import ThreadNotFound
-from chatledger.models import ChatMessage, History
+from chatledger.models import CONTINUES, ChatMessage, History, continues, json
 from chatledger.storage.lineage import END, cut
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path, read_path
 from chatledger.storage.rows import decode_messages
 from chatledger.storage.sql import Sql
-from chatledger.storage.text import encode_text
+from chatledger.storage.text import MARK, encode_text
 from chatledger.storage.window import SMALL, read_window
 
 
@@ -134,7 +134,7 @@ def _earliest_call(sql: Sql, request: HistoryRequest, path: Path, before: int) -
 
 
 def turn_start(sql: Sql, request: HistoryRequest, path: Path, seq: int) -> int:
-    """Where the turn that `seq` is in begins: at the last user message up to there, or at the first message."""
+    """Where the turn that `seq` is in begins: at the last message up to there that starts one, or at the first."""
     starts = _turn_starts(sql, request, path, 1, seq)
     return starts[0] if starts else 1
 
@@ -150,26 +150,30 @@ def _last_turns(sql: Sql, request: HistoryRequest, path: Path) -> int:
 _TURN_STARTS = """
 SELECT seq FROM {schema}messages
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
-  AND role = 'user'
+  AND role = 'user' AND (residual IS NULL OR (residual NOT LIKE :continues AND residual NOT LIKE :marked))
 ORDER BY seq DESC LIMIT :count
 """
+# How the residual of a message that continues its group begins, and how it does where its text had to be escaped.
+_CONTINUES = json.dumps({CONTINUES: True}).removesuffix("}")
+_GROUPED = {"continues": f"{_CONTINUES}%", "marked": f"{MARK}{_CONTINUES}%"}
 
 
 def _turn_starts(sql: Sql, request: HistoryRequest, path: Path, count: int, last: int) -> list[int]:
-    """The seqs of the last `count` user messages up to `last`, latest first. Reads back no further than they stand."""
+    """The seqs of the last `count` turns that begin up to `last`, latest first. Reads back no further than they do."""
     starts: list[int] = []
     for branch, low, high in reversed(cut(path.segments, 1, last)):
         missing = count - len(starts)
         if missing <= 0:
             break
         place = {"tenant": request.tenant, "thread": request.thread, "branch": branch}
-        rows = sql.fetch(_TURN_STARTS, {**place, "first": low, "last": high, "count": missing})
+        rows = sql.fetch(_TURN_STARTS, {**place, "first": low, "last": high, "count": missing, **_GROUPED})
         starts += [row[0] for row in rows]
     return starts
 
 
 def starts_turn(message: ChatMessage) -> bool:
-    return message.role == "user"
+    """A user message does, unless it was one message with the tool results before it: a group is never cut."""
+    return message.role == "user" and not continues(message)
 
 
 def interrupts_calls(message: ChatMessage) -> bool:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from chatledger.formats.anthropic import CODEC
 from chatledger.models import ChatMessage
 from chatledger.models.json import same_json
-from tests.formats.anthropic.strategies import Json, messages, payloads
+from tests.formats.anthropic.strategies import messages, payloads
+from tests.formats.openai_chat_strategies import Json
 
 
 @settings(max_examples=200)
