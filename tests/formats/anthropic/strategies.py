@@ -87,3 +87,21 @@ payloads: st.SearchStrategy[dict[str, Any]] = st.one_of(
     objects({"messages": st.lists(messages, min_size=1, max_size=4)}, {"system": prompts}),
     objects({"messages": st.lists(messages, max_size=2), "system": prompts}, {"model": texts, "tools": json_values}),
 )
+
+misshapen_blocks = st.dictionaries(
+    st.sampled_from(["type", "text", "source", "id", "name", "input", "tool_use_id", "content", "thinking", "title"]),
+    json_values | st.sampled_from(["text", "image", "tool_use", "tool_result", "thinking", {"type": "url"}]),
+)
+misshapen_messages = st.dictionaries(
+    st.sampled_from(["role", "content", "type", "id"]),
+    json_values
+    | st.sampled_from(["user", "assistant", "system", "tool", "custom"])
+    | st.lists(misshapen_blocks | plain_blocks | json_values, max_size=2),
+)
+misshapen_payloads: st.SearchStrategy[Any] = st.one_of(
+    st.lists(misshapen_messages, max_size=2),
+    st.dictionaries(
+        st.sampled_from(["system", "messages", "model", ""]),
+        st.lists(misshapen_messages | messages, max_size=2) | json_values,
+    ),
+)

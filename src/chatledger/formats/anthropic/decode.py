@@ -58,7 +58,7 @@ def _read_system(source: dict[str, JsonValue], *, lenient: bool) -> ChatMessage:
         return ChatMessage(
             role="system", content=parts, format=NAME, residual={PARTS: residuals} if residuals else None
         )
-    content, residual = read_plain(source, SYSTEM, "", lenient=lenient)
+    content, residual = read_plain(source, SYSTEM, SYSTEM, lenient=lenient)
     return ChatMessage(role="system", content=content, format=NAME, residual=residual or None)
 
 

@@ -37,11 +37,16 @@ def _dumped(value: object, path: str) -> object:
 
 
 def _dump(dump: Callable[..., Any]) -> object:
-    """JSON with the names of the API: the SDK has dates in places, and fields whose names Python keeps for itself."""
+    """JSON with the names of the API: the SDK has dates in places, and fields whose names Python keeps for itself.
+
+    It builds objects without validating them, so a block of a newer API stands in a class that does not fit, and
+    Pydantic would warn of it.
+    """
+    options = {"mode": "json", "by_alias": True, "warnings": False}
     try:
-        given = dump(mode="json", by_alias=True, exclude_unset=True)
+        given = dump(**options, exclude_unset=True)
         if isinstance(given, dict) and not {"role", "type"} & given.keys():
-            return dump(mode="json", by_alias=True)
+            return dump(**options)
     except TypeError:  # a model_dump of an older or another kind, without options
         return dump()
     return given

@@ -43,17 +43,18 @@ def read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> l
     if isinstance(content, list):
         first, *others = _read_blocks(role, content, f"{path}.content", lenient=lenient)
     else:
-        first, others = _message(role, *read_plain(source, "content", path, lenient=lenient)), []
+        first, others = _message(role, *read_plain(source, "content", f"{path}.content", lenient=lenient)), []
     return [_with_envelope(first, source, role, alone=not others), *others]
 
 
 def read_plain(source: dict[str, JsonValue], key: str, path: str, *, lenient: bool) -> tuple[str | None, Any]:
     """A content that is no list, and its residual: text, or in lenient nothing at all."""
-    if lenient and source.get(key) is None:
+    content = source.get(key)
+    if isinstance(content, str):
+        return content, {}
+    if lenient and content is None:
         return None, {NULL: "null" if key in source else "absent"}
-    if key in source and not isinstance(source[key], str):
-        raise wrong(f"{path}.{key}", "text or a list of blocks", source[key])
-    return text_at(source, key, path), {}
+    raise wrong(path, "text or a list of blocks", content) if key in source else DecodeError(path, "missing")
 
 
 def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str:

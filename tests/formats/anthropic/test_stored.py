@@ -1,0 +1,69 @@
+"""Requests in a database: they grow there, come back, and are never cut in the middle of a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from chatledger import Ledger, RuleViolation
+from chatledger.models.json import same_json
+from tests.formats.anthropic.strategies import payloads
+from tests.formats.openai_chat_strategies import Json
+
+EXAMPLES = settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+ASKED = {"role": "user", "content": "Weather?"}
+USES: list[Json] = [{"type": "tool_use", "id": id_, "name": "f", "input": {}} for id_ in ("a", "b")]
+CALLING = {"role": "assistant", "content": [{"type": "text", "text": "Let me see."}, *USES]}
+RESULTS = [{"type": "tool_result", "tool_use_id": id_, "content": "sunny"} for id_ in ("a", "b")]
+ANSWERED = {"role": "user", "content": [*RESULTS, {"type": "text", "text": "And in Lima?"}]}
+CLOSING = {"role": "assistant", "content": "Sunny too."}
+TURN = [ASKED, CALLING, ANSWERED, CLOSING]
+
+
+@EXAMPLES
+@given(payloads)
+async def test_any_request_comes_back_as_it_was(ledger: Ledger, payload: dict[str, Json]) -> None:
+    thread = await ledger.threads.create(rules="lenient")
+    await ledger.append(thread.thread_id, payload, format="anthropic")
+    history = await ledger.history(thread.thread_id, format="anthropic")
+    assert same_json(history.payload, payload)
+    assert history.losses == ()
+
+
+async def test_a_conversation_grows_by_strict_rules(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    await ledger.append("t", {"system": "Be brief.", "messages": [ASKED]}, format="anthropic")
+    for message in TURN[1:]:
+        await ledger.append("t", [message], format="anthropic")
+    history = await ledger.history("t", format="anthropic")
+    assert history.payload == {"system": "Be brief.", "messages": TURN}
+    assert [message.role for message in history.messages] == [
+        "system", "user", "assistant", "tool", "tool", "user", "assistant",
+    ]  # fmt: skip
+
+
+async def test_a_result_that_no_call_waits_for_is_refused(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    with pytest.raises(RuleViolation):
+        await ledger.append("t", [ASKED, ANSWERED], format="anthropic")
+
+
+@pytest.mark.parametrize("window", [{"last": 2}, {"last": 3}, {"last_turns": 1}])
+async def test_no_last_window_begins_inside_a_message(ledger: Ledger, window: dict[str, Any]) -> None:
+    await ledger.threads.create("t")
+    await ledger.append("t", TURN * 2, format="anthropic")
+    assert (await ledger.history("t", format="anthropic", **window)).payload == {"messages": TURN}
+
+
+async def test_calls_that_nobody_answered_are_closed_in_the_message_of_the_others(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    await ledger.append("t", [ASKED, CALLING, {"role": "user", "content": RESULTS[:1]}], format="anthropic")
+    await ledger.messages.close_open_calls("t", reason="interrupted")
+    [*_, answered] = (await ledger.history("t", format="anthropic")).payload["messages"]
+    assert [block["tool_use_id"] for block in answered["content"]] == ["a", "b"]
