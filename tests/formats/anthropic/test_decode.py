@@ -81,6 +81,15 @@ def test_each_result_is_a_message_and_the_rest_is_one_after_them() -> None:
     ]
 
 
+def test_messages_in_a_row_stay_apart_and_a_group_can_be_cut() -> None:
+    cached = text("so?", cache_control={"type": "ephemeral"})
+    apart = [user(result("a")), user(result("b"), cached)]
+    first, second, rest = decoded(apart)
+    assert CODEC.encode([first, second, rest]).payload["messages"] == apart
+    assert CODEC.encode([first, rest]).payload["messages"] == [user(result("a"), cached)]
+    assert CODEC.encode([rest]).payload["messages"] == [user(cached)]
+
+
 def test_strict_rules_take_what_the_user_says_beside_results() -> None:
     asked = [assistant(use("a"), use("b")), user(text("Look:"), result("b"), result("a"))]
     judgement = judge(Tip(), decoded(asked), branch=0, level="strict")
