@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic import CODEC
 from chatledger.formats.anthropic.encode import write_payload
+from chatledger.formats.measuring import losses_between
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from tests.formats.anthropic.sdk import validate
@@ -97,10 +98,10 @@ def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMess
 @settings(max_examples=300)
 @given(st.lists(stored([None, "anthropic", "openai-chat"], residual=residuals), max_size=5))
 def test_origins_name_the_source_of_each_message_that_is_read_back(history: list[ChatMessage]) -> None:
-    payload, origins = write_payload(history)
-    read = CODEC.decode(payload, rules="lenient").messages
-    assert len(read) == len(origins)
-    for message, places in zip(read, origins, strict=True):
+    written = write_payload(history)
+    read = CODEC.decode(written.payload, rules="lenient").messages
+    assert len(read) == len(written.origins)
+    for message, places in zip(read, written.origins, strict=True):
         roles = {history[place].role for place in places}
         assert message.role in roles or roles & {"developer", "function", "narrator"}
 
@@ -110,6 +111,27 @@ def test_origins_name_the_source_of_each_message_that_is_read_back(history: list
 def test_origins_of_payloads_in_a_row_are_their_messages(first: dict[str, Json], second: dict[str, Json]) -> None:
     """Also of two in a row; only a second prompt that follows the first at once becomes one with it."""
     messages = [*CODEC.decode(first).messages, *CODEC.decode(second).messages]
-    payload, origins = write_payload(messages)
-    assert [place for places in origins for place in places] == list(range(len(messages)))
-    assert len(CODEC.decode(payload, rules="lenient").messages) == len(origins)
+    written = write_payload(messages)
+    assert [place for places in written.origins for place in places] == list(range(len(messages)))
+    assert len(CODEC.decode(written.payload, rules="lenient").messages) == len(written.origins)
+
+
+@settings(max_examples=200)
+@given(payloads)
+def test_what_is_taken_at_its_word_has_nothing_to_lose(payload: dict[str, Json]) -> None:
+    """Of messages as they were read measuring finds nothing, so that it may be left out."""
+    messages = CODEC.decode(payload).messages
+    written = write_payload(messages)
+    read = CODEC.decode(written.payload, rules="lenient").messages
+    assert losses_between(messages, read, written) == []
+    assert written.as_read
+
+
+@settings(max_examples=300)
+@given(st.lists(stored(["anthropic"]), max_size=3))
+def test_no_message_that_a_program_changed_is_taken_at_its_word(history: list[ChatMessage]) -> None:
+    written = write_payload(history)
+    if written.as_read:
+        read = CODEC.decode(written.payload, rules="lenient").messages
+        unsaid = {"custom-data"}
+        assert [loss for loss in losses_between(history, read, written) if loss.code not in unsaid] == []

@@ -10,6 +10,7 @@ from chatledger.formats.anthropic.encode import write_payload
 from chatledger.formats.anthropic.names import NAME
 from chatledger.formats.anthropic.recognise import is_anthropic
 from chatledger.formats.codec import Decoded, Encoded
+from chatledger.formats.measuring import measured
 from chatledger.models import ChatMessage, RulesLevel
 
 
@@ -34,8 +35,7 @@ class Anthropic:
 
         `carry` changes nothing: the API refuses keys that it does not know, so no slot is free.
         """
-        payload, _origins = write_payload(messages)
-        return Encoded(payload)
+        return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
 
 
 CODEC = Anthropic()

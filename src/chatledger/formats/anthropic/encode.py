@@ -9,31 +9,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chatledger.formats.anthropic.as_read import is_as_read
 from chatledger.formats.anthropic.decode import MESSAGES, PAYLOAD, SYSTEM
 from chatledger.formats.anthropic.fit import fit
 from chatledger.formats.anthropic.joining import content_blocks, joins, write_group, write_system
 from chatledger.formats.anthropic.keeping import put_back
 from chatledger.formats.anthropic.linking import Linked, link
-from chatledger.formats.anthropic.names import is_listed, own_residual
+from chatledger.formats.anthropic.names import NAME, is_listed, own_residual
+from chatledger.formats.measuring import Written
 from chatledger.formats.openai_chat.fields import nested
 from chatledger.models import ChatMessage
 from chatledger.models.json import JsonValue
 
-Origins = list[tuple[int, ...]]
-"""For each message that reading the payload gives, the places of those that it was written from."""
 
-
-def write_payload(messages: Sequence[ChatMessage]) -> tuple[dict[str, Any], Origins]:
-    """What the API takes, and where each message that it reads as comes from."""
+def write_payload(messages: Sequence[ChatMessage]) -> Written:
+    """What the API takes."""
     fitted = [(place, message) for place, message in enumerate(map(fit, messages)) if message is not None]
     leading = next((count for count, (_, message) in enumerate(fitted) if not _is_prompt(message)), len(fitted))
     prompts, groups = fitted[:leading], _groups(link(fitted[leading:]))
     payload: dict[str, Any] = {SYSTEM: _system([message for _, message in prompts])} if prompts else {}
     payload[MESSAGES] = [write_group(group) for group in groups]
-    origins: Origins = [tuple(place for place, _ in prompts)] if prompts else []
+    origins: list[tuple[int, ...]] = [tuple(place for place, _ in prompts)] if prompts else []
     origins += [(linked.place,) for group in groups for linked in group]
     around = nested(own_residual(messages[0]), PAYLOAD) if messages else None
-    return put_back(payload, around), origins
+    own = [place for place, message in enumerate(messages) if message.format == NAME]
+    as_read = len(prompts) <= 1 and all(map(is_as_read, messages))
+    return Written(put_back(payload, around), origins, own, as_read=as_read)
 
 
 def _is_prompt(message: ChatMessage) -> bool:
