@@ -16,20 +16,21 @@ def plain_message(value: object, path: str) -> Any:
 
     Keys that were not given stay absent, but for the role: a class of its own for each role has it as a default.
     """
-    message = _plain(value, path, _DEPTH)
+    message = plain_value(value, path)
     if isinstance(message, dict) and "role" not in message and not isinstance(value, dict):
-        return _plain(_dumped(value, path, exclude_unset=False), path, _DEPTH)
+        return plain_value(_dumped(value, path, exclude_unset=False), path)
     return message
 
 
-def _plain(value: object, path: str, depth: int) -> Any:
+def plain_value(value: object, path: str, depth: int = _DEPTH) -> Any:
+    """A value without objects in it, as far down as `depth`. Raises DecodeError for an object that does not dump."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     value = _dumped(value, path, exclude_unset=True)
     if depth and isinstance(value, dict):
-        return {key: _plain(child, f"{path}.{key}", depth - 1) for key, child in value.items()}
+        return {key: plain_value(child, f"{path}.{key}", depth - 1) for key, child in value.items()}
     if depth and isinstance(value, list):
-        return [_plain(child, f"{path}[{idx}]", depth - 1) for idx, child in enumerate(value)]
+        return [plain_value(child, f"{path}[{idx}]", depth - 1) for idx, child in enumerate(value)]
     return value
 
 
