@@ -20,6 +20,7 @@ from tests.formats.kosong import strategies as kosong
 from tests.formats.kosong.playing import dumps_of
 from tests.formats.message_file import strategies as message_file
 from tests.formats.openai_chat_strategies import messages as openai_messages
+from tests.formats.openai_responses import strategies as openai_responses
 from tests.formats.qwen_agent import strategies as qwen_agent
 
 
@@ -74,6 +75,7 @@ def dumped(message: Any) -> Any:
 ROUND_TRIPS = [
     RoundTrip("openai-chat", openai_messages),
     RoundTrip("anthropic", anthropic.messages, around=lambda rows: {"messages": rows}),
+    RoundTrip("openai-responses", openai_responses.items),
     RoundTrip("message-file", message_file.items, levels=levels_of_item),
     RoundTrip("qwen-agent", qwen_agent.messages, levels=levels_of_dumps),
     RoundTrip("kosong/0.23", kosong_objects(kosong.older_messages), kosong.any_rows, dumps_of),

@@ -20,6 +20,7 @@ _CODECS = {
     "kosong/0.23": "chatledger.formats.kosong.v0_23:CODEC",
     "qwen-agent": "chatledger.formats.qwen_agent:CODEC",
     "anthropic": "chatledger.formats.anthropic:CODEC",
+    "openai-responses": "chatledger.formats.openai_responses:CODEC",
     "openai-chat": "chatledger.formats.openai_chat:CODEC",
 }
 _ALIASES = {"kosong": "kosong/0.30"}  # resolved before the write: what is stored names its revision

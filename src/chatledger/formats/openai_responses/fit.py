@@ -1,0 +1,98 @@
+"""Messages of other origin as the items that the API takes; and what a program made or edited, likewise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from chatledger.formats.openai_responses.fit_parts import fit_part
+from chatledger.formats.openai_responses.items import FUNCTION_CALL, OUTPUT_OF, ROLES, Source
+from chatledger.formats.openai_responses.message import NAME
+from chatledger.formats.openai_responses.pairing import Answered, made_id
+from chatledger.formats.openai_responses.parts import write_part
+from chatledger.formats.openai_responses.reasoning import write_thought
+from chatledger.models import ChatMessage, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.json import JsonValue, dumps
+
+_OWN_SIGNATURES = (None, NAME)
+"""Whose signatures mean something here: each provider checks those that it made."""
+
+
+def fit(message: ChatMessage, place: int, answered: Answered | None) -> list[Source]:
+    """The items of a message: none for one that no model sees, several for an assistant's."""
+    if message.role == "custom":
+        return []
+    if message.role == "tool":
+        return [_result(message, place, answered)]
+    if message.role == "assistant":
+        return list(_spoken(message, place)) or [{"role": "assistant", "content": ""}]
+    role = message.role if message.role in ROLES else "user"
+    return [{"role": role, "content": _content(message, role)}]
+
+
+def _result(message: ChatMessage, place: int, answered: Answered | None) -> Source:
+    call_id = message.tool_call_id
+    if call_id is None:
+        call_id = made_id(message, place) if answered is None else answered.id
+    form = FUNCTION_CALL if answered is None or message.format == NAME else answered.form
+    return {"type": OUTPUT_OF[form], "call_id": call_id, "output": _content(message, "tool")}
+
+
+def _content(message: ChatMessage, role: str) -> JsonValue:
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    return _parts(message.content, role, message.format)
+
+
+def _parts(parts: list[Part], role: str, source_format: str | None) -> list[JsonValue]:
+    fitted = (fit_part(part, role=role, source_format=source_format) for part in parts)
+    return [write_part(part, role) for part in fitted if part is not None]
+
+
+def _spoken(message: ChatMessage, place: int) -> Iterator[Source]:
+    """What the assistant thought, said and called."""
+    seq = place if message.seq is None else message.seq
+    for idx, part in enumerate(_thoughts(message.reasoning)):
+        yield _thought(part, f"rs_{seq}_r{idx}", message.format)
+    if isinstance(message.content, list):
+        yield from _said(message.content, seq, message.format)
+    elif message.content:
+        yield {"role": "assistant", "content": message.content}
+    for idx, call in enumerate(message.tool_calls or ()):
+        yield _call(call, made_id(message, place, idx))
+
+
+def _thoughts(reasoning: str | list[Part] | None) -> list[ThinkPart]:
+    if isinstance(reasoning, str):
+        return [ThinkPart(text=reasoning)]
+    as_thoughts = (ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in reasoning or ())
+    return [part for part in as_thoughts if isinstance(part, ThinkPart)]
+
+
+def _said(parts: list[Part], seq: int, source_format: str | None) -> Iterator[Source]:
+    """Thoughts as items of their own, and the parts between them as one message each."""
+    places = groupby(enumerate(parts), key=lambda entry: isinstance(entry[1], ThinkPart))
+    for _, run in places:
+        indexed = list(run)
+        idx = indexed[0][0]
+        for place, part in indexed:
+            if isinstance(part, ThinkPart):
+                yield _thought(part, f"rs_{seq}_{place}", source_format)
+        said = _parts([part for _, part in indexed], "assistant", source_format)
+        if said:
+            yield _message(said, f"msg_{seq}_{idx}")
+
+
+def _message(said: list[JsonValue], made: str) -> Source:
+    return {"type": "message", "id": made, "status": "completed", "role": "assistant", "content": said}
+
+
+def _thought(part: ThinkPart, made: str, source_format: str | None) -> Source:
+    signature = part.signature if source_format in _OWN_SIGNATURES else None
+    return {"id": made, **write_thought(ThinkPart(text=part.text, signature=signature))}
+
+
+def _call(call: ToolCall, made: str) -> Source:
+    arguments = call.arguments if isinstance(call.arguments, str) else dumps(call.arguments or {})
+    call_id = made if call.id is None else call.id
+    return {"type": FUNCTION_CALL, "call_id": call_id, "name": call.name, "arguments": arguments}

@@ -1,0 +1,120 @@
+"""Content parts, both ways: what the model is told (`input_…`), what it said (`output_text`, `refusal`), any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
+from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at
+from chatledger.formats.openai_chat.media import audio_mime_type, audio_object, data_uri
+from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart
+from chatledger.models.json import JsonValue
+
+Source = dict[str, JsonValue]
+
+_TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+"""The types of parts that are a text, and the key of each under which it stands."""
+
+
+def read_part(value: JsonValue, path: str, role: str, *, lenient: bool) -> tuple[Part, JsonValue]:
+    """A part and its residual. Lenient keeps a malformed part whole, as one of an unknown type."""
+    source = as_object(value, path)
+    kind = source.get("type")
+    reader = _READERS.get(kind, _opaque) if isinstance(kind, str) else _opaque
+    try:
+        part = reader(source, path)
+    except DecodeError:
+        if not lenient:
+            raise
+        part = _opaque(source, path)
+    form = kind if isinstance(part, TextPart) and kind != _usual(role) else None
+    encoded = _encoded(part, role, form)
+    return part, None if encoded is None else keep_envelope(source, encoded, form)
+
+
+def write_part(part: Part, role: str, residual: JsonValue = None) -> JsonValue:
+    """The part as the API says it in a message of the role; None if it cannot."""
+    if isinstance(part, OpaquePart):
+        return part.value
+    encoded = _encoded(part, role, nested(residual, FORM))
+    return None if encoded is None else restore_envelope(encoded, residual)
+
+
+def _usual(role: str) -> str:
+    return "output_text" if role == "assistant" else "input_text"
+
+
+def _encoded(part: Part, role: str, form: JsonValue) -> Source | None:
+    if isinstance(part, TextPart):
+        kind = form if isinstance(form, str) and form in _TEXTS else _usual(role)
+        said = {"type": kind, _TEXTS[kind]: part.text}
+        return {**said, "annotations": []} if kind == "output_text" else said
+    if isinstance(part, ImagePart):
+        return _image(part)
+    if isinstance(part, AudioPart):
+        audio = audio_object(part)
+        return None if audio is None else {"type": "input_audio", "input_audio": audio}
+    return _file(part) if isinstance(part, FilePart) else None
+
+
+def _image(part: ImagePart) -> Source | None:
+    url = part.url if part.url is not None else data_uri(part)
+    if url is None and part.id is None:
+        return None
+    detail = (part.extras or {}).get("detail")
+    said = {"image_url": url, "file_id": part.id}
+    shown = {"type": "input_image", "detail": detail if isinstance(detail, str) else "auto"}
+    return shown | {key: value for key, value in said.items() if value is not None}
+
+
+def _file(part: FilePart) -> Source | None:
+    """A file by what it holds, by its id, by where it is: each that is there."""
+    data = data_uri(part) or part.data
+    url = part.url if part.url != data else None
+    said = {"file_data": data, "file_id": part.id, "file_url": url, "filename": part.name}
+    if data is None and part.id is None and url is None:
+        return None
+    return {"type": "input_file"} | {key: value for key, value in said.items() if value is not None}
+
+
+def _opaque(source: Source, path: str) -> Part:
+    kind = source.get("type")
+    return OpaquePart(type=kind if isinstance(kind, str) else None, value=source)
+
+
+def _read_text(source: Source, path: str) -> Part:
+    return TextPart(text=text_at(source, _TEXTS[source["type"]], path))
+
+
+def _read_image(source: Source, path: str) -> Part:
+    """An image. Without a place it is one that nobody could show, and is kept whole."""
+    url, id_, detail = (optional_text_at(source, key, path) for key in ("image_url", "file_id", "detail"))
+    if url is None and id_ is None:
+        return _opaque(source, path)
+    return ImagePart(url=url, id=id_, extras=None if detail in (None, "auto") else {"detail": detail})
+
+
+def _read_audio(source: Source, path: str) -> Part:
+    audio = object_at(source, "input_audio", path)
+    form = optional_text_at(audio, "format", f"{path}.input_audio")
+    data = text_at(audio, "data", f"{path}.input_audio")
+    return AudioPart(data=data, mime_type=None if form is None else audio_mime_type(form))
+
+
+def _read_file(source: Source, path: str) -> Part:
+    keys = ("file_data", "file_id", "file_url", "filename")
+    data, id_, url, name = (optional_text_at(source, key, path) for key in keys)
+    if data is None and id_ is None and url is None:
+        return _opaque(source, path)
+    if url is None and data is not None and data.startswith("data:"):
+        return FilePart(url=data, id=id_, name=name)
+    return FilePart(url=url, data=data, id=id_, name=name)
+
+
+_READERS: dict[str, Callable[[Source, str], Part]] = {
+    **dict.fromkeys(_TEXTS, _read_text),
+    "input_image": _read_image,
+    "input_audio": _read_audio,
+    "input_file": _read_file,
+}

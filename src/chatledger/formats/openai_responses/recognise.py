@@ -1,0 +1,92 @@
+"""Telling a list of Responses items from what other systems write with roles, types and contents.
+
+Every item must be one that the API has, and one at least must be no plain message: that one is read as `openai-chat`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat.dumping import plain_value
+from chatledger.formats.openai_responses.items import ROLES
+
+_MESSAGE_KEYS = frozenset({"type", "role", "content", "id", "status", "phase"})
+_TELLING_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
+_PART_TYPES = _TELLING_PARTS | {"input_audio", "refusal"}
+_ITEM_KEYS = {
+    "reasoning": "summary",
+    "function_call": "call_id",
+    "function_call_output": "call_id",
+    "custom_tool_call": "call_id",
+    "custom_tool_call_output": "call_id",
+    "computer_call": "call_id",
+    "computer_call_output": "call_id",
+    "local_shell_call": "call_id",
+    "local_shell_call_output": "output",
+    "shell_call": "call_id",
+    "shell_call_output": "call_id",
+    "apply_patch_call": "call_id",
+    "apply_patch_call_output": "call_id",
+    "web_search_call": "id",
+    "file_search_call": "id",
+    "code_interpreter_call": "id",
+    "image_generation_call": "id",
+    "mcp_call": "server_label",
+    "mcp_list_tools": "server_label",
+    "mcp_approval_request": "server_label",
+    "mcp_approval_response": "approval_request_id",
+    "compaction": "encrypted_content",
+    "item_reference": "id",
+}
+"""The types of items, and of each a key that it always has."""
+
+
+def is_openai_responses(payload: object) -> bool:
+    try:
+        source = plain_value(payload, "input", 4)
+    except DecodeError:
+        return False
+    if not isinstance(source, dict):
+        return _are_surely_ours(source)
+    said = source.get("input")
+    if list(source) == ["input"]:
+        return _are_surely_ours(said)
+    if source.keys() != {"instructions", "input"} or not isinstance(source["instructions"], str | None):
+        return False
+    return isinstance(said, str) or _are_ours(said)
+
+
+def _are_surely_ours(items: Any) -> bool:
+    return _are_ours(items) and any(_is_telling(item) for item in items)
+
+
+def _are_ours(items: Any) -> bool:
+    return isinstance(items, list) and bool(items) and all(_is_message(item) or _is_typed(item) for item in items)
+
+
+def _is_telling(item: dict[str, Any]) -> bool:
+    if _is_typed(item) or item.get("type") == "message":
+        return True
+    content = item.get("content")
+    return isinstance(content, list) and any(part["type"] in _TELLING_PARTS for part in content)
+
+
+def _is_typed(item: Any) -> bool:
+    kind = item.get("type") if isinstance(item, dict) else None
+    return isinstance(kind, str) and kind in _ITEM_KEYS and _ITEM_KEYS[kind] in item and "role" not in item
+
+
+def _is_message(item: Any) -> bool:
+    if not isinstance(item, dict) or item.get("type") not in (None, "message") or not item.keys() <= _MESSAGE_KEYS:
+        return False
+    role = item.get("role")
+    return isinstance(role, str) and role in ROLES and _is_content(item.get("content"))
+
+
+def _is_content(content: Any) -> bool:
+    return isinstance(content, str) or (isinstance(content, list) and all(_is_part(part) for part in content))
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] in _PART_TYPES
