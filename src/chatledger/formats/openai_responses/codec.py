@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.formats.codec import Decoded, Encoded
+from chatledger.formats.measuring import measured
 from chatledger.formats.openai_responses.encode import write_payload
 from chatledger.formats.openai_responses.message import NAME
 from chatledger.formats.openai_responses.payload import read_payload
@@ -31,7 +32,7 @@ class OpenAIResponses:
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
         """A list of items, or the shape that came in. `carry` changes nothing: no item has a slot that is free."""
-        return Encoded(write_payload(messages).payload)
+        return measured(self, messages, write_payload)
 
 
 CODEC = OpenAIResponses()

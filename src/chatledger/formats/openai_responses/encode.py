@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
+from chatledger.formats.measuring import Written
 from chatledger.formats.openai_responses.fit import fit
 from chatledger.formats.openai_responses.grouping import grouped
 from chatledger.formats.openai_responses.items import Source, read_item
-from chatledger.formats.openai_responses.message import NAME, read_message, write_message
+from chatledger.formats.openai_responses.message import ITEMS, NAME, read_message, write_message
 from chatledger.formats.openai_responses.pairing import Pairing
-from chatledger.formats.openai_responses.payload import shaped
-from chatledger.models import ChatMessage, MediaPart
+from chatledger.formats.openai_responses.payload import PAYLOAD, shaped
+from chatledger.models import ChatMessage, MediaPart, Part
 from chatledger.models.json import same_json
-
-
-class Written(NamedTuple):
-    """`origins`: for each message that decode gives back, the indexes of those that it was written from."""
-
-    payload: Any
-    origins: list[tuple[int, ...]]
-    whole: list[int]
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
@@ -28,17 +20,19 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
     pairing = Pairing()
     items: list[Source] = []
     owners: list[int] = []
-    whole: list[int] = []
+    kept: list[int] = []
+    as_read = True
     for index, message in enumerate(messages):
         answered = pairing.follow(message, index + 1)
         own = write_message(message)
         written = fit(message, index + 1, answered) if own is None else own
-        if message.format == NAME and _is_whole(message, written, as_read=own is not None):
-            whole.append(index)
+        if own is not None or _needs_no_items(message):
+            kept.append(index)
+        as_read = as_read and kept[-1:] == [index] and _is_as_read(message, written)
         items += written
         owners += [index] * len(written)
     payload = shaped(messages[0], items) if messages else items
-    return Written(payload, [] if len(whole) == len(messages) else _origins(items, owners), whole)
+    return Written(payload, [] if as_read else _origins(items, owners), kept, as_read)
 
 
 def _origins(items: list[Source], owners: list[int]) -> list[tuple[int, ...]]:
@@ -48,19 +42,31 @@ def _origins(items: list[Source], owners: list[int]) -> list[tuple[int, ...]]:
     return [tuple(sorted({next(owner) for _ in group})) for group in groups]
 
 
-def _is_whole(message: ChatMessage, items: list[Source], *, as_read: bool) -> bool:
-    """Whether it is one that was read, with nothing in it that a program put there and that nobody reads back."""
-    if (
-        message.reasoning is not None
-        or message.name is not None
-        or any(call.extras for call in message.tool_calls or ())
-    ):
+def _needs_no_items(message: ChatMessage) -> bool:
+    """Whether it is a message of the format whose residual, if it has one, is about its payload and not its items."""
+    if message.format != NAME:
+        return False
+    return message.residual is None or (isinstance(message.residual, dict) and message.residual.keys() == {PAYLOAD})
+
+
+def _is_as_read(message: ChatMessage, items: list[Source]) -> bool:
+    """Whether nothing is in it that a program put there and that nobody reads back.
+
+    Reading again costs: it is for what a program is likely to have made.
+    """
+    if message.reasoning is not None or message.name is not None:
+        return False
+    if any(call.extras for call in message.tool_calls or ()):
         return False
     parts = message.content if isinstance(message.content, list) else []
-    if as_read and not any(isinstance(part, MediaPart) or getattr(part, "extras", None) for part in parts):
+    if ITEMS in (message.residual or ()) and not any(_may_hold_more(part) for part in parts):
         return True
     groups = list(grouped(read_item(item, "", lenient=True) for item in items))
     return len(groups) == 1 and _says_the_same(read_message(groups[0]), message)
+
+
+def _may_hold_more(part: Part) -> bool:
+    return isinstance(part, MediaPart) or getattr(part, "extras", None) is not None
 
 
 def _says_the_same(left: ChatMessage, right: ChatMessage) -> bool:

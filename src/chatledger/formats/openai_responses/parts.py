@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chatledger.errors import DecodeError
+from chatledger.formats.data_uris import is_data_uri
 from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
 from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at
 from chatledger.formats.openai_chat.media import audio_mime_type, audio_object, data_uri
@@ -107,7 +108,7 @@ def _read_file(source: Source, path: str) -> Part:
     data, id_, url, name = (optional_text_at(source, key, path) for key in keys)
     if data is None and id_ is None and url is None:
         return _opaque(source, path)
-    if url is None and data is not None and data.startswith("data:"):
+    if url is None and data is not None and is_data_uri(data):
         return FilePart(url=data, id=id_, name=name)
     return FilePart(url=url, data=data, id=id_, name=name)
 
