@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_responses import CODEC
+from chatledger.formats.openai_responses.encode import write_payload
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from tests.formats.openai_chat_strategies import Json, json_values
@@ -83,3 +84,40 @@ def test_a_residual_of_another_shape_never_raises(history: list[ChatMessage]) ->
 def test_messages_of_any_origin_become_items_that_read_back(history: list[ChatMessage]) -> None:
     payload = CODEC.encode(history).payload
     assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)
+
+
+def first(history: list[ChatMessage]) -> ChatMessage:
+    return history[0] if history else ChatMessage(role="user", content="")
+
+
+@st.composite
+def mixed_histories(draw: st.DrawFn) -> list[ChatMessage]:
+    """What was read, what programs made or edited, and what came from elsewhere, in one thread."""
+    read = st.builds(lambda payload: CODEC.decode(payload, rules="lenient").messages, payloads)
+    made = st.lists(stored([None, "anthropic", "openai-responses"], residual=st.none() | residuals), max_size=2)
+    return [message for piece in draw(st.lists(read | made, max_size=3)) for message in piece]
+
+
+@settings(max_examples=200)
+@given(mixed_histories())
+def test_each_message_that_reads_back_has_its_origins(history: list[ChatMessage]) -> None:
+    written = write_payload(history)
+    back = CODEC.decode(written.payload, rules="lenient").messages
+    if not written.as_read:
+        assert len(written.origins) == len(back)
+        named = {index for sources in written.origins for index in sources}
+        assert all(message.role == "custom" for index, message in enumerate(history) if index not in named)
+
+
+@settings(max_examples=300)
+@given(stored([None, "anthropic", "openai-responses"], residual=st.none() | residuals) | mixed_histories().map(first))
+def test_a_message_without_a_loss_reads_back_as_it_was(message: ChatMessage) -> None:
+    encoded = CODEC.encode([message])
+    if not encoded.losses:
+        [back] = CODEC.decode(encoded.payload, rules="lenient").messages
+        assert same_json(said(back), said(message))
+
+
+def said(message: ChatMessage) -> Json:
+    ours = {"format", "residual", "seq", "violations"}
+    return message.model_dump(exclude=ours)
