@@ -149,6 +149,14 @@ def test_an_edited_message_keeps_what_it_still_has() -> None:
     assert lost(longer) == [("residual", "residual")]
 
 
+@pytest.mark.parametrize("added", ["part", "call"])
+def test_what_a_program_adds_beside_what_was_read_is_written(added: str) -> None:
+    [message] = CODEC.decode([{"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f"}]).messages
+    call = ToolCall(id="b", name="g", arguments="{}")
+    change = {"content": "Hi"} if added == "part" else {"tool_calls": [*(message.tool_calls or ()), call]}
+    assert len(written(message.model_copy(update=change))) == 2
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -159,8 +167,10 @@ def test_an_edited_message_keeps_what_it_still_has() -> None:
     ],
 )
 def test_what_a_program_adds_to_a_message_that_was_read_is_a_loss(change: dict[str, Any], code: str) -> None:
-    [message] = CODEC.decode([{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}]).messages
-    assert [loss[0] for loss in lost(message.model_copy(update=change))] == [code]
+    plain = {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
+    for item in (plain, {**plain, "id": "msg_1"}):
+        [message] = CODEC.decode([item]).messages
+        assert [loss[0] for loss in lost(message.model_copy(update=change))] == [code]
 
 
 @settings(max_examples=200)

@@ -22,9 +22,17 @@ misshapen = st.dictionaries(
         ["user", "message", "function_call", "reasoning", [{"type": "input_text"}], [{"type": "refusal"}]]
     ),
 )
-entries = st.dictionaries(
-    st.sampled_from(["kind", "take", "form", "kept", "parts", "summary", "content"]),
-    json_values | st.integers(0, 2) | st.sampled_from(["message", "call", "output", "opaque", "reasoning"]),
+forms = st.sampled_from(["function_call", "custom_tool_call", "custom_tool_call_output", []])
+numbers = st.none() | st.integers(-1, 2)
+entries = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["message", "call", "output", "opaque", "reasoning", "instructions"]) | json_values},
+    optional={
+        "take": numbers | json_values,
+        "form": forms | json_values,
+        "kept": inner_residuals,
+        "parts": inner_residuals,
+        "summary": st.lists(numbers, max_size=2) | json_values,
+    },
 )
 shapes = st.dictionaries(
     st.sampled_from(["keys", "text"]), json_values | st.just(["instructions", "input"]) | st.just(True)
