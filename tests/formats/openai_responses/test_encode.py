@@ -149,6 +149,14 @@ def test_an_edited_message_keeps_what_it_still_has() -> None:
     assert lost(longer) == [("residual", "residual")]
 
 
+@pytest.mark.parametrize("form", [[], {}, "function_call_output", 7])
+def test_a_residual_that_names_another_type_is_not_used(form: Any) -> None:
+    call = ToolCall(id="a", name="f", arguments="{}")
+    message = said("assistant", tool_calls=[call], format="openai-responses")
+    named = message.model_copy(update={"residual": {"items": [{"kind": "call", "form": form}]}})
+    assert written(named) == written(message)
+
+
 @pytest.mark.parametrize("added", ["part", "call"])
 def test_what_a_program_adds_beside_what_was_read_is_written(added: str) -> None:
     [message] = CODEC.decode([{"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f"}]).messages
