@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chatledger.formats.measuring import Written
 from chatledger.formats.openai_responses.fit import fit
 from chatledger.formats.openai_responses.grouping import grouped
-from chatledger.formats.openai_responses.items import Source, read_item
+from chatledger.formats.openai_responses.items import ROLES, Source, read_item
 from chatledger.formats.openai_responses.message import ITEMS, NAME, read_message, write_message
 from chatledger.formats.openai_responses.pairing import Pairing
 from chatledger.formats.openai_responses.payload import PAYLOAD, shaped
@@ -61,8 +61,17 @@ def _is_as_read(message: ChatMessage, items: list[Source]) -> bool:
     parts = message.content if isinstance(message.content, list) else []
     if ITEMS in (message.residual or ()) and not any(_may_hold_more(part) for part in parts):
         return True
+    if _is_plain(message):
+        return True
     groups = list(grouped(read_item(item, "", lenient=True) for item in items))
     return len(groups) == 1 and _says_the_same(read_message(groups[0]), message)
+
+
+def _is_plain(message: ChatMessage) -> bool:
+    """Whether it is a text in a role that has no more to say than that, or a result that names its call."""
+    if not isinstance(message.content, str) or message.tool_calls is not None:
+        return False
+    return message.role in ROLES if message.tool_call_id is None else message.role == "tool"
 
 
 def _may_hold_more(part: Part) -> bool:
