@@ -111,10 +111,19 @@ def mixed_histories(draw: st.DrawFn) -> list[ChatMessage]:
 def test_each_message_that_reads_back_has_its_origins(history: list[ChatMessage]) -> None:
     written = write_payload(history)
     back = CODEC.decode(written.payload, rules="lenient").messages
-    if not written.as_read:
-        assert len(written.origins) == len(back)
-        named = {index for sources in written.origins for index in sources}
-        assert all(message.role == "custom" for index, message in enumerate(history) if index not in named)
+    assert len(written.origins) == len(back)
+    named = {index for sources in written.origins for index in sources}
+    assert all(message.role == "custom" for index, message in enumerate(history) if index not in named)
+
+
+@settings(max_examples=200)
+@given(st.lists(payloads, max_size=3), levels)
+def test_messages_that_are_as_they_were_read_have_their_origins(pieces: list[Json], rules: RulesLevel) -> None:
+    history = [message for piece in pieces for message in CODEC.decode(piece, rules=rules).messages]
+    written = write_payload(history)
+    assert written.as_read
+    back = CODEC.decode(written.payload, rules="lenient").messages
+    assert [len(sources) > 0 for sources in written.origins] == [True] * len(back)
 
 
 @settings(max_examples=300)

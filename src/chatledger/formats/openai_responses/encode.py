@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from chatledger.formats.measuring import Written
+from chatledger.formats.openai_chat.fields import nested
 from chatledger.formats.openai_responses.fit import fit
-from chatledger.formats.openai_responses.grouping import grouped
-from chatledger.formats.openai_responses.items import ROLES, Source, read_item
+from chatledger.formats.openai_responses.grouping import Mark, Spoken, grouped
+from chatledger.formats.openai_responses.items import CALL, MESSAGE, OPAQUE, OUTPUT, ROLES, Source, read_item
 from chatledger.formats.openai_responses.message import ITEMS, NAME, read_message, write_message
 from chatledger.formats.openai_responses.pairing import Pairing
 from chatledger.formats.openai_responses.payload import PAYLOAD, shaped
@@ -32,14 +33,30 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
         items += written
         owners += [index] * len(written)
     payload = shaped(messages[0], items) if messages else items
-    return Written(payload, [] if as_read else _origins(items, owners), kept, as_read)
+    if as_read:
+        spoken: Iterable[Spoken] = (mark for message in messages for mark in _marks(message))
+    else:
+        spoken = (read_item(item, "", lenient=True) for item in items)
+    return Written(payload, _origins(spoken, owners), kept, as_read)
 
 
-def _origins(items: list[Source], owners: list[int]) -> list[tuple[int, ...]]:
+def _origins(spoken: Iterable[Spoken], owners: list[int]) -> list[tuple[int, ...]]:
     """Decode joins what the assistant says in one breath, whoever wrote it."""
     owner = iter(owners)
-    groups = grouped(read_item(item, "", lenient=True) for item in items)
-    return [tuple(sorted({next(owner) for _ in group})) for group in groups]
+    return [tuple(sorted({next(owner) for _ in group})) for group in grouped(spoken)]
+
+
+def _marks(message: ChatMessage) -> Iterator[Mark]:
+    """The items of a message that is as it was read, without reading them again."""
+    entries = nested(message.residual, ITEMS)
+    if entries is None:
+        if message.content is not None:
+            yield Mark(message.role, OUTPUT if message.role == "tool" else MESSAGE)
+        entries = [{"kind": CALL}] * len(message.tool_calls or ())
+    calls = iter(message.tool_calls or ())
+    for entry in entries:
+        kind = entry["kind"]
+        yield Mark(message.role, kind if kind != CALL or next(calls).name else OPAQUE)  # as lenient reads it
 
 
 def _needs_no_items(message: ChatMessage) -> bool:

@@ -9,13 +9,34 @@ next is another. From its first call on, everything belongs to the message that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
 
-from chatledger.formats.openai_responses.items import CALL, MESSAGE, Item
+from chatledger.formats.openai_responses.items import CALL, MESSAGE
 
 
-def grouped(items: Iterable[Item]) -> Iterator[list[Item]]:
+class Spoken(Protocol):
+    """Who speaks in an item, and of which kind it is."""
+
+    @property
+    def role(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+
+class Mark(NamedTuple):
+    """An item of which no more is needed than where it belongs."""
+
+    role: str
+    kind: str
+
+
+S = TypeVar("S", bound=Spoken)
+
+
+def grouped(items: Iterable[S]) -> Iterator[list[S]]:
     """The items of each message, in their order."""
-    group: list[Item] = []
+    group: list[S] = []
     said = called = False
     for item in items:
         if group and not (_are_the_assistants(group[-1], item) and (called or not said or item.kind == CALL)):
@@ -27,5 +48,5 @@ def grouped(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield group
 
 
-def _are_the_assistants(left: Item, right: Item) -> bool:
+def _are_the_assistants(left: Spoken, right: Spoken) -> bool:
     return left.role == right.role == "assistant"
