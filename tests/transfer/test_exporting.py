@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, Ledger
 from chatledger.models.json import same_json
-from chatledger.transfer.envelope import KEY, Envelope, from_metadata, pack, to_metadata, unpack
+from chatledger.transfer.envelope import KEY, Envelope, Place, from_metadata, pack, take_out, to_metadata
 from chatledger.transfer.exporting import export_thread, read_index
 from chatledger.transfer.writing import RecordWriter, json_text
 from tests.transfer.files import array, bring, exported, lines, talk
@@ -141,8 +141,8 @@ def test_any_record_can_be_put_together_again(items: list[tuple[str, Any]], dept
     record: Any = dict([*others[:place], ("messages", [1, 2]), *others[place:]])
     for _ in range(depth - 1):
         record = {"before": 1, "x": record, "after": 2}
-    parcel = unpack(record, ".".join(path))
-    envelope = Envelope("openai-chat", "lines", parcel.path, parcel.position, "f", "2025", 0)
+    parcel = take_out(record, Place(path[:-1], path[-1:]))
+    envelope = Envelope("openai-chat", "lines", "f", "2025", 0, parcel.path, parcel.keys)
     found = from_metadata(to_metadata(parcel.rest, envelope))
     assert found is not None
-    assert same_json(pack(parcel.messages, *found), record)
+    assert same_json(pack(parcel.payload, *found), record)

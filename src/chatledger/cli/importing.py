@@ -41,7 +41,9 @@ def import_files(
     thread_field: Annotated[str | None, _option("--thread-field", "What becomes the thread's id as it is.")] = None,
     time_field: Annotated[str | None, _option("--time-field", "The time of a record and of its messages.")] = None,
     user_field: Annotated[str | None, _option("--user-field", "Whose the conversation is.")] = None,
-    format: Annotated[str, typer.Option("--format", help="How the messages are written.")] = "openai-chat",  # noqa: A002
+    format: Annotated[  # noqa: A002
+        str, typer.Option("--format", help="What the records are; auto: what the first is for sure. See formats.")
+    ] = "auto",
     rules: Annotated[
         Literal["lenient", "strict", "ordered"], typer.Option("--rules", help="What is let in; lenient records it.")
     ] = "lenient",
@@ -54,8 +56,10 @@ def import_files(
 ) -> None:
     """Import conversations, one thread for each record. What is stored already is not stored again.
 
-    A file is an array of records, one record a line, or one record; a record holds a message list, or is one.
-    Bad records are reported and the rest goes in; the exit code is then 1.
+    A file is an array of records, one record a line, one record, or a recording of requests. A record holds a message
+    list or is one, is a ShareGPT record, a message tree, a trajectory or a request body; the rest of it becomes the
+    thread's metadata. Bad records are reported and the rest goes in; the exit code is then 1. A file of no known
+    format is refused whole.
     """
 
     async def command() -> int:
@@ -130,13 +134,30 @@ def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
 
 
 def _print_report(report: ImportReport, options: ImportOptions) -> None:
+    from chatledger.transfer.shapes import AUTO
+
     for line in _failure_lines(report):
         say(line)
     if report.stopped:
         say("stopped at the first bad record; what came before it is stored")
-    if report.without_time:
-        say(f"{plural(report.without_time, 'record')} without a time under {options.time_field!r}")
-    print("\n".join(describe(report, dry_run=options.dry_run)))
+    for file, thread_id in report.twins.items():
+        say(
+            f"{file}: its first record is stored already as thread {thread_id}, under another id; the same file is "
+            "imported with the same --id-field or --thread-field each time"
+        )
+    if options.format == AUTO:
+        for line in _read_as(report):
+            print(line)
+    print("\n".join(describe(report, time_field=options.time_field, dry_run=options.dry_run)))
+
+
+def _read_as(report: ImportReport) -> list[str]:
+    """What `auto` chose, file by file."""
+    return [
+        f"{file}: read as " + ", ".join(f"{name} ({count:,})" for name, count in counts.items())
+        for file, counts in report.read_as.items()
+        if counts
+    ]
 
 
 def _failure_lines(report: ImportReport) -> list[str]:
@@ -152,7 +173,7 @@ def _failure_lines(report: ImportReport) -> list[str]:
     return lines[:SHOWN_FAILURES] + ([f"… and {more:,} problems more; --json lists them all"] if more > 0 else [])
 
 
-def describe(report: ImportReport, *, dry_run: bool = False) -> list[str]:
+def describe(report: ImportReport, *, time_field: str | None = None, dry_run: bool = False) -> list[str]:
     """The report in a few lines for a person."""
     names = ("created", "grown", "unchanged")
     counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
@@ -163,4 +184,13 @@ def describe(report: ImportReport, *, dry_run: bool = False) -> list[str]:
     for what, counted in (("kept with a violation", report.violations), ("lost", report.losses)):
         if counted:
             lines.append(f"{what}: " + ", ".join(f"{name} × {count:,}" for name, count in sorted(counted.items())))
-    return lines
+    return lines + _times(report, time_field)
+
+
+def _times(report: ImportReport, time_field: str | None) -> list[str]:
+    """Which time was given to what has none: a reader of the ledger would take it for the file's."""
+    if not report.without_time or not report.created + report.grown:
+        return []
+    if time_field is None:
+        return [f"no times in {plural(report.without_time, 'record')}: now (--time-field says where a time stands)"]
+    return [f"no time under {time_field!r} in {plural(report.without_time, 'record')}: now"]

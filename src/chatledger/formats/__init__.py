@@ -10,7 +10,18 @@ from chatledger.errors import EncodeError, UnknownFormat
 from chatledger.formats.codec import Codec, Decoded, Encoded, Kind, ModelCodec
 from chatledger.models import ChatMessage
 
-__all__ = ["Codec", "Decoded", "Encoded", "Kind", "ModelCodec", "format_names", "get_codec", "in_kind", "recognise"]
+__all__ = [
+    "Codec",
+    "Decoded",
+    "Encoded",
+    "Kind",
+    "ModelCodec",
+    "format_names",
+    "get_codec",
+    "in_kind",
+    "recognise",
+    "recognition_order",
+]
 
 # Name -> module and attribute. The order is that of recognition: the more telling shape first.
 _CODECS = {
@@ -29,6 +40,11 @@ _ALIASES = {"kosong": "kosong/0.30"}  # resolved before the write: what is store
 def format_names() -> list[str]:
     """The names that `format=` takes, without aliases."""
     return sorted(_CODECS)
+
+
+def recognition_order() -> list[str]:
+    """The same names, the more telling shape first."""
+    return list(_CODECS)
 
 
 def get_codec(name: str) -> Codec:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from sqlalchemy import Select, and_, delete, insert, literal, select, tuple_, update
 
-from chatledger.errors import AlreadyExists, ThreadNotFound
+from chatledger.errors import AlreadyExists, LimitExceeded, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime
@@ -88,6 +88,11 @@ class ThreadRepository:
     async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
         return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id, user_id))
 
+    async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
+        """Those of the threads that there are, by id; one query for 500 of them. What cannot be an id is none."""
+        ids = list(filter(_is_key, dict.fromkeys(thread_ids)))
+        return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
+
     async def update(
         self,
         thread_id: str,
@@ -127,6 +132,14 @@ def _check_keys(thread: Thread) -> None:
     encode_key(thread.thread_id, "thread_id")
     if thread.user_id is not None:
         encode_key(thread.user_id, "user_id")
+
+
+def _is_key(thread_id: str) -> bool:
+    try:
+        encode_key(thread_id, "thread_id")
+    except LimitExceeded:
+        return False
+    return True
 
 
 def _key(tenant: str, thread_id: str) -> Any:
@@ -212,6 +225,18 @@ def find_thread(sql: Sql, tenant: str, thread_id: str, user_id: str | None = Non
     if row is None or (user_id is not None and row.user_id != user_id):
         return None
     return _to_thread(sql, tenant, row)
+
+
+def _find_threads(sql: Sql, tenant: str, thread_ids: Sequence[str]) -> dict[str, Thread]:
+    found: dict[str, Thread] = {}
+    for at in range(0, len(thread_ids), _IDS_AT_ONCE):
+        own = and_(threads.c.tenant_id == tenant, threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
+        rows = sql.execute(_select_threads().where(own)).all()
+        found |= {row.thread_id: _to_thread(sql, tenant, row) for row in rows}
+    return found
+
+
+_IDS_AT_ONCE = 500
 
 
 def require_thread(sql: Sql, tenant: str, thread_id: str, *, lock: bool = False) -> None:

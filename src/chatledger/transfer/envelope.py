@@ -1,101 +1,112 @@
 """A record taken apart, and put together again.
 
-The messages go into the ledger; every other key becomes the thread's metadata as it is. Under one key of its own an
-envelope says how they were joined: the path to the messages, their place among the keys, the kind of file, the order.
+The conversation goes into the ledger; every other key becomes the thread's metadata as it is. Under one key of its own
+an envelope says how they were joined: the format, the object that held the conversation, the places of its keys there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeAlias
 
-from chatledger.errors import DecodeError
 from chatledger.models.json import JsonValue
-from chatledger.transfer.fields import find_path
 from chatledger.transfer.records import Container
 
 KEY = "chatledger.import"
-DEFAULT_FIELD = "messages"
+
+Places: TypeAlias = Sequence[tuple[str, int]]
+"""Keys with the place that each had in its object, in the order of these places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a conversation stands in a record: under these keys of the object that `path` leads to.
+
+    Without keys the record is the conversation itself. `single`: it is the value of the one key, and no object of keys.
+    """
+
+    path: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    single: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A record without its messages: `path` led to them, the last key of it at `position` in its object.
+    """A record without its conversation, which is in `payload`."""
 
-    An empty path: the record was the message list itself.
-    """
-
-    messages: JsonValue
+    payload: JsonValue
     rest: dict[str, JsonValue]
-    path: list[str]
-    position: int = 0
+    path: Sequence[str] = ()
+    keys: Places = ()
+    single: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """`imported_at` and `index` give the order in which records came; `own` is what a record itself had under KEY."""
+    """`imported_at`, `index` and `item` give the order in which records came; `own` is what a record itself had under
+    KEY; `around` is the recording that a request was taken from, without its requests.
+    """
 
     format: str
     container: Container
-    path: list[str]
-    position: int
     file: str
     imported_at: str
     index: int
-    own: JsonValue = None
+    path: Sequence[str] = ()
+    keys: Places = ()
+    single: bool = True
+    item: int = 0
+    around: JsonValue = None
+    own: JsonValue = field(default=None)
 
 
-def unpack(record: JsonValue, field: str | None) -> Parcel:
-    """Raises DecodeError if the record holds no messages where they are looked for."""
-    if isinstance(record, list) and field is None:
-        return Parcel(record, {}, [])
-    if not isinstance(record, dict):
-        raise DecodeError("", f"not an object with a message list, but {type(record).__name__}")
-    path = find_path(record, field or DEFAULT_FIELD)
-    if path is None:
-        raise DecodeError(field or DEFAULT_FIELD, _not_there(record, field))
-    return _take_out(record, path)
-
-
-def _not_there(record: dict[str, Any], field: str | None) -> str:
-    lists = [key for key, value in record.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    hint = f"; there is a list under {', '.join(map(repr, lists[:3]))}" if lists else ""
-    return f"the record has no such field{hint}" if field else f"say which field holds the messages (--field){hint}"
-
-
-def _take_out(record: dict[str, JsonValue], path: list[str]) -> Parcel:
+def take_out(record: JsonValue, place: Place) -> Parcel:
+    if not place.keys:
+        return Parcel(record, {})
     rest = dict(record)
     inner = rest
-    for key in path[:-1]:
-        inner[key] = dict(inner[key])  # only what leads to the messages is copied
+    for key in place.path:
+        inner[key] = dict(inner[key])  # only what leads to the conversation is copied
         inner = inner[key]
-    position = list(inner).index(path[-1])
-    return Parcel(inner.pop(path[-1]), rest, path, position)
+    keys = [(key, number) for number, key in enumerate(inner) if key in place.keys]
+    taken = {key: inner.pop(key) for key, _ in keys}
+    return Parcel(taken[place.keys[0]] if place.single else taken, rest, place.path, keys, place.single)
 
 
-def pack(messages: JsonValue, rest: Mapping[str, JsonValue], envelope: Envelope) -> JsonValue:
-    """The record, with these messages in it."""
-    if not envelope.path:
-        return messages
-    return _put_in(rest, envelope.path, envelope.position, messages)
+def pack(payload: JsonValue, rest: Mapping[str, JsonValue], parcel: Parcel | Envelope) -> JsonValue:
+    """The record, with this conversation in it."""
+    if not parcel.keys:
+        return payload
+    given = {parcel.keys[0][0]: payload} if parcel.single else payload
+    return _put_in(rest, parcel.path, parcel.keys, given)
 
 
-def _put_in(rest: Mapping[str, JsonValue], path: list[str], position: int, messages: JsonValue) -> JsonValue:
-    if len(path) > 1:
+def _put_in(
+    rest: Mapping[str, JsonValue], path: Sequence[str], keys: Places, given: Mapping[str, JsonValue]
+) -> JsonValue:
+    if path:
         inner = rest.get(path[0])
-        joined = _put_in(inner if isinstance(inner, dict) else {}, path[1:], position, messages)
+        joined = _put_in(inner if isinstance(inner, dict) else {}, path[1:], keys, given)
         return {**rest, path[0]: joined}
-    items = [(key, value) for key, value in rest.items() if key != path[0]]
-    items.insert(position, (path[0], messages))
-    return dict(items)
+    items = [(key, value) for key, value in rest.items() if key not in given]
+    for key, number in keys:
+        if key in given:
+            items.insert(number, (key, given[key]))
+    known = {key for key, _ in keys}
+    return dict([*items, *((key, value) for key, value in given.items() if key not in known)])
 
 
 def to_metadata(rest: Mapping[str, JsonValue], envelope: Envelope) -> dict[str, JsonValue]:
-    said = {key: value for key, value in asdict(envelope).items() if key != "own"}
+    said = {key: value for key, value in asdict(envelope).items() if value != _DEFAULTS.get(key, ...)}
+    said |= {key: list(map(_as_list, said[key])) for key in ("path", "keys") if key in said}
     if KEY in rest:
         said["own"] = [list(rest).index(KEY), rest[KEY]]
     return {**{key: value for key, value in rest.items() if key != KEY}, KEY: said}
+
+
+def _as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def from_metadata(metadata: Mapping[str, JsonValue] | None) -> tuple[dict[str, JsonValue], Envelope] | None:
@@ -110,5 +121,6 @@ def from_metadata(metadata: Mapping[str, JsonValue] | None) -> tuple[dict[str, J
     return dict(items), envelope
 
 
-_NAMES = {field.name for field in fields(Envelope)}
-_REQUIRED = _NAMES - {"own"}
+_NAMES = {one.name for one in fields(Envelope)}
+_REQUIRED = {"format", "container", "file", "imported_at", "index"}
+_DEFAULTS: dict[str, Any] = {"path": (), "keys": (), "single": True, "item": 0, "around": None, "own": None}

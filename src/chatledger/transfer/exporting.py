@@ -13,8 +13,10 @@ from chatledger.errors import ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Envelope, from_metadata, pack
-from chatledger.transfer.planning import DEFAULT_FORMAT
+from chatledger.transfer.assembling import in_place, own_record
+from chatledger.transfer.choosing import DEFAULT_FORMAT
+from chatledger.transfer.envelope import Envelope, from_metadata
+from chatledger.transfer.shapes import Line, get_shape
 
 PAGE = 1_000
 
@@ -74,8 +76,8 @@ async def read_index(ledger: Ledger) -> Index:
 
 def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
     if envelope is None:
-        return 1, thread.created_at.isoformat(), 0
-    return 0, envelope.imported_at, envelope.index
+        return 1, thread.created_at.isoformat(), 0, 0
+    return 0, envelope.imported_at, envelope.index, envelope.item
 
 
 async def _as_record(
@@ -84,12 +86,13 @@ async def _as_record(
     imported: tuple[dict[str, JsonValue], Envelope] | None,
     format: str | None,  # noqa: A002
 ) -> Exported:
-    if imported is not None:
-        rest, envelope = imported
-        messages = await _messages(ledger, thread.thread_id, format or envelope.format)
-        return Exported(thread.thread_id, pack(messages.value, rest, envelope), messages.losses)
+    if imported is not None and format in (None, imported[1].format):
+        record = own_record(*imported, await read_lines(ledger, thread.thread_id, imported[1]))
+        return Exported(thread.thread_id, record.payload, record.losses)
     messages = await _messages(ledger, thread.thread_id, format or DEFAULT_FORMAT)
-    record = {
+    if imported is not None:
+        return Exported(thread.thread_id, in_place(messages.value, *imported), messages.losses)
+    record_of_our_own = {
         "thread_id": thread.thread_id,
         "title": thread.title,
         "user_id": thread.user_id,
@@ -97,9 +100,21 @@ async def _as_record(
         "metadata": thread.metadata,
         "messages": messages.value,
     }
-    return Exported(thread.thread_id, record, messages.losses)
+    return Exported(thread.thread_id, record_of_our_own, messages.losses)
+
+
+async def read_lines(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[Line]:
+    """All branches where the record's shape has several, else the active one."""
+    if not get_shape(envelope.format).branching:
+        return [Line((await ledger.messages.history(thread_id)).messages)]
+    lines = []
+    for branch in await ledger.branches.list(thread_id):
+        history = await ledger.messages.history(thread_id, branch=branch.branch)
+        at = branch.forked_at or 0
+        lines.append(Line(history.messages[at:], branch.forked_from or 0, at))
+    return lines
 
 
 async def _messages(ledger: Ledger, thread_id: str, format: str) -> Exported:  # noqa: A002
-    history = await ledger.history(thread_id, format=format)
+    history = await ledger.history(thread_id, format=format, as_="dicts")
     return Exported(thread_id, history.payload, history.losses)

@@ -7,18 +7,21 @@ number of times, and an import that was killed is finished by the next.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded, NotFound, RuleViolation
+from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded, NotFound, RuleViolation, UnknownFormat
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage
+from chatledger.models import ChatMessage, Thread
+from chatledger.transfer.envelope import from_metadata
 from chatledger.transfer.loading import NewThreads
 from chatledger.transfer.planning import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
 from chatledger.transfer.report import Failure, ImportReport, Outcome
+from chatledger.transfer.shapes.requests import each_request
 from chatledger.transfer.storing import store_record
 
 # What is wrong with a record. Anything else is wrong with the database, and ends the import.
@@ -38,18 +41,20 @@ async def import_file(
     """Import the records of a stream as they are read, and add to the report (a new one if none is given).
 
     `file` is what it is called in reports and metadata; `lines`: each line is a record. `on_bytes` hears how far the
-    reading has come. A bad record is reported and the rest goes in, unless `stop_on_error`. Raises UnknownFormat, and
-    StorageError when the database fails: what was reported until then is stored.
+    reading has come. A bad record is reported and the rest goes in, unless `stop_on_error`. Raises UnknownFormat before
+    anything of the file is stored: for a name that there is not, and with "auto" for a file that is of no known format.
+    Raises StorageError when the database fails: what was reported until then is stored.
     """
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
-    for record in read_records(stream, field=options.field, lines=lines):
-        await importing.add(record)
-        on_bytes(record.end)
+    for found in read_records(stream, field=options.field, lines=lines):
+        for record in each_request(found):
+            await importing.add(record)
+        on_bytes(found.end)
         if report.failures and options.stop_on_error:
             report.stopped = True
             break
-    await importing.store_gathered()
+    await importing.finish()
     return report
 
 
@@ -63,27 +68,60 @@ class _FileImport:
         self._new = NewThreads(ledger)
         # With either of these, what becomes of a record must be known before the next one is read.
         self._one_by_one = options.dry_run or options.stop_on_error
+        self._read_as = report.read_as.setdefault(file, Counter())
+        self._unknown: list[Failure] = []
 
     async def add(self, record: Record | BadRecord) -> None:
         try:
             planned = self._plan(record)
+        except UnknownFormat as error:
+            self._refuse(record, error)
+            return
         except _OF_A_RECORD as error:
             self._failed(record, error)
             return
         assert isinstance(record, Record)
+        if not self._read_as.total():
+            await self._look_for_others(record, planned)
+        self._read_as[planned.envelope.format] += 1
         if self._one_by_one or not self._new.add(record, planned):
             await self.store_gathered()
-            await self._store(record, planned)
+            stored = await self._ledger.threads.find_many([planned.thread_id])
+            await self._store(record, planned, stored.get(planned.thread_id))
         elif self._new.full:
             await self.store_gathered()
 
+    async def finish(self) -> None:
+        """Store what was gathered. Raises UnknownFormat for a recording of which nothing is known."""
+        await self.store_gathered()
+        if self._unknown and not self._read_as.total():
+            self._report.read_as.pop(self._file)
+            raise UnknownFormat(None, str(self._unknown[0]))
+        self._report.failures += self._unknown
+
     async def store_gathered(self) -> None:
-        gathered, stored = await self._new.load()
+        gathered, found = await self._new.load()
         for one in gathered:
-            if stored:
+            if found is None:
                 self._stored(one.planned, "created", one.new.messages)
             else:
-                await self._store(one.record, one.planned)
+                await self._store(one.record, one.planned, found.get(one.planned.thread_id))
+
+    def _refuse(self, record: Record | BadRecord, error: UnknownFormat) -> None:
+        """A file whose first record is not known is none of ours; of a recording, the other requests may be."""
+        failure = Failure(self._file, record.place, error)
+        if not isinstance(record, Record) or record.item is None:
+            self._report.read_as.pop(self._file)
+            raise UnknownFormat(None, str(failure)) from error
+        self._unknown.append(failure)
+
+    async def _look_for_others(self, record: Record, planned: PlannedThread) -> None:
+        """Whether the first record is stored under another id: then the whole file is about to be stored twice."""
+        others = self._planner.other_ids(record, planned)
+        found = await self._ledger.threads.find_many([planned.thread_id, *others])
+        twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]
+        if twins and planned.thread_id not in found:
+            self._report.twins[self._file] = twins[0].thread_id
 
     def _plan(self, record: Record | BadRecord) -> PlannedThread:
         if isinstance(record, BadRecord):
@@ -93,9 +131,9 @@ class _FileImport:
         except DecodeError as error:
             raise DecodeError(error.path, error.detail, record=record.index, byte=record.byte) from error
 
-    async def _store(self, record: Record, planned: PlannedThread) -> None:
+    async def _store(self, record: Record, planned: PlannedThread, thread: Thread | None) -> None:
         try:
-            outcome, messages = await store_record(self._ledger, planned, self._options)
+            outcome, messages = await store_record(self._ledger, planned, self._options, thread)
         except _OF_A_RECORD as error:
             self._failed(record, error)
         else:

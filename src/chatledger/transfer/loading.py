@@ -38,31 +38,33 @@ class NewThreads:
         return self._bytes >= MAX_BYTES
 
     def add(self, record: Record, planned: PlannedThread) -> bool:
-        """False for a record that must be stored alone: a large one, the second of a thread, one that is refused (it
-        may be stored already, and then nothing is wrong).
+        """False for a record that must be stored alone: a large one, one with branches, the second of a thread, one
+        that is refused (it may be stored already, and then nothing is wrong).
         """
-        large = record.end - record.byte >= MAX_BYTES or len(planned.messages) > Limits().messages
-        if large or planned.thread_id in self._gathered:
+        large = record.end - record.byte >= MAX_BYTES or planned.count > Limits().messages
+        if large or len(planned.lines) > 1 or planned.thread_id in self._gathered:
             return False
         try:
-            new = self._ledger.threads.prepare(_thread(planned), planned.messages, rules=planned.rules)
+            new = self._ledger.threads.prepare(_thread(planned), planned.lines[0].messages, rules=planned.rules)
         except (RuleViolation, Conflict, LimitExceeded):
             return False
         self._gathered[planned.thread_id] = Gathered(record, planned, new)
         self._bytes += record.end - record.byte
         return True
 
-    async def load(self) -> tuple[list[Gathered], bool]:
-        """What was gathered since, and whether it was stored: all of it, or nothing because some of it was there."""
+    async def load(self) -> tuple[list[Gathered], dict[str, Thread] | None]:
+        """What was gathered since. It is stored, unless there is a dict beside it: the threads that were there already
+        by their ids, found in one query; then none of it is.
+        """
         gathered = list(self._gathered.values())
         self._gathered, self._bytes = {}, 0
         if not gathered:
-            return [], True
+            return [], None
         try:
             await self._ledger.threads.load([one.new for one in gathered])
         except AlreadyExists:
-            return gathered, False
-        return gathered, True
+            return gathered, await self._ledger.threads.find_many([one.planned.thread_id for one in gathered])
+        return gathered, None
 
 
 def _thread(planned: PlannedThread) -> Thread:

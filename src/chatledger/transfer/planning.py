@@ -7,27 +7,27 @@ same record comes to the same rows on any day and on any machine, and what is st
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats import get_codec
 from chatledger.ids import derived_id
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue, dumps
-from chatledger.transfer.envelope import Envelope, Parcel, to_metadata, unpack
+from chatledger.transfer.choosing import DEFAULT_FORMAT, ShapeOfFile
+from chatledger.transfer.envelope import Envelope, Parcel, Place, take_out, to_metadata
 from chatledger.transfer.fields import find_value, read_id, read_time
 from chatledger.transfer.records import Record
-
-DEFAULT_FORMAT = "openai-chat"
+from chatledger.transfer.shapes import Conversation, Line, Shape
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The fields are paths into a record, with dots between their keys. `field` None: `messages`, or the record itself.
+    """The fields are paths into a record, with dots between their keys. `field` None: where the format has it, as
+    `messages`, or the record itself. `format` is the name of a shape, or "auto": what the first record surely is.
 
     `time_field` is looked for in the record and in each message. `stop_on_error`: the first bad record ends the import.
     """
@@ -50,10 +50,14 @@ class PlannedThread:
     created_at: datetime | None
     rest: dict[str, JsonValue]
     envelope: Envelope
-    messages: list[ChatMessage]
+    lines: list[Line]
     rules: RulesLevel
     losses: list[Loss] = field(default_factory=list)
     has_time: bool = True
+
+    @property
+    def count(self) -> int:
+        return sum(len(line.messages) for line in self.lines)
 
     @property
     def metadata(self) -> dict[str, JsonValue]:
@@ -67,6 +71,8 @@ class PlannedThread:
             file=stored.file,
             imported_at=stored.imported_at,
             index=stored.index,
+            item=stored.item,
+            around=stored.around,
         )
         return to_metadata(self.rest, first)
 
@@ -77,41 +83,51 @@ class Planner:
     def __init__(self, options: ImportOptions, file: str) -> None:
         self._options = options
         self._file = file
-        self._codec = get_codec(options.format)
+        self._shapes = ShapeOfFile(options.format, options.field)
         self._equal: Counter[str] = Counter()
         self._imported_at = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def plan(self, record: Record) -> PlannedThread:
-        """Raises DecodeError with the path into the record."""
+        """Raises DecodeError with the path into the record, and UnknownFormat for one that no shape is sure of."""
         options = self._options
-        parcel = unpack(record.value, options.field)
-        thread_id = self._thread_id(record.value, parcel)
-        where = ".".join(parcel.path) or "messages"
-        try:
-            decoded = self._codec.decode(parcel.messages, rules=options.rules)
-        except DecodeError as error:
-            raise DecodeError(where + error.path.removeprefix("messages"), error.detail) from error
+        shape = self._shapes.of(record)
+        place = shape.locate(record.value, options.field)
+        parcel = take_out(record.value, place)
+        thread_id = self._thread_id(record.value, shape, parcel)
+        conversation = _decoded(shape, parcel, place, options.rules)
         created_at = self._time(record.value, options.time_field or "")
-        times = self._message_times(parcel.messages, where, created_at, len(decoded.messages))
+        times = self._message_times(conversation, ".".join(place.keys or ("messages",)), created_at)
+        lines = _identified(conversation.lines, thread_id, times)
+        said = [message.created_at for line in lines for message in line.messages if message.created_at is not None]
         return PlannedThread(
             thread_id=thread_id,
             user_id=self._user_id(record.value),
-            created_at=created_at or next((time for time in times if time is not None), None),
+            created_at=created_at or next(iter(said), None),
             rest=parcel.rest,
-            envelope=self._envelope(record, parcel),
-            messages=_identified(decoded.messages, thread_id, times),
+            envelope=self._envelope(record, shape, parcel),
+            lines=lines,
             rules=options.rules,
-            losses=[*decoded.losses, *(Loss("repeated-key", None, key) for key in record.repeated)],
-            has_time=options.time_field is None or any(time is not None for time in (created_at, *times)),
+            losses=[*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated)],
+            has_time=created_at is not None or bool(said),
         )
 
-    def _thread_id(self, record: JsonValue, parcel: Parcel) -> str:
+    def other_ids(self, record: Record, planned: PlannedThread) -> set[str]:
+        """The ids that the record would have if another field, or none, had been named to identify it."""
+        shape = self._shapes.of(record)
+        payload = take_out(record.value, shape.locate(record.value, self._options.field)).payload
+        ids = {derived_id("record", _digest(shape.identify(record.value, payload)), "1")}
+        if isinstance(record.value, dict):
+            values = (value for value in record.value.values() if type(value) in (str, int) and value != "")
+            ids |= {derived_id("record id", str(value)) for value in values}
+        return ids - {planned.thread_id}
+
+    def _thread_id(self, record: JsonValue, shape: Shape, parcel: Parcel) -> str:
         options = self._options
         if options.thread_field is not None:
             return read_id(find_value(record, options.thread_field), options.thread_field)
         if options.id_field is not None:
             return derived_id("record id", read_id(find_value(record, options.id_field), options.id_field))
-        digest = hashlib.sha256(dumps(parcel.messages).encode("utf-8", "surrogatepass")).hexdigest()
+        digest = _digest(shape.identify(record, parcel.payload))
         self._equal[digest] += 1
         return derived_id("record", digest, str(self._equal[digest]))
 
@@ -124,34 +140,68 @@ class Planner:
         return None if value is None else read_time(value, path)
 
     def _message_times(
-        self, payload: Any, where: str, otherwise: datetime | None, count: int
+        self, conversation: Conversation, where: str, otherwise: datetime | None
     ) -> Sequence[datetime | None]:
         """A time for each message: its own, else the record's, or that alone if one object is not one message."""
         name = self._options.time_field
-        if name is None or not isinstance(payload, list) or len(payload) != count:
-            return [otherwise] * count
-        own = (self._time(message, f"{where}[{index}].{name}") for index, message in enumerate(payload))
+        if name is None or len(conversation.sources) != conversation.count:
+            return [otherwise] * conversation.count
+        own = (self._time(source, f"{where}[{n}].{name}") for n, source in enumerate(conversation.sources))
         return [time or otherwise for time in own]
 
-    def _envelope(self, record: Record, parcel: Parcel) -> Envelope:
+    def _envelope(self, record: Record, shape: Shape, parcel: Parcel) -> Envelope:
         return Envelope(
-            format=self._codec.name,
+            format=shape.name,
             container=record.container,
-            path=parcel.path,
-            position=parcel.position,
             file=self._file,
             imported_at=self._imported_at,
             index=record.index,
+            path=parcel.path,
+            keys=parcel.keys,
+            single=parcel.single,
+            item=record.item or 0,
+            around=record.around,
         )
 
 
-def _identified(messages: Sequence[ChatMessage], thread_id: str, times: Sequence[datetime | None]) -> list[ChatMessage]:
+def _digest(value: JsonValue) -> str:
+    return hashlib.sha256(dumps(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _decoded(shape: Shape, parcel: Parcel, place: Place, rules: RulesLevel) -> Conversation:
+    """The conversation; where it cannot be read, the path leads there from the record."""
+    try:
+        return shape.decode(parcel.payload, rules)
+    except DecodeError as error:
+        raise DecodeError(_path_in_record(error.path, place), error.detail) from error
+
+
+def _path_in_record(path: str, place: Place) -> str:
+    """A codec names the root of a lone list as it likes; the record has another name for it."""
+    if not place.single or not place.keys:
+        return ".".join([*place.path, path])
+    return ".".join([*place.path, place.keys[0]]) + _BEFORE_ROOT.sub("", path)
+
+
+_BEFORE_ROOT = re.compile(r"^(?!\[|\.)[^.\[]*")
+
+
+def _identified(lines: Sequence[Line], thread_id: str, times: Sequence[datetime | None]) -> list[Line]:
     """The messages with an id each, of their position, unless the format brings one."""
-    identified = []
-    for index, (message, time) in enumerate(zip(messages, times, strict=True)):
-        filled = {
-            "message_id": message.message_id or derived_id("imported message", thread_id, str(index)),
-            "created_at": message.created_at or time,
-        }
-        identified.append(message.model_copy(update=filled))
-    return identified
+    left = iter(times)
+    return [
+        replace(
+            line,
+            messages=[_filled(message, thread_id, number, n, next(left)) for n, message in enumerate(line.messages)],
+        )
+        for number, line in enumerate(lines)
+    ]
+
+
+def _filled(message: ChatMessage, thread_id: str, line: int, number: int, time: datetime | None) -> ChatMessage:
+    place = str(number) if not line else f"{line}/{number}"
+    filled = {
+        "message_id": message.message_id or derived_id("imported message", thread_id, place),
+        "created_at": message.created_at or time,
+    }
+    return message.model_copy(update=filled)

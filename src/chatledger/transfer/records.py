@@ -23,7 +23,8 @@ Container: TypeAlias = Literal["array", "lines", "object"]
 class Record:
     """A record as it stood. `index` counts from 0, `line` from 1 (None in an array); `byte` and `end` are its bounds.
 
-    `repeated` names the keys that stood twice in one object: JSON's parser keeps the last.
+    `repeated` names the keys that stood twice in one object: JSON's parser keeps the last. `item`: it is one of
+    several that this record of the file, a recording, holds; `around` is what else stands there.
     """
 
     value: JsonValue
@@ -33,10 +34,13 @@ class Record:
     byte: int
     end: int
     repeated: tuple[str, ...] = ()
+    item: int | None = None
+    around: JsonValue = None
 
     @property
     def place(self) -> str:
-        return record_place(self.index, self.line)
+        where = record_place(self.index, self.line)
+        return where if self.item is None else f"{where}, interaction {self.item}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,9 @@ class Failure:
 class ImportReport:
     """Threads by what became of them, messages stored, violations by rule, losses by code.
 
-    `grown` brought new messages or other keys. `without_time` counts the records in which no time stood although one
-    was asked for. `stopped`: the first failure ended the import.
+    `grown` brought new messages or other keys. `without_time` counts the records in which no time was found: what they
+    say has the time of the import. `read_as` counts by file and format. `twins` names by file a thread that holds its
+    first record already, under an id that came from another field. `stopped`: the first failure ended the import.
     """
 
     created: int = 0
@@ -48,6 +49,8 @@ class ImportReport:
     violations: Counter[str] = field(default_factory=Counter)
     losses: Counter[str] = field(default_factory=Counter)
     without_time: int = 0
+    read_as: dict[str, Counter[str]] = field(default_factory=dict)
+    twins: dict[str, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     stopped: bool = False
 
@@ -72,6 +75,8 @@ class ImportReport:
             "violations": dict(sorted(self.violations.items())),
             "losses": dict(sorted(self.losses.items())),
             "without_time": self.without_time,
+            "read_as": {file: dict(counts) for file, counts in self.read_as.items()},
+            "twins": self.twins,
             "stopped": self.stopped,
             "failures": [
                 {"file": one.file, "place": one.place, "error": type(one.error).__name__, "detail": str(one)}

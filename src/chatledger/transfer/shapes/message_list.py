@@ -1,0 +1,79 @@
+"""Records that hold a message list under a field, or are one: of any format whose payload is a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats import Codec, Encoded
+from chatledger.models import RulesLevel
+from chatledger.models.json import JsonValue
+from chatledger.transfer.envelope import Place
+from chatledger.transfer.fields import find_path, find_value
+from chatledger.transfer.shapes.requests import request_path, spoken_by
+from chatledger.transfer.shapes.shape import Conversation, Line
+
+DEFAULT_FIELD = "messages"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageList:
+    """The messages of `codec`, one object each or several in one."""
+
+    codec: Codec
+    branching: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.codec.name
+
+    def recognises(self, record: JsonValue) -> bool:
+        return self.recognised_field(record) is not None
+
+    def recognised_field(self, record: JsonValue) -> str | None:
+        """The field that surely holds messages of the format; empty if the record itself is their list."""
+        if isinstance(record, list):
+            return "" if self.codec.recognises(record) else None
+        if not isinstance(record, dict) or spoken_by(record) not in (None, self.name):
+            return None
+        names = [_default_field(record), *(name for name, value in record.items() if isinstance(value, list))]
+        return next((name for name in names if self.codec.recognises(find_value(record, name))), None)
+
+    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+        if isinstance(record, list) and fieldname is None:
+            return Place()
+        if not isinstance(record, dict):
+            raise DecodeError("", f"not an object with a message list, but {type(record).__name__}")
+        path = find_path(record, fieldname or _default_field(record)) or self._other_path(record, fieldname)
+        if path is None:
+            raise DecodeError(fieldname or DEFAULT_FIELD, _not_there(record, fieldname))
+        return Place(path[:-1], path[-1:])
+
+    def _other_path(self, record: JsonValue, fieldname: str | None) -> list[str] | None:
+        """Where it is not said: the field that surely is the one."""
+        found = self.recognised_field(record) if fieldname is None else None
+        return find_path(record, found) if found else None
+
+    def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
+        """Its messages: other keys of a record may change. Of a recorded request all of it, as much of it repeats."""
+        return record if request_path(record) else payload
+
+    def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
+        decoded = self.codec.decode(payload, rules=rules)
+        one_each = isinstance(payload, list) and len(payload) == len(decoded.messages)
+        return Conversation([Line(decoded.messages)], decoded.losses, payload if one_each else ())
+
+    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+        return self.codec.encode(lines[0].messages, carry=carry)
+
+
+def _default_field(record: JsonValue) -> str:
+    return ".".join([*request_path(record), DEFAULT_FIELD])
+
+
+def _not_there(record: dict[str, Any], fieldname: str | None) -> str:
+    lists = [key for key, value in record.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    hint = f"; there is a list under {', '.join(map(repr, lists[:3]))}" if lists else ""
+    return f"the record has no such field{hint}" if fieldname else f"say which field holds the messages (--field){hint}"

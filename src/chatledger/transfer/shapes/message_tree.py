@@ -1,0 +1,136 @@
+"""Message trees, as Open Assistant exports them: `{"message_tree_id", "prompt": {…, "replies": [{…}, …]}}`.
+
+The first reply to a message goes on with its line, each other begins a branch after it: so a message is stored once,
+however many answers it has. Lines are numbered as they are met on the way down, which is how branches are numbered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats import Encoded
+from chatledger.formats.residual import keep, restore
+from chatledger.models import ChatMessage, Loss, RulesLevel
+from chatledger.models.json import JsonValue
+from chatledger.models.messages import LENIENT
+from chatledger.transfer.envelope import Place
+from chatledger.transfer.fields import find_path
+from chatledger.transfer.shapes.shape import Conversation, Line
+
+NAME = "oasst"
+ROOT, REPLIES = "prompt", "replies"
+_ROLES = {"prompter": "user", "assistant": "assistant"}
+_WORDS = {role: word for word, role in _ROLES.items()}
+
+
+class MessageTree:
+    name = NAME
+    branching = True
+
+    def recognises(self, record: JsonValue) -> bool:
+        root = record.get(ROOT) if isinstance(record, dict) else None
+        return isinstance(root, dict) and _is_node(root) and isinstance(root.get(REPLIES), list)
+
+    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+        path = find_path(record, fieldname or ROOT)
+        if path is None:
+            raise DecodeError(fieldname or ROOT, "the record has no such field")
+        return Place(path[:-1], path[-1:])
+
+    def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
+        """The tree's own id, so that a tree may grow."""
+        own = record.get("message_tree_id")
+        return own if isinstance(own, str) and own else payload
+
+    def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
+        lines: list[Line] = []
+        sources: list[list[JsonValue]] = []
+        waiting: list[tuple[JsonValue, str, int, int]] = [(payload, ROOT, 0, 0)]
+        while waiting:  # depth is the file's to choose, so no recursion
+            node, path, parent, at = waiting.pop()
+            number = len(lines)
+            lines.append(Line([], parent, at))
+            sources.append([])
+            begun = []
+            while True:
+                lines[number].messages.append(_read(node, path, lenient=rules == "lenient"))
+                sources[number].append(node)
+                seq = at + len(lines[number].messages)
+                replies = _replies(node, path)
+                begun += [(reply, f"{path}.{REPLIES}[{n}]", number, seq) for n, reply in enumerate(replies) if n]
+                if not replies:
+                    break
+                node, path = replies[0], f"{path}.{REPLIES}[0]"
+            waiting += reversed(begun)
+        return Conversation(lines, sources=[node for line in sources for node in line])
+
+    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+        losses: list[Loss] = []
+        roots: list[JsonValue] = []
+        bare: list[dict[str, JsonValue]] = []
+        replies: dict[tuple[int, int], list[JsonValue]] = {(0, 0): roots}
+        for number, line in enumerate(lines):
+            before = (line.parent, line.at)
+            for seq, message in enumerate(line.messages, line.at + 1):
+                node = _write(message, losses)
+                if REPLIES not in node:
+                    bare.append(node)
+                replies.setdefault(before, []).append(node)
+                before = (number, seq)
+                replies[before] = node.setdefault(REPLIES, [])
+        for node in bare:  # its source had no list of replies, and it got none since
+            if not node[REPLIES]:
+                del node[REPLIES]
+        losses.extend(Loss("branch", None, "") for _ in roots[1:])
+        return Encoded(roots[0] if roots else None, losses)
+
+
+SHAPE = MessageTree()
+
+
+def _is_node(node: Any) -> bool:
+    return isinstance(node, dict) and isinstance(node.get("text"), str) and isinstance(node.get("role"), str)
+
+
+def _replies(node: dict[str, JsonValue], path: str) -> list[JsonValue]:
+    replies = node.get(REPLIES, [])
+    if not isinstance(replies, list):
+        raise DecodeError(f"{path}.{REPLIES}", "a list of messages is expected")
+    return replies
+
+
+def _read(node: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
+    if not _is_node(node):
+        raise DecodeError(path, "a message with a text and a role is expected")
+    word = node["role"]
+    if word not in _ROLES and not lenient:
+        raise DecodeError(f"{path}.role", f"unknown role {word[:80]!r}; known are {', '.join(_ROLES)}")
+    own = node.get("message_id")
+    fields = {
+        "role": _ROLES.get(word, word),
+        "content": node["text"],
+        "message_id": own if isinstance(own, str) and own else None,
+        "format": NAME,
+    }
+    message = ChatMessage.model_validate(fields, context=LENIENT)
+    alone = {key: [] if key == REPLIES else value for key, value in node.items()}
+    return message.model_copy(update={"residual": keep(alone, _node(message))})
+
+
+def _node(message: ChatMessage) -> dict[str, JsonValue]:
+    node = {"message_id": message.message_id, "text": message.text, "role": _WORDS.get(message.role, message.role)}
+    return {**node, REPLIES: []}
+
+
+def _write(message: ChatMessage, losses: list[Loss]) -> dict[str, JsonValue]:
+    if message.format != NAME:
+        losses.extend(Loss("field", message.seq, name) for name in _unsaid(message))
+        return _node(message)
+    return restore(_node(message), message.residual)
+
+
+def _unsaid(message: ChatMessage) -> list[str]:
+    names = ("name", "reasoning", "tool_calls", "tool_call_id", "is_error")
+    return [name for name in names if getattr(message, name) is not None]

@@ -1,0 +1,67 @@
+"""Request bodies of an API whose conversation is more than one list: `{"model", "system", "messages", "tools", …}`.
+
+The conversation is what stands under the API's own keys; model, tools and settings are the rest of the record. A body
+may stand alone or in a recorded request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chatledger.errors import DecodeError
+from chatledger.formats import Codec, Encoded
+from chatledger.models import RulesLevel
+from chatledger.models.json import JsonValue
+from chatledger.transfer.envelope import Place, take_out
+from chatledger.transfer.fields import find_path
+from chatledger.transfer.shapes.requests import request_body, request_path
+from chatledger.transfer.shapes.shape import Conversation, Line
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBody:
+    """`keys` are those of the conversation in the order of the API's own pages; the last of them must be there."""
+
+    codec: Codec
+    keys: Sequence[str]
+    branching: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.codec.name
+
+    def recognises(self, record: JsonValue) -> bool:
+        try:
+            return self.codec.recognises(take_out(record, self.locate(record, None)).payload)
+        except DecodeError:
+            return False
+
+    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+        """With a field the conversation is what stands there, as the codec takes it."""
+        if fieldname is not None:
+            return _at(record, fieldname)
+        if isinstance(record, list):
+            return Place()
+        body = request_body(record)
+        if not isinstance(body, dict) or self.keys[-1] not in body:
+            raise DecodeError(self.keys[-1], "the body has no such field")
+        return Place(request_path(record), [key for key in self.keys if key in body], single=False)
+
+    def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
+        """All of it: what one request says, the next one to another model says again."""
+        return record
+
+    def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
+        decoded = self.codec.decode(payload, rules=rules)
+        return Conversation([Line(decoded.messages)], decoded.losses)
+
+    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+        return self.codec.encode(lines[0].messages, carry=carry)
+
+
+def _at(record: JsonValue, fieldname: str) -> Place:
+    path = find_path(record, fieldname)
+    if path is None:
+        raise DecodeError(fieldname, "the record has no such field")
+    return Place(path[:-1], path[-1:])

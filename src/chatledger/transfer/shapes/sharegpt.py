@@ -1,0 +1,184 @@
+"""ShareGPT records: `{"conversations": [{"from", "value"}, …], "system": …, "tools": …}`, as trainers read them.
+
+A `function_call` says a JSON object `{"name", "arguments"}`, or a list of them; an `observation` is a result. Neither
+has an id, so a result answers the first call that is still open. A system text of the record is the first message; the
+definitions under `tools` are no message, and stay with the rest of the record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats import Encoded
+from chatledger.formats.residual import keep, restore
+from chatledger.models import ChatMessage, Loss, RulesLevel, ToolCall
+from chatledger.models.json import JsonValue, same_json
+from chatledger.models.messages import LENIENT, ROLES
+from chatledger.transfer.envelope import Place
+from chatledger.transfer.fields import find_path
+from chatledger.transfer.shapes.shape import Conversation, Line
+
+NAME = "sharegpt"
+TURNS, SYSTEM = "conversations", "system"
+FUNCTION_CALL = "function_call"
+_FIELDS = (TURNS, "conversation")
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    FUNCTION_CALL: "assistant",
+    "observation": "tool",
+    "tool": "tool",
+    "system": "system",
+}
+_WORDS = {"user": "human", "assistant": "gpt", "tool": "observation", "system": "system", "developer": "system"}
+OF_RECORD = "of-record"
+"""The residual of a system text that stood in the record and not among its turns."""
+
+
+class ShareGPT:
+    name = NAME
+    branching = False
+
+    def recognises(self, record: JsonValue) -> bool:
+        turns = _turns_of(record)
+        return bool(turns) and all(map(_is_turn, turns))
+
+    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+        if isinstance(record, list) and fieldname is None:
+            return Place()
+        names = _FIELDS if fieldname is None else (fieldname,)
+        path = next((path for name in names if (path := find_path(record, name))), None)
+        if path is None:
+            raise DecodeError(fieldname or TURNS, "the record has no such field")
+        if len(path) == 1 and isinstance(record.get(SYSTEM), str) and record[SYSTEM]:
+            return Place((), (path[0], SYSTEM), single=False)
+        return Place(path[:-1], path[-1:])
+
+    def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
+        return payload
+
+    def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
+        head = []
+        where, turns = TURNS, payload
+        if isinstance(payload, dict):  # a system text was beside the turns
+            where = next(key for key in payload if key != SYSTEM)
+            turns = payload[where]
+            head = [ChatMessage(role="system", content=payload[SYSTEM], format=NAME, residual={OF_RECORD: where})]
+        if not isinstance(turns, list):
+            raise DecodeError(where, "a list of turns is expected")
+        lenient = rules == "lenient"
+        said = [_read(turn, f"{where}[{number}]", lenient=lenient) for number, turn in enumerate(turns)]
+        return Conversation([Line([*head, *said])], sources=() if head else turns)
+
+    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+        messages = list(lines[0].messages)
+        losses: list[Loss] = []
+        field = _beside(messages[0]) if messages else None
+        turns = [turn for message in messages[field is not None :] for turn in _write(message, losses)]
+        return Encoded(turns if field is None else {field: turns, SYSTEM: messages[0].text}, losses)
+
+
+SHAPE = ShareGPT()
+
+
+def _turns_of(record: JsonValue) -> list[Any]:
+    turns = record if isinstance(record, list) else None
+    if isinstance(record, dict):
+        turns = next((record[name] for name in _FIELDS if name in record), None)
+    return turns if isinstance(turns, list) else []
+
+
+def _is_turn(turn: JsonValue) -> bool:
+    return isinstance(turn, dict) and isinstance(turn.get("from"), str) and "value" in turn
+
+
+def _beside(message: ChatMessage) -> str | None:
+    """The name that the turns had beside the record's system text, if the message is such a text."""
+    known = message.format == NAME and message.role == "system" and isinstance(message.residual, dict)
+    field = message.residual.get(OF_RECORD) if known else None  # type: ignore[union-attr]
+    return field if isinstance(field, str) else None
+
+
+def _read(turn: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
+    if not _is_turn(turn):
+        raise DecodeError(path, "an object with 'from' and 'value' is expected")
+    word, value = turn["from"], turn["value"]
+    if not isinstance(value, str | None):
+        raise DecodeError(f"{path}.value", f"text is expected, not {type(value).__name__}")
+    if word not in _ROLES and not lenient:
+        raise DecodeError(f"{path}.from", f"unknown speaker {word[:80]!r}; known are {', '.join(_ROLES)}")
+    fields: dict[str, Any] = {"role": _ROLES.get(word, word), "content": value, "format": NAME}
+    if word == FUNCTION_CALL:
+        calls = _read_calls(value)
+        if calls is None and not lenient:
+            raise DecodeError(f"{path}.value", "not a JSON object with a name and arguments, nor a list of such")
+        if calls is not None:
+            fields |= {"content": None, "tool_calls": calls}
+    message = ChatMessage.model_validate(fields, context=LENIENT)
+    residual = keep(turn, _turn(message))
+    return message if residual is None else message.model_copy(update={"residual": residual})
+
+
+def _read_calls(value: str | None) -> list[ToolCall] | None:
+    try:
+        said = json.loads(value or "")
+        calls = [_read_call(call) for call in (said if isinstance(said, list) else [said])]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return calls or None
+
+
+def _read_call(call: Any) -> ToolCall:
+    """Raises KeyError, TypeError or ValueError for what is no call."""
+    if not isinstance(call["name"], str) or not call["name"]:
+        raise TypeError("a call has a name")
+    return ToolCall(name=call["name"], arguments=call.get("arguments"))
+
+
+def _write(message: ChatMessage, losses: list[Loss]) -> list[dict[str, JsonValue]]:
+    """One turn; of another origin a text beside calls is a turn of its own, and what no turn says is a loss."""
+    if message.format == NAME:
+        return [restore(_turn(message), message.residual)]
+    if message.role == "custom":
+        losses.append(Loss("message", message.seq, ""))
+        return []
+    said = [ChatMessage(role="assistant", content=message.content)] if message.tool_calls and message.text else []
+    turns = [_turn(one) for one in (*said, message)]
+    losses.extend(Loss("field", message.seq, name) for name in _unsaid(message))
+    return turns
+
+
+def _unsaid(message: ChatMessage) -> list[str]:
+    """The fields that a turn has no place for."""
+    names = [name for name in ("name", "reasoning", "tool_call_id", "is_error") if getattr(message, name) is not None]
+    if isinstance(message.content, list) and not same_json([part.kind for part in message.content], ["text"]):
+        names.append("content")
+    return names + [f"tool_calls[{idx}].id" for idx, call in enumerate(message.tool_calls or ()) if call.id is not None]
+
+
+def _turn(message: ChatMessage) -> dict[str, JsonValue]:
+    if message.tool_calls:
+        calls = [{"name": call.name, "arguments": _arguments(call)} for call in message.tool_calls]
+        return {"from": FUNCTION_CALL, "value": _text(calls[0] if len(calls) == 1 else calls)}
+    word = _WORDS.get(message.role, message.role if message.role not in ROLES else "human")
+    content = None if message.content is None else message.text
+    return {"from": word, "value": content}
+
+
+def _arguments(call: ToolCall) -> JsonValue:
+    """The object that a text of arguments spells; the text where it spells none."""
+    if not isinstance(call.arguments, str):
+        return call.arguments
+    try:
+        return json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call.arguments
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
