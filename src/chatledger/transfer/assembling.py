@@ -20,7 +20,7 @@ def own_record(
     rest: Mapping[str, JsonValue], envelope: Envelope, lines: Sequence[Line], *, carry: bool = False
 ) -> Encoded:
     """The record in the format that it came in."""
-    encoded = get_shape(envelope.format).encode(lines, carry=carry)
+    encoded = get_shape(envelope.format).encode(lines, alone=envelope.single, carry=carry)
     return Encoded(pack(encoded.payload, rest, envelope), encoded.losses)
 
 

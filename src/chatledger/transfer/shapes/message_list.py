@@ -65,7 +65,7 @@ class MessageList:
         one_each = isinstance(payload, list) and len(payload) == len(decoded.messages)
         return Conversation([Line(decoded.messages)], decoded.losses, payload if one_each else ())
 
-    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
         return self.codec.encode(lines[0].messages, carry=carry)
 
 

@@ -66,7 +66,7 @@ class MessageTree:
             waiting += reversed(begun)
         return Conversation(lines, sources=[node for line in sources for node in line])
 
-    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
         losses: list[Loss] = []
         roots: list[JsonValue] = []
         bare: list[dict[str, JsonValue]] = []

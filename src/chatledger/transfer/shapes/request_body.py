@@ -56,8 +56,10 @@ class RequestBody:
         decoded = self.codec.decode(payload, rules=rules)
         return Conversation([Line(decoded.messages)], decoded.losses)
 
-    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
-        return self.codec.encode(lines[0].messages, carry=carry)
+    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
+        encoded = self.codec.encode(lines[0].messages, carry=carry)
+        list_alone = alone and isinstance(encoded.payload, dict) and list(encoded.payload) == [self.keys[-1]]
+        return Encoded(encoded.payload[self.keys[-1]], encoded.losses) if list_alone else encoded
 
 
 def _at(record: JsonValue, fieldname: str) -> Place:

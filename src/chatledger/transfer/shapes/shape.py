@@ -65,6 +65,8 @@ class Shape(Protocol):
         """Raises DecodeError with the path into the payload, which begins with the key that it came from."""
         ...
 
-    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
-        """The payload of these lines, of any origin. Never raises."""
+    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
+        """The payload of these lines, of any origin. Never raises. `alone`: it is to be the value of one key, where
+        the shape knows an object of keys as well.
+        """
         ...

@@ -75,7 +75,7 @@ class ShareGPT:
         said = [_read(turn, f"{where}[{number}]", lenient=lenient) for number, turn in enumerate(turns)]
         return Conversation([Line([*head, *said])], sources=() if head else turns)
 
-    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
         messages = list(lines[0].messages)
         losses: list[Loss] = []
         field = _beside(messages[0]) if messages else None

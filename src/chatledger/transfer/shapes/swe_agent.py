@@ -50,7 +50,7 @@ class SweAgent:
         ]
         return Conversation([Line(messages)], decoded.losses, payload)
 
-    def encode(self, lines: Sequence[Line], *, carry: bool = False) -> Encoded:
+    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
         return get_codec(WIRE).encode([_as_wire(message) for message in lines[0].messages], carry=carry)
 
 
