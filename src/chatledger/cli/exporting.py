@@ -49,7 +49,7 @@ def export(
 
     async def work(ledger: Ledger) -> int:
         require_one({"THREAD": thread is not None, "--all": everything})
-        with _writing(output) as write, working("exporting", quiet=output is None and sys.stdout.isatty()):
+        with writing(output) as write, working("exporting", quiet=output is None and sys.stdout.isatty()):
             losses = (
                 await _export_all(ledger, write, format, container)
                 if thread is None
@@ -87,7 +87,7 @@ async def _export_all(ledger: Ledger, write: Callable[[str], object], format_: s
 
 
 @contextmanager
-def _writing(output: str | None) -> Iterator[Callable[[str], object]]:
+def writing(output: str | None) -> Iterator[Callable[[str], object]]:
     """Where text goes: stdout, or a file that appears when it is whole."""
     if output is None:
         yield sys.stdout.write

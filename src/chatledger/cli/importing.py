@@ -76,7 +76,7 @@ def import_files(
             dry_run=dry_run,
             stop_on_error=stop_on_error,
         )
-        _require_files(files)
+        require_files(files)
         async with _open(url, tenant, dry_run=dry_run) as ledger:
             report = await import_paths(ledger, files, options, quiet=as_json)
         print_json(report.to_json() | {"dry_run": dry_run}) if as_json else _print_report(report, options)
@@ -94,7 +94,7 @@ async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions
     sizes = [_size(file) for file in files]
     with byte_bar(sum(sizes) or None, quiet=quiet) as advance:
         for number, file in enumerate(files):
-            with _opened(file) as stream:
+            with opened(file) as stream:
                 lines = file.endswith(LINE_SUFFIXES)
                 on_bytes = _from(sum(sizes[:number]), Path(file).name, advance)
                 await import_file(
@@ -113,13 +113,13 @@ def _size(file: str) -> int:
     return 0 if file == "-" else Path(file).stat().st_size
 
 
-def _require_files(files: Sequence[str]) -> None:
+def require_files(files: Sequence[str]) -> None:
     for file in files:
         if file != "-" and (Path(file).is_dir() or not Path(file).exists()):
             raise UsageError(f"there is no file {file}")
 
 
-def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+def opened(file: str) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb")
 
 
@@ -136,7 +136,7 @@ def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
 def _print_report(report: ImportReport, options: ImportOptions) -> None:
     from chatledger.transfer.shapes import AUTO
 
-    for line in _failure_lines(report):
+    for line in failure_lines(report.failures):
         say(line)
     if report.stopped:
         say("stopped at the first bad record; what came before it is stored")
@@ -160,10 +160,10 @@ def _read_as(report: ImportReport) -> list[str]:
     ]
 
 
-def _failure_lines(report: ImportReport) -> list[str]:
+def failure_lines(failures: Sequence[Failure]) -> list[str]:
     """The first record with each problem: a wrong --field fails all of them for one reason."""
     by_problem: dict[str, list[Failure]] = {}
-    for failure in report.failures:
+    for failure in failures:
         by_problem.setdefault(failure.problem, []).append(failure)
     lines = [
         str(same[0]) + (f" (and {plural(len(same) - 1, 'record')} more)" if len(same) > 1 else "")

@@ -1,0 +1,110 @@
+"""`convert`: a file in another format, without a database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.exporting import writing
+from chatledger.cli.importing import LINE_SUFFIXES, failure_lines, opened, require_files
+from chatledger.cli.options import Debug, run
+from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.output import plural
+from chatledger.cli.progress import byte_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chatledger.transfer.converting import Conversion, Converted
+    from chatledger.transfer.report import Failure
+    from chatledger.transfer.writing import RecordWriter
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("convert")(convert)
+
+
+def convert(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="What to write the messages as.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="FORMAT", help="What the records are; auto: what the first is for sure.")
+    ] = "auto",
+    field: Annotated[
+        str | None, typer.Option("--field", metavar="PATH", help="Where a record holds its messages.")
+    ] = None,
+    losses: Annotated[bool, typer.Option("--losses", help="List on stderr what the format could not express.")] = False,
+    carry: Annotated[
+        bool, typer.Option("--carry", help="Keep that in a free slot of the format, where it has one.")
+    ] = False,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="A file to write to.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Convert a file of conversations to another format. No database is needed, and none is touched.
+
+    The records come out in the same order and container, as an import and an export in the other format would give
+    them. Bad records are reported and left out; the exit code is then 1.
+    """
+
+    def command() -> int:
+        from chatledger.transfer.converting import Conversion
+
+        require_files([file])
+        conversion = Conversion(from_, to, field=field, carry=carry)
+        with writing(output) as write:
+            report = _Report(listing=losses)
+            _convert(file, conversion, write, report)
+        report.print(conversion)
+        return ExitCode.FOUND if report.failures else ExitCode.OK
+
+    run(command, debug=debug)
+
+
+def _convert(file: str, conversion: Conversion, write: Callable[[str], object], report: _Report) -> None:
+    from chatledger.transfer.converting import convert_file
+    from chatledger.transfer.report import Failure
+    from chatledger.transfer.writing import RecordWriter
+
+    writer: RecordWriter | None = None
+    with opened(file) as stream, byte_bar(None if file == "-" else Path(file).stat().st_size) as advance:
+        name = Path(file).name
+        for one in convert_file(stream, conversion, file=name, lines=file.endswith(LINE_SUFFIXES)):
+            if isinstance(one, Failure):
+                report.failures.append(one)
+                continue
+            if writer is None:
+                writer = RecordWriter(write, "array" if one.container == "array" else "lines")
+            writer.add(one.value)
+            report.add(one)
+            advance(name, 0 if file == "-" else stream.tell())
+    if writer is not None:
+        writer.close()
+
+
+class _Report:
+    def __init__(self, *, listing: bool) -> None:
+        self._listing = listing
+        self._read_as: Counter[str] = Counter()
+        self._losses: Counter[str] = Counter()
+        self.failures: list[Failure] = []
+
+    def add(self, converted: Converted) -> None:
+        self._read_as[converted.read_as] += 1
+        for loss in converted.losses:
+            self._losses[loss.code] += 1
+            if self._listing:
+                where = "" if loss.seq is None else f", message {loss.seq}"
+                say(f"{converted.place}{where}: {loss.code}" + (f" at {loss.path}" if loss.path else ""))
+
+    def print(self, conversion: Conversion) -> None:
+        for line in failure_lines(self.failures):
+            say(line)
+        sources = ", ".join(self._read_as) or conversion.source
+        failed = f", {plural(len(self.failures), 'record')} failed" if self.failures else ""
+        say(f"{plural(self._read_as.total(), 'record')} converted from {sources} to {conversion.target}{failed}")
+        if self._losses:
+            counted = ", ".join(f"{code} × {count:,}" for code, count in sorted(self._losses.items()))
+            say(f"lost: {counted}" + ("" if self._listing else " (--losses lists them)"))

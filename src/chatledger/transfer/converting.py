@@ -1,0 +1,106 @@
+"""A file in one format as a file in another, without a ledger.
+
+Each record is read and written by the same shapes as an import and an export would, so that what is converted is what
+an import followed by an export in the other format gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from chatledger.errors import FormatError, UnknownFormat
+from chatledger.formats import Encoded, get_codec
+from chatledger.models import ChatMessage, Loss
+from chatledger.models.json import JsonValue
+from chatledger.transfer.assembling import foreign_record, own_record
+from chatledger.transfer.choosing import ShapeOfFile
+from chatledger.transfer.envelope import Envelope, Parcel, take_out
+from chatledger.transfer.records import BadRecord, Container, Record, read_records
+from chatledger.transfer.report import Failure
+from chatledger.transfer.shapes import Line, Shape
+from chatledger.transfer.shapes.requests import each_request
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """From one format, or "auto", to another. `field` is where a record holds its messages, if not where it should."""
+
+    source: str
+    target: str
+    field: str | None = None
+    carry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A record in the other format; `losses` is what that could not express, by the seq of the message."""
+
+    value: JsonValue
+    container: Container
+    place: str
+    read_as: str
+    losses: Sequence[Loss] = ()
+
+
+def convert_file(
+    stream: BinaryIO, conversion: Conversion, *, file: str, lines: bool = False
+) -> Iterator[Converted | Failure]:
+    """The records of a stream as they are read; a bad one is a Failure, and the next follows.
+
+    Raises UnknownFormat for a name that there is not, and for a file whose first record is of no known format.
+    """
+    shapes = ShapeOfFile(conversion.source, conversion.field)
+    if conversion.target != conversion.source:
+        get_codec(conversion.target)  # UnknownFormat, before anything is read
+    for found in read_records(stream, field=conversion.field, lines=lines):
+        for record in each_request(found):
+            yield _converted(record, shapes, conversion, file)
+
+
+def _converted(
+    record: Record | BadRecord, shapes: ShapeOfFile, conversion: Conversion, file: str
+) -> Converted | Failure:
+    if isinstance(record, BadRecord):
+        return Failure(file, record.place, record.error)
+    try:
+        return _convert(record, shapes.of(record), conversion)
+    except UnknownFormat as error:
+        failure = Failure(file, record.place, error)
+        if record.item is None:
+            raise UnknownFormat(None, str(failure)) from error
+        return failure
+    except FormatError as error:
+        return Failure(file, record.place, error)
+
+
+def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
+    parcel = take_out(record.value, shape.locate(record.value, conversion.field))
+    conversation = shape.decode(parcel.payload, "lenient")
+    written = _written(parcel, _envelope(record, shape, parcel), _with_seqs(conversation.lines), conversion)
+    losses = [*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated), *written.losses]
+    # Several requests of one recording are an array, though the recording was one object.
+    container = record.container if record.item is None else "array"
+    return Converted(written.payload, container, record.place, shape.name, losses)
+
+
+def _written(parcel: Parcel, envelope: Envelope, lines: list[Line], conversion: Conversion) -> Encoded:
+    if conversion.target == envelope.format:
+        return own_record(parcel.rest, envelope, lines, carry=conversion.carry)
+    return foreign_record(parcel.rest, envelope, lines, conversion.target, carry=conversion.carry)
+
+
+def _envelope(record: Record, shape: Shape, parcel: Parcel) -> Envelope:
+    return Envelope(
+        shape.name, record.container, "", "", record.index, path=parcel.path, keys=parcel.keys, single=parcel.single
+    )
+
+
+def _with_seqs(lines: Sequence[Line]) -> list[Line]:
+    """The places that the messages would have in a ledger: losses are told by them, ids are made of them."""
+    return [replace(line, messages=_numbered(line.messages, line.at + 1)) for line in lines]
+
+
+def _numbered(messages: Sequence[ChatMessage], first: int) -> list[ChatMessage]:
+    return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, first)]
