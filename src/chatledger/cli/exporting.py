@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chatledger.cli.options import Debug, Json, Tenant, Url, require_one, with_ledger
-from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.outcome import ExitCode, UsageError, say
 from chatledger.cli.output import plural
-from chatledger.cli.progress import working
+from chatledger.cli.progress import count_bar, working
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
+    from chatledger.transfer.exporting import Index
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,6 +32,13 @@ def export(
     format: Annotated[  # noqa: A002
         str | None,
         typer.Option("--format", help="How to write the messages.", show_default="as they came, else openai-chat"),
+    ] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help='For training: one conversation a line, {"messages": […]} and no more.')
+    ] = False,
+    min_score: Annotated[
+        list[str] | None,
+        typer.Option("--min-score", metavar="KEY=SCORE", help="Only threads whose mean score under KEY reaches SCORE."),
     ] = None,
     container: Annotated[
         Literal["auto", "array", "lines"],
@@ -45,21 +54,40 @@ def export(
 
     A thread that was imported comes out as the record that came in, with what was added since. Any other thread is
     its messages, or with --all a record of thread_id, title, user_id, created_at, metadata and messages.
+
+    --jsonl writes what trainers take instead, all threads unless one is named. --min-score counts the latest score
+    that each author gave each run of a thread; their mean decides, and a thread without one is left out.
     """
 
     async def work(ledger: Ledger) -> int:
-        require_one({"THREAD": thread is not None, "--all": everything})
-        with writing(output) as write, working("exporting", quiet=output is None and sys.stdout.isatty()):
-            losses = (
-                await _export_all(ledger, write, format, container)
-                if thread is None
-                else await _export_one(ledger, write, thread, format)
-            )
+        several = everything or (jsonl and thread is None)
+        require_one({"THREAD": thread is not None, "--all": several})
+        minima = dict(map(_minimum, min_score or ()))
+        if thread is not None and minima:
+            raise UsageError("--min-score chooses among all threads; it does not go with THREAD")
+        with writing(output) as write:
+            if thread is not None and not jsonl:
+                losses = await _export_one(ledger, write, thread, format)
+            else:
+                losses = await _export_many(
+                    ledger, write, thread, format, "lines" if jsonl else container, minima, bare=jsonl
+                )
         if losses:
             say(f"{plural(losses, 'thing')} in the messages could not be expressed in this format")
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
+
+
+def _minimum(text: str) -> tuple[str, float]:
+    key, equals, score = text.rpartition("=")
+    try:
+        minimum = float(score)
+    except ValueError:
+        minimum = math.nan
+    if not key or not equals or math.isnan(minimum):
+        raise UsageError(f"--min-score takes KEY=SCORE, as in stars=4; not {text!r}")
+    return key, minimum
 
 
 async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> int:
@@ -71,19 +99,50 @@ async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: st
     return len(exported.losses)
 
 
-async def _export_all(ledger: Ledger, write: Callable[[str], object], format_: str | None, container: str) -> int:
-    from chatledger.transfer.exporting import export_all, read_index
+async def _export_many(
+    ledger: Ledger,
+    write: Callable[[str], object],
+    thread: str | None,
+    format_: str | None,
+    container: str,
+    minima: Mapping[str, float],
+    *,
+    bare: bool,
+) -> int:
+    """Several records, or with `bare` what trainers take of them; the number of losses."""
+    from chatledger.transfer.choosing import DEFAULT_FORMAT
+    from chatledger.transfer.exporting import export_all, export_conversations
     from chatledger.transfer.writing import RecordWriter
 
-    index = await read_index(ledger)
+    index = await _index(ledger, thread, minima)
     as_array = index.arrays if container == "auto" else container == "array"
     writer = RecordWriter(write, "array" if as_array else "lines")
+    exported = (
+        export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT)
+        if bare
+        else export_all(ledger, index, format=format_)
+    )
     losses = 0
-    async for exported in export_all(ledger, index, format=format_):
-        writer.add(exported.value)
-        losses += len(exported.losses)
+    with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
+        async for one in exported:
+            writer.add(one.value)
+            losses += len(one.losses)
+            advance()
     writer.close()
     return losses
+
+
+async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
+    from chatledger.transfer.exporting import Index, read_index
+    from chatledger.transfer.scoring import scored_at_least
+
+    if thread is not None:
+        return Index([(await ledger.threads.get(thread)).thread_id])
+    with working("looking for threads"):
+        index = await read_index(ledger)
+        if minima:
+            index.thread_ids = await scored_at_least(ledger, index.thread_ids, minima)
+    return index
 
 
 @contextmanager

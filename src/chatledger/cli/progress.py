@@ -31,3 +31,17 @@ def byte_bar(total: int | None, *, quiet: bool = False) -> Iterator[Callable[[st
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task("importing", total=total)
         yield lambda name, byte: progress.update(task, description=one_line(name), completed=byte)
+
+
+@contextmanager
+def count_bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """A bar by things done; call what it gives for each."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.advance(task)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from chatledger.errors import FormatError, UnknownFormat
-from chatledger.formats import Encoded, get_codec
+from chatledger.formats import Encoded, format_names, get_codec
 from chatledger.models import ChatMessage, Loss
 from chatledger.models.json import JsonValue
 from chatledger.transfer.assembling import foreign_record, own_record
@@ -19,7 +19,7 @@ from chatledger.transfer.choosing import ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Parcel, take_out
 from chatledger.transfer.records import BadRecord, Container, Record, read_records
 from chatledger.transfer.report import Failure
-from chatledger.transfer.shapes import Line, Shape
+from chatledger.transfer.shapes import Line, Shape, shape_names
 from chatledger.transfer.shapes.requests import each_request
 
 
@@ -52,8 +52,8 @@ def convert_file(
     Raises UnknownFormat for a name that there is not, and for a file whose first record is of no known format.
     """
     shapes = ShapeOfFile(conversion.source, conversion.field)
-    if conversion.target != conversion.source:
-        get_codec(conversion.target)  # UnknownFormat, before anything is read
+    if conversion.target not in shape_names():
+        get_codec(conversion.target)  # an alias, or UnknownFormat before anything is read
     for found in read_records(stream, field=conversion.field, lines=lines):
         for record in each_request(found):
             yield _converted(record, shapes, conversion, file)
@@ -88,6 +88,9 @@ def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
 def _written(parcel: Parcel, envelope: Envelope, lines: list[Line], conversion: Conversion) -> Encoded:
     if conversion.target == envelope.format:
         return own_record(parcel.rest, envelope, lines, carry=conversion.carry)
+    if conversion.target in set(shape_names()) - set(format_names()):
+        detail = f"{conversion.target!r} is written from {conversion.target!r} only; others become one of"
+        raise UnknownFormat(conversion.target, f"{detail} {', '.join(format_names())}")
     return foreign_record(parcel.rest, envelope, lines, conversion.target, carry=conversion.carry)
 
 

@@ -13,10 +13,11 @@ from chatledger.errors import ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
-from chatledger.transfer.assembling import in_place, own_record
+from chatledger.transfer.assembling import conversation_object, in_place, own_record
 from chatledger.transfer.choosing import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.shapes import Line, get_shape
+from chatledger.transfer.storing import read_branches
 
 PAGE = 1_000
 
@@ -55,6 +56,25 @@ async def export_all(ledger: Ledger, index: Index, *, format: str | None = None)
             yield await _as_record(ledger, thread, from_metadata(thread.metadata), format)
         except ThreadNotFound:
             continue
+
+
+async def export_conversations(
+    ledger: Ledger,
+    index: Index,
+    *,
+    format: str,  # noqa: A002
+) -> AsyncIterator[Exported]:
+    """Each thread as the object that a trainer takes, `{"messages": […]}`, and nothing else of its record.
+
+    A thread without messages is left out, and so is one that was deleted since.
+    """
+    for thread_id in index.thread_ids:
+        try:
+            messages = await _messages(ledger, thread_id, format)
+        except ThreadNotFound:
+            continue
+        if messages.value:
+            yield Exported(thread_id, conversation_object(messages.value), messages.losses)
 
 
 async def read_index(ledger: Ledger) -> Index:
@@ -107,12 +127,7 @@ async def read_lines(ledger: Ledger, thread_id: str, envelope: Envelope) -> list
     """All branches where the record's shape has several, else the active one."""
     if not get_shape(envelope.format).branching:
         return [Line((await ledger.messages.history(thread_id)).messages)]
-    lines = []
-    for branch in await ledger.branches.list(thread_id):
-        history = await ledger.messages.history(thread_id, branch=branch.branch)
-        at = branch.forked_at or 0
-        lines.append(Line(history.messages[at:], branch.forked_from or 0, at))
-    return lines
+    return list((await read_branches(ledger, thread_id)).values())
 
 
 async def _messages(ledger: Ledger, thread_id: str, format: str) -> Exported:  # noqa: A002

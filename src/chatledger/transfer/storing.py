@@ -8,17 +8,17 @@ imported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from chatledger.errors import AlreadyExists, VersionConflict
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, Limits, Thread
 from chatledger.models.json import same_json
 from chatledger.storage.rows import encode_message
+from chatledger.transfer.attaching import Stored, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.planning import ImportOptions, PlannedThread
 from chatledger.transfer.report import Outcome
-from chatledger.transfer.shapes import Line
+from chatledger.transfer.shapes import Line, get_shape
 
 
 async def store_record(
@@ -30,14 +30,16 @@ async def store_record(
     """
     if thread is None:
         try:
-            return "created", await _write(ledger, planned, options, None, planned.lines, planned.metadata)
+            tails = list(attach(planned.thread_id, planned.lines, Stored()))
+            return "created", await _write(ledger, planned, options, None, tails, planned.metadata)
         except AlreadyExists:  # another import of this record was faster: what it stored is compared
             thread = await ledger.threads.get(planned.thread_id)
     metadata = planned.metadata_over(_require_imported(thread))
-    rest = await _following(ledger, planned)
-    if not any(line.messages for line in rest) and same_json(metadata, thread.metadata):
-        return "unchanged", []
-    return "grown", await _write(ledger, planned, options, thread, rest, metadata)
+    one_line = len(planned.lines) == 1 and not get_shape(planned.envelope.format).branching
+    tails = await _following(ledger, planned) if one_line else await _new_replies(ledger, planned)
+    if not tails and same_json(metadata, thread.metadata):
+        return "unchanged", ()
+    return "grown", await _write(ledger, planned, options, thread, tails, metadata)
 
 
 def _require_imported(thread: Thread) -> Envelope:
@@ -48,28 +50,36 @@ def _require_imported(thread: Thread) -> Envelope:
     return imported[1]
 
 
-async def _following(ledger: Ledger, planned: PlannedThread) -> list[Line]:
-    """What of the record's lines is not stored yet. Raises VersionConflict where the two differ.
+async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
+    """What of the record is not stored yet. Raises VersionConflict where the two differ.
 
     A thread that went on after it was imported holds more than the record: then nothing follows.
     """
-    one = len(planned.lines) == 1
-    stored = {0} if one else {branch.branch for branch in await ledger.branches.list(planned.thread_id)}
-    rest = []
-    for number, line in enumerate(planned.lines):
-        new = await _following_on(ledger, planned.thread_id, number, line) if number in stored else line.messages
-        rest.append(replace(line, messages=new))
-    return rest
-
-
-async def _following_on(ledger: Ledger, thread_id: str, branch: int, line: Line) -> list[ChatMessage]:
-    after = line.at or None
-    history = await ledger.messages.history(thread_id, branch=branch, limit=len(line.messages), after=after)
-    for place, (stored, given) in enumerate(zip(history.messages, line.messages, strict=False), line.at):
+    thread_id, messages = planned.thread_id, planned.lines[0].messages
+    history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
+    for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
         if encode_message(stored) != encode_message(given):
-            detail = f"message {place} of the record is not what is stored there"
-            raise VersionConflict(thread_id, branch, place, history.version, detail)
-    return line.messages[len(history) :]
+            detail = f"message {position} of the record is not what is stored there"
+            raise VersionConflict(thread_id, 0, position, history.version, detail)
+    rest = messages[len(history) :]
+    return [Tail(rest)] if rest else []
+
+
+async def _new_replies(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
+    stored = Stored()
+    for branch, line in (await read_branches(ledger, planned.thread_id)).items():
+        stored.add(branch, line)
+    return list(attach(planned.thread_id, planned.lines, stored))
+
+
+async def read_branches(ledger: Ledger, thread_id: str) -> dict[int, Line]:
+    """Each branch of a thread with the messages of its own. One query a branch."""
+    lines = {}
+    for branch in await ledger.branches.list(thread_id):
+        at = branch.forked_at or 0
+        history = await ledger.messages.history(thread_id, branch=branch.branch)
+        lines[branch.branch] = Line(history.messages[at:], branch.forked_from or 0, at)
+    return lines
 
 
 async def _write(
@@ -77,7 +87,7 @@ async def _write(
     planned: PlannedThread,
     options: ImportOptions,
     thread: Thread | None,
-    lines: Sequence[Line],
+    tails: Sequence[Tail],
     metadata: dict[str, object],
 ) -> list[ChatMessage]:
     """The thread and its messages in one transaction, which a dry run rolls back."""
@@ -93,8 +103,8 @@ async def _write(
                 )
             elif not same_json(thread.metadata, metadata):
                 await tx.threads.update(planned.thread_id, metadata=metadata)
-            for number, line in enumerate(lines):
-                stored += await _append(tx, planned.thread_id, number, line, options)
+            for tail in tails:
+                stored += await _append(tx, planned.thread_id, tail, options)
             if options.dry_run:
                 raise _DryRun
     except _DryRun:
@@ -102,17 +112,15 @@ async def _write(
     return stored
 
 
-async def _append(
-    tx: Transaction, thread_id: str, number: int, line: Line, options: ImportOptions
-) -> list[ChatMessage]:
-    """The line's messages on the branch of its number, which is made if it is the next one."""
-    if not line.messages:
-        return []
-    if number and number > (await tx.branches.list(thread_id))[-1].branch:
-        await tx.branches.fork(thread_id, line.at, branch=line.parent, activate=False)
+async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOptions) -> list[ChatMessage]:
+    """Raises VersionConflict if somebody else made the branch since."""
+    if tail.fork_at is not None:
+        made = await tx.branches.fork(thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
+        if made.branch != tail.branch:
+            raise VersionConflict(thread_id, tail.branch, 0, made.branch, "it was forked by somebody else meanwhile")
     stored: list[ChatMessage] = []
-    for batch in batches(line.messages):
-        appended = await tx.messages.append(thread_id, batch, branch=number, rules=options.rules)
+    for batch in batches(tail.messages):
+        appended = await tx.messages.append(thread_id, batch, branch=tail.branch, rules=options.rules)
         stored += appended.messages
     return stored
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from chatledger.errors import DecodeError
 from chatledger.formats import Encoded, get_codec
+from chatledger.formats.residual import EXTRA, KEYS
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Place
@@ -67,14 +68,15 @@ def _first_id(source: dict[str, JsonValue]) -> str | None:
 
 
 def _as_wire(message: ChatMessage) -> ChatMessage:
-    """As OpenAI's codec read it: without the id that only the list names."""
+    """As OpenAI's codec read it: without an id that only the list names."""
     if message.format != NAME:
         return message
-    extra = message.residual.get("extra") if isinstance(message.residual, dict) else None
-    listed = isinstance(extra, dict) and _first_id(extra) is not None and CALL_ID not in _keys(message)
-    return message.model_copy(update={"format": WIRE, CALL_ID: None if listed else message.tool_call_id})
+    return message.model_copy(update={"format": WIRE, CALL_ID: None if _is_listed(message) else message.tool_call_id})
 
 
-def _keys(message: ChatMessage) -> list[str]:
-    keys = message.residual.get("keys") if isinstance(message.residual, dict) else None
-    return keys if isinstance(keys, list) else []
+def _is_listed(message: ChatMessage) -> bool:
+    """Whether the source named the call in its list alone; the residual then holds the list and all keys."""
+    residual = message.residual if isinstance(message.residual, dict) else {}
+    extra, keys = residual.get(EXTRA) or {}, residual.get(KEYS) or ()
+    own = CALL_ID in keys and extra.get(CALL_ID, message.tool_call_id) is not None
+    return _first_id(extra) is not None and not own

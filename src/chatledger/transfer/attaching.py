@@ -1,0 +1,84 @@
+"""Where the lines of a record go among the branches that are stored: nowhere, on a branch's end, or on a new branch.
+
+Messages are known by their ids along the path from the first one. So a tree may grow anywhere: what is stored already
+is compared and left, and only new replies are written. A new thread is the case in which nothing is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from chatledger.errors import VersionConflict
+from chatledger.models import ChatMessage
+from chatledger.storage.rows import encode_message
+from chatledger.transfer.shapes import Line
+
+
+class Spot(NamedTuple):
+    """A message by the branch that holds it. Before the first one: (0, 0)."""
+
+    branch: int
+    seq: int
+
+
+START = Spot(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Messages to append to `branch`; with `fork_at` it is a new one, that begins after this message."""
+
+    messages: Sequence[ChatMessage]
+    branch: int = 0
+    fork_at: Spot | None = None
+
+
+@dataclass(slots=True)
+class Stored:
+    """What is stored: by message the replies to it, by branch its last seq."""
+
+    replies: dict[Spot, dict[str | None, tuple[Spot, ChatMessage]]] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=lambda: {0: 0})
+
+    def add(self, branch: int, line: Line) -> None:
+        """A branch, with the messages of its own."""
+        before = Spot(line.parent, line.at)
+        for seq, message in enumerate(line.messages, line.at + 1):
+            self.replies.setdefault(before, {})[message.message_id] = (Spot(branch, seq), message)
+            before = Spot(branch, seq)
+        self.ends[branch] = line.at + len(line.messages)
+
+
+def attach(thread_id: str, lines: Sequence[Line], stored: Stored) -> Iterator[Tail]:
+    """What is to be written, in this order. Raises VersionConflict where a stored message differs from the record's."""
+    spots: dict[Spot, Spot] = {START: START}
+    for number, line in enumerate(lines):
+        known = _known(thread_id, number, line, spots, stored)
+        rest = line.messages[known:]
+        if not rest:
+            continue
+        last = spots[Spot(number, line.at + known) if known else Spot(line.parent, line.at)]
+        if last == START and stored.ends[0]:
+            raise VersionConflict(thread_id, 0, 0, stored.ends[0], "the record begins with another message")
+        forks = stored.ends[last.branch] != last.seq
+        branch = max(stored.ends) + 1 if forks else last.branch
+        stored.ends[branch] = last.seq + len(rest)
+        spots |= {Spot(number, line.at + known + n): Spot(branch, last.seq + n) for n in range(1, len(rest) + 1)}
+        yield Tail(rest, branch, last if forks else None)
+
+
+def _known(thread_id: str, number: int, line: Line, spots: dict[Spot, Spot], stored: Stored) -> int:
+    """How many of the line's messages are stored; where, is put into `spots`."""
+    spot = spots[Spot(line.parent, line.at)]
+    for count, message in enumerate(line.messages):
+        replies: Mapping[str | None, tuple[Spot, ChatMessage]] = stored.replies.get(spot, {})
+        if message.message_id not in replies:
+            return count
+        spot, there = replies[message.message_id]
+        if encode_message(there) != encode_message(message):
+            detail = f"message {message.message_id!r} of the record is not what is stored there"
+            raise VersionConflict(thread_id, spot.branch, spot.seq, stored.ends[spot.branch], detail)
+        spots[Spot(number, line.at + count + 1)] = spot
+    return len(line.messages)
