@@ -1,0 +1,142 @@
+"""What each format can express, found by trying: a small conversation with the thing in it is written, and the thing is
+expressed if nothing is lost that is not lost without it. Nothing is declared, so nothing here can be out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatledger.formats import format_names, get_codec
+from chatledger.models import (
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    VideoPart,
+)
+
+_PIXEL = "iVBORw0KGgo="
+_CALL = ToolCall(id="call_a", name="weather", arguments='{"city":"Oslo"}')
+_OTHER = ToolCall(id="call_b", name="tides", arguments='{"city":"Oslo"}')
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Conversations with a thing in them: one that is written without loss is enough. `needs`: another thing without
+    which this one is not there.
+    """
+
+    alternatives: Sequence[Sequence[ChatMessage]]
+    needs: str | None = None
+
+
+def capabilities(names: Sequence[str] | None = None) -> dict[str, dict[str, bool]]:
+    """By format (None: all), what it expresses and what not, in the order of SAMPLES."""
+    return {name: _expressed(name) for name in (format_names() if names is None else names)}
+
+
+def _expressed(name: str) -> dict[str, bool]:
+    told: dict[str, bool] = {}
+    always = _lost(name, _PLAIN)
+    for thing, sample in SAMPLES.items():
+        whole = any(_lost(name, messages) <= always for messages in sample.alternatives)
+        told[thing] = whole and (sample.needs is None or told[sample.needs])
+    return told
+
+
+def _lost(name: str, messages: Sequence[ChatMessage]) -> set[tuple[str, str]]:
+    return {(loss.code, loss.path) for loss in get_codec(name).encode(messages).losses}
+
+
+def _talk(*messages: tuple[str, Any], **last: Any) -> list[ChatMessage]:
+    """Messages by role and content, `last` with more on the last of them, numbered as if they were stored."""
+    built = [ChatMessage(role=role, content=content) for role, content in messages]
+    built[-1] = built[-1].model_copy(update=last)
+    return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(built, 1)]
+
+
+def _asked(*calls: ToolCall, text: str | None = None, **result: Any) -> list[ChatMessage]:
+    """A question, calls, their results with `result` more to say, the answer."""
+    said = {"role": "tool", "content": "4 °C", **result}
+    messages = [
+        ChatMessage(role="user", content="Oslo?"),
+        ChatMessage(role="assistant", content=text, tool_calls=list(calls)),
+        *(ChatMessage.model_validate({**said, "tool_call_id": call.id}) for call in calls),
+        ChatMessage(role="assistant", content="Cold."),
+    ]
+    return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)]
+
+
+def _user(part: Part) -> list[ChatMessage]:
+    return _talk(("user", [TextPart(text="this?"), part]), ("assistant", "Yes."))
+
+
+def _answer(**fields: Any) -> list[ChatMessage]:
+    return _talk(("user", "Oslo?"), ("assistant", "Cold."), **fields)
+
+
+_PLAIN = _answer()
+_AS_OBJECT = _CALL.model_copy(update={"arguments": {"city": "Oslo"}})
+_NOT_JSON = _CALL.model_copy(update={"arguments": "{city"})
+_CALLS = "tool calls and results"
+_TEXTS = "several texts in a message"
+_NORTH = ThinkPart(text="North.")
+_SIGNED = ThinkPart(text="North.", signature="c2ln")
+_COLD = TextPart(text="Cold.")
+
+SAMPLES: Mapping[str, Sample] = {
+    "system messages": Sample([_talk(("system", "Be short."), ("user", "Oslo?"))]),
+    "developer messages": Sample([_talk(("developer", "Be short."), ("user", "Oslo?"))]),
+    "names of speakers": Sample([[_PLAIN[0].model_copy(update={"name": "ada"}), _PLAIN[1]]]),
+    _TEXTS: Sample([_user(TextPart(text="so?"))]),
+    "images by address": Sample([_user(ImagePart(url="https://example.org/a.png"))], _TEXTS),
+    "images as data": Sample(
+        [
+            _user(ImagePart(data=_PIXEL, mime_type="image/png")),
+            _user(ImagePart(url=f"data:image/png;base64,{_PIXEL}")),
+        ],
+        _TEXTS,
+    ),
+    "audio": Sample([_user(AudioPart(data=_PIXEL, mime_type="audio/wav"))], _TEXTS),
+    "video": Sample([_user(VideoPart(url="https://example.org/a.mp4"))], _TEXTS),
+    "files": Sample(
+        [
+            _user(FilePart(data=_PIXEL, mime_type="application/pdf", name="a.pdf")),
+            _user(FilePart(url=f"data:application/pdf;base64,{_PIXEL}", name="a.pdf")),
+            _user(FilePart(url=f"data:application/pdf;base64,{_PIXEL}")),
+            _user(FilePart(url="https://example.org/a.pdf")),
+        ],
+        _TEXTS,
+    ),
+    "reasoning": Sample([_answer(reasoning="North."), _answer(content=[_NORTH, _COLD]), _answer(reasoning=[_NORTH])]),
+    "reasoning with a signature": Sample(
+        [_answer(content=[_SIGNED, _COLD]), _answer(reasoning=[_SIGNED])], "reasoning"
+    ),
+    _CALLS: Sample([_asked(_CALL), _asked(_AS_OBJECT)]),
+    "several calls in a message": Sample(
+        [_asked(_CALL, _OTHER), _asked(_AS_OBJECT, _AS_OBJECT.model_copy(update={"id": "call_b"}))], _CALLS
+    ),
+    "text beside calls": Sample([_asked(_CALL, text="Wait."), _asked(_AS_OBJECT, text="Wait.")], _CALLS),
+    "arguments that are not JSON": Sample([_asked(_NOT_JSON)], _CALLS),
+    "results that are errors": Sample([_asked(_CALL, is_error=True), _asked(_AS_OBJECT, is_error=True)], _CALLS),
+    "images in results": Sample(
+        [
+            _asked(call, content=[image])
+            for call in (_CALL, _AS_OBJECT)
+            for image in (
+                ImagePart(data=_PIXEL, mime_type="image/png"),
+                ImagePart(url=f"data:image/png;base64,{_PIXEL}"),
+            )
+        ],
+        _CALLS,
+    ),
+    "messages for the screen": Sample([_talk(("user", "Oslo?"), ("assistant", "Cold."), ("custom", "Saved."))]),
+    "the run of a message": Sample([_answer(run_id="run-1")]),
+    "metadata of the response": Sample([_answer(response_metadata={"model": "m"})]),
+}
