@@ -73,6 +73,12 @@ def _asked(*calls: ToolCall, text: str | None = None, **result: Any) -> list[Cha
     return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)]
 
 
+def _asked_somehow(*calls: ToolCall, **result: Any) -> list[list[ChatMessage]]:
+    """The same with arguments as text and as an object, and with no content and an empty one: a format has one way."""
+    as_objects = [call.model_copy(update={"arguments": {"city": "Oslo"}}) for call in calls]
+    return [_asked(*said, text=text, **result) for said in (calls, as_objects) for text in (None, "")]
+
+
 def _user(part: Part) -> list[ChatMessage]:
     return _talk(("user", [TextPart(text="this?"), part]), ("assistant", "Yes."))
 
@@ -115,24 +121,16 @@ SAMPLES: Mapping[str, Sample] = {
         _TEXTS,
     ),
     "reasoning": Sample([_answer(reasoning="North."), _answer(content=[_NORTH, _COLD]), _answer(reasoning=[_NORTH])]),
-    "reasoning with a signature": Sample(
-        [_answer(content=[_SIGNED, _COLD]), _answer(reasoning=[_SIGNED])], "reasoning"
-    ),
-    _CALLS: Sample([_asked(_CALL), _asked(_AS_OBJECT)]),
-    "several calls in a message": Sample(
-        [_asked(_CALL, _OTHER), _asked(_AS_OBJECT, _AS_OBJECT.model_copy(update={"id": "call_b"}))], _CALLS
-    ),
+    "signatures of reasoning": Sample([_answer(content=[_SIGNED, _COLD]), _answer(reasoning=[_SIGNED])], "reasoning"),
+    _CALLS: Sample(_asked_somehow(_CALL)),
+    "several calls in a message": Sample(_asked_somehow(_CALL, _OTHER), _CALLS),
     "text beside calls": Sample([_asked(_CALL, text="Wait."), _asked(_AS_OBJECT, text="Wait.")], _CALLS),
-    "arguments that are not JSON": Sample([_asked(_NOT_JSON)], _CALLS),
-    "results that are errors": Sample([_asked(_CALL, is_error=True), _asked(_AS_OBJECT, is_error=True)], _CALLS),
+    "arguments that are not JSON": Sample([_asked(_NOT_JSON, text=text) for text in (None, "")], _CALLS),
+    "results that are errors": Sample(_asked_somehow(_CALL, is_error=True), _CALLS),
     "images in results": Sample(
         [
-            _asked(call, content=[image])
-            for call in (_CALL, _AS_OBJECT)
-            for image in (
-                ImagePart(data=_PIXEL, mime_type="image/png"),
-                ImagePart(url=f"data:image/png;base64,{_PIXEL}"),
-            )
+            *_asked_somehow(_CALL, content=[ImagePart(data=_PIXEL, mime_type="image/png")]),
+            *_asked_somehow(_CALL, content=[ImagePart(url=f"data:image/png;base64,{_PIXEL}")]),
         ],
         _CALLS,
     ),
