@@ -18,14 +18,22 @@ def test_every_format_is_tried_with_everything() -> None:
 @pytest.mark.parametrize(
     ("name", "thing", "expressed"),
     [
-        ("openai-chat", "tool calls and results", True),
-        ("openai-chat", "images as data", True),
-        ("openai-chat", "video", False),
-        ("openai-chat", "messages for the screen", False),
-        ("kosong/0.30", "signatures of reasoning", True),
-        ("agent-service", "images by address", False),
-        ("agent-service", "metadata of the response", True),
+        ("openai-chat", "tool calls and results", "yes"),
+        ("openai-chat", "images as data", "yes"),
+        ("openai-chat", "video", "no"),
+        ("openai-chat", "messages for the screen", "no"),
+        ("kosong/0.30", "signatures of reasoning", "yes"),
+        ("qwen-agent", "several calls in a message", "form"),
+        ("agent-service", "images by address", "no"),
+        ("agent-service", "metadata of the response", "yes"),
     ],
 )
-def test_formats_are_told_apart(name: str, thing: str, expressed: bool) -> None:
-    assert TABLE[name][thing] is expressed
+def test_formats_are_told_apart(name: str, thing: str, expressed: str) -> None:
+    assert TABLE[name][thing] == expressed
+
+
+def test_what_needs_something_else_is_no_better_than_that() -> None:
+    order = ["yes", "form", "no"]
+    for row in TABLE.values():
+        for thing, sample in SAMPLES.items():
+            assert sample.needs is None or order.index(row[thing]) >= order.index(row[sample.needs])

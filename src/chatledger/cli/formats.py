@@ -13,7 +13,7 @@ from chatledger.cli.output import print_json, print_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-YES, NO = "yes", "-"
+SHOWN = {"no": "-"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,11 +41,12 @@ def formats(as_json: Json = False, debug: Debug = False) -> None:
     run(command, debug=debug)
 
 
-def _print(table: Mapping[str, Mapping[str, bool]], records: list[str]) -> None:
+def _print(table: Mapping[str, Mapping[str, str]], records: list[str]) -> None:
     names = list(table)
     things = list(table[names[0]])
     print_table(
         ["can express", *names],
-        ([thing, *(YES if table[name][thing] else NO for name in names)] for thing in things),
+        ([thing, *(SHOWN.get(table[name][thing], table[name][thing]) for name in names)] for thing in things),
     )
-    print("\nimport and convert read all of these, and records of", ", ".join(records))
+    print("\nform: it is there, but split, joined or said in another way")
+    print("import and convert read all of these, and records of", ", ".join(records))

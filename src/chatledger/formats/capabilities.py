@@ -1,14 +1,14 @@
 """What each format can express, found by trying: a small conversation with the thing in it is written, and the thing is
-expressed if nothing is lost that is not lost without it. Nothing is declared, so nothing here can be out of date.
+expressed as far as nothing is lost that is not lost without it. Nothing is declared, so nothing can be out of date.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from chatledger.formats import format_names, get_codec
+from chatledger.formats import format_names, get_codec, losses
 from chatledger.models import (
     AudioPart,
     ChatMessage,
@@ -28,26 +28,42 @@ _OTHER = ToolCall(id="call_b", name="tides", arguments='{"city":"Oslo"}')
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Conversations with a thing in them: one that is written without loss is enough. `needs`: another thing without
-    which this one is not there.
+    """Conversations with a thing in them: the one that is written best counts. `needs`: another thing without which
+    this one is not there.
     """
 
     alternatives: Sequence[Sequence[ChatMessage]]
     needs: str | None = None
 
 
-def capabilities(names: Sequence[str] | None = None) -> dict[str, dict[str, bool]]:
-    """By format (None: all), what it expresses and what not, in the order of SAMPLES."""
+Expression: TypeAlias = Literal["yes", "form", "no"]
+"""Whole; there, but in another form (split over messages, joined, as an address in place of data); or lost."""
+
+_FORM_ONLY = frozenset(
+    {losses.CONTENT_FORM, losses.ARGUMENTS_FORM, losses.MEDIA_FORM, losses.REASONING_FORM, losses.SPLIT, losses.MERGED}
+)
+_BEST_FIRST: Sequence[Expression] = ("yes", "form", "no")
+
+
+def capabilities(names: Sequence[str] | None = None) -> dict[str, dict[str, Expression]]:
+    """By format (None: all), what it expresses and how well, in the order of SAMPLES."""
     return {name: _expressed(name) for name in (format_names() if names is None else names)}
 
 
-def _expressed(name: str) -> dict[str, bool]:
-    told: dict[str, bool] = {}
+def _expressed(name: str) -> dict[str, Expression]:
+    told: dict[str, Expression] = {}
     always = _lost(name, _PLAIN)
     for thing, sample in SAMPLES.items():
-        whole = any(_lost(name, messages) <= always for messages in sample.alternatives)
-        told[thing] = whole and (sample.needs is None or told[sample.needs])
+        levels = [_level(_lost(name, messages) - always) for messages in sample.alternatives]
+        best = min(levels, key=_BEST_FIRST.index)
+        told[thing] = best if sample.needs is None else max(best, told[sample.needs], key=_BEST_FIRST.index)
     return told
+
+
+def _level(lost: set[tuple[str, str]]) -> Expression:
+    if not lost:
+        return "yes"
+    return "form" if {code for code, _ in lost} <= _FORM_ONLY else "no"
 
 
 def _lost(name: str, messages: Sequence[ChatMessage]) -> set[tuple[str, str]]:
@@ -73,10 +89,25 @@ def _asked(*calls: ToolCall, text: str | None = None, **result: Any) -> list[Cha
     return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)]
 
 
-def _asked_somehow(*calls: ToolCall, **result: Any) -> list[list[ChatMessage]]:
-    """The same with arguments as text and as an object, and with no content and an empty one: a format has one way."""
+def _asked_somehow(
+    *calls: ToolCall, text: str | None = None, objects: bool = True, **result: Any
+) -> list[list[ChatMessage]]:
+    """The same in the ways that formats have: arguments as text or as an object, no content or an empty one, results
+    with the name of their call or without.
+    """
     as_objects = [call.model_copy(update={"arguments": {"city": "Oslo"}}) for call in calls]
-    return [_asked(*said, text=text, **result) for said in (calls, as_objects) for text in (None, "")]
+    texts = (None, "") if text is None else (text,)
+    ways = [(said, beside) for said in ((calls, as_objects) if objects else (calls,)) for beside in texts]
+    asked = [_asked(*said, text=beside, **result) for said, beside in ways]
+    return [*asked, *map(_with_names, asked)]
+
+
+def _with_names(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    names = {call.id: call.name for message in messages for call in message.tool_calls or ()}
+    return [
+        message.model_copy(update={"name": names[message.tool_call_id]}) if message.role == "tool" else message
+        for message in messages
+    ]
 
 
 def _user(part: Part) -> list[ChatMessage]:
@@ -88,7 +119,6 @@ def _answer(**fields: Any) -> list[ChatMessage]:
 
 
 _PLAIN = _answer()
-_AS_OBJECT = _CALL.model_copy(update={"arguments": {"city": "Oslo"}})
 _NOT_JSON = _CALL.model_copy(update={"arguments": "{city"})
 _CALLS = "tool calls and results"
 _TEXTS = "several texts in a message"
@@ -124,8 +154,8 @@ SAMPLES: Mapping[str, Sample] = {
     "signatures of reasoning": Sample([_answer(content=[_SIGNED, _COLD]), _answer(reasoning=[_SIGNED])], "reasoning"),
     _CALLS: Sample(_asked_somehow(_CALL)),
     "several calls in a message": Sample(_asked_somehow(_CALL, _OTHER), _CALLS),
-    "text beside calls": Sample([_asked(_CALL, text="Wait."), _asked(_AS_OBJECT, text="Wait.")], _CALLS),
-    "arguments that are not JSON": Sample([_asked(_NOT_JSON, text=text) for text in (None, "")], _CALLS),
+    "text beside calls": Sample(_asked_somehow(_CALL, text="Wait."), _CALLS),
+    "arguments that are not JSON": Sample(_asked_somehow(_NOT_JSON, objects=False), _CALLS),
     "results that are errors": Sample(_asked_somehow(_CALL, is_error=True), _CALLS),
     "images in results": Sample(
         [
