@@ -321,8 +321,9 @@ def test_what_no_turn_says_is_a_loss() -> None:
     encoded = get_shape("sharegpt").encode([Line([message])])
     assert encoded.payload == [turn("gpt", "a"), turn("function_call", '{"name": "f", "arguments": null}')]
     assert [(loss.code, loss.seq, loss.path) for loss in encoded.losses] == [
-        ("field", 3, "reasoning"),
-        ("field", 3, "tool_calls[0].id"),
+        ("split", 3, ""),
+        ("reasoning", 3, "reasoning"),
+        ("call-id", 3, "tool_calls[0].id"),
     ]
 
 

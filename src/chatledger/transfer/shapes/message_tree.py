@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats import Encoded
+from chatledger.formats import Encoded, losses
 from chatledger.formats.residual import keep, restore
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
@@ -67,14 +67,14 @@ class MessageTree:
         return Conversation(lines, sources=[node for line in sources for node in line])
 
     def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        losses: list[Loss] = []
+        lost: list[Loss] = []
         roots: list[JsonValue] = []
         bare: list[dict[str, JsonValue]] = []
         replies: dict[tuple[int, int], list[JsonValue]] = {(0, 0): roots}
         for number, line in enumerate(lines):
             before = (line.parent, line.at)
             for seq, message in enumerate(line.messages, line.at + 1):
-                node = _write(message, losses)
+                node = _write(message, lost)
                 if REPLIES not in node:
                     bare.append(node)
                 replies.setdefault(before, []).append(node)
@@ -83,8 +83,8 @@ class MessageTree:
         for node in bare:  # its source had no list of replies, and it got none since
             if not node[REPLIES]:
                 del node[REPLIES]
-        losses.extend(Loss("branch", None, "") for _ in roots[1:])
-        return Encoded(roots[0] if roots else None, losses)
+        lost.extend(Loss("branch", None, "") for _ in roots[1:])
+        return Encoded(roots[0] if roots else None, lost)
 
 
 SHAPE = MessageTree()
@@ -124,13 +124,24 @@ def _node(message: ChatMessage) -> dict[str, JsonValue]:
     return {**node, REPLIES: []}
 
 
-def _write(message: ChatMessage, losses: list[Loss]) -> dict[str, JsonValue]:
+def _write(message: ChatMessage, lost: list[Loss]) -> dict[str, JsonValue]:
     if message.format != NAME:
-        losses.extend(Loss("field", message.seq, name) for name in _unsaid(message))
+        _note_unsaid(message, lost)
         return _node(message)
     return restore(_node(message), message.residual)
 
 
-def _unsaid(message: ChatMessage) -> list[str]:
-    names = ("name", "reasoning", "tool_calls", "tool_call_id", "is_error")
-    return [name for name in names if getattr(message, name) is not None]
+_UNSAID = {
+    **{name: code for name, code in losses.FIELDS.items() if name not in ("role", "state")},
+    "reasoning": losses.REASONING,
+    "tool_calls": losses.CALLS,
+}
+"""Fields that a node has no place for."""
+
+
+def _note_unsaid(message: ChatMessage, lost: list[Loss]) -> None:
+    if isinstance(message.content, list):
+        lost.append(Loss(losses.CONTENT_FORM, message.seq, "content"))
+    for name, code in _UNSAID.items():
+        if getattr(message, name) is not None:
+            lost.append(Loss(code, message.seq, name))

@@ -13,9 +13,10 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats import Encoded
+from chatledger.formats.measuring import Written, losses_between
 from chatledger.formats.residual import keep, restore
-from chatledger.models import ChatMessage, Loss, RulesLevel, ToolCall
-from chatledger.models.json import JsonValue, same_json
+from chatledger.models import ChatMessage, RulesLevel, ToolCall
+from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT, ROLES
 from chatledger.transfer.envelope import Place
 from chatledger.transfer.fields import find_path
@@ -76,11 +77,12 @@ class ShareGPT:
         return Conversation([Line([*head, *said])], sources=() if head else turns)
 
     def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        messages = list(lines[0].messages)
-        losses: list[Loss] = []
-        field = _beside(messages[0]) if messages else None
-        turns = [turn for message in messages[field is not None :] for turn in _write(message, losses)]
-        return Encoded(turns if field is None else {field: turns, SYSTEM: messages[0].text}, losses)
+        messages = lines[0].messages
+        written = _written(messages)
+        if written.as_read:
+            return Encoded(written.payload)
+        [line] = self.decode(written.payload, "lenient").lines
+        return Encoded(written.payload, losses_between(messages, line.messages, written))
 
 
 SHAPE = ShareGPT()
@@ -140,25 +142,25 @@ def _read_call(call: Any) -> ToolCall:
     return ToolCall(name=call["name"], arguments=call.get("arguments"))
 
 
-def _write(message: ChatMessage, losses: list[Loss]) -> list[dict[str, JsonValue]]:
-    """One turn; of another origin a text beside calls is a turn of its own, and what no turn says is a loss."""
+def _written(messages: Sequence[ChatMessage]) -> Written:
+    """The turns of messages of any origin, and of which message each was made."""
+    own = [index for index, message in enumerate(messages) if message.format == NAME]
+    said = [(index, turn) for index, message in enumerate(messages) for turn in _turns(message)]
+    field = _beside(messages[0]) if messages else None
+    payload: JsonValue = [turn for _, turn in said]
+    if field is not None:  # the first turn stood beside the others
+        payload = {field: payload[1:], SYSTEM: messages[0].text}
+    return Written(payload, [(index,) for index, _ in said], own, as_read=len(own) == len(messages))
+
+
+def _turns(message: ChatMessage) -> list[dict[str, JsonValue]]:
+    """One turn; of another origin a text beside calls is a turn of its own, and a message for the screen is none."""
     if message.format == NAME:
         return [restore(_turn(message), message.residual)]
     if message.role == "custom":
-        losses.append(Loss("message", message.seq, ""))
         return []
     said = [ChatMessage(role="assistant", content=message.content)] if message.tool_calls and message.text else []
-    turns = [_turn(one) for one in (*said, message)]
-    losses.extend(Loss("field", message.seq, name) for name in _unsaid(message))
-    return turns
-
-
-def _unsaid(message: ChatMessage) -> list[str]:
-    """The fields that a turn has no place for."""
-    names = [name for name in ("name", "reasoning", "tool_call_id", "is_error") if getattr(message, name) is not None]
-    if isinstance(message.content, list) and not same_json([part.kind for part in message.content], ["text"]):
-        names.append("content")
-    return names + [f"tool_calls[{idx}].id" for idx, call in enumerate(message.tool_calls or ()) if call.id is not None]
+    return [_turn(one) for one in (*said, message)]
 
 
 def _turn(message: ChatMessage) -> dict[str, JsonValue]:
