@@ -277,3 +277,15 @@ async def test_appends_during_a_deletion_are_stored_or_find_no_thread(database: 
     outcomes = await asyncio.gather(*appends, ledger.threads.delete("t"), return_exceptions=True)
     assert {type(outcome).__name__ for outcome in outcomes} <= {"Appended", "ThreadNotFound", "Deleted"}
     assert sum((await count_rows(database)).values()) == 0
+
+
+async def test_many_threads_are_found_by_their_ids(ledger: Ledger) -> None:
+    names = [f"t{number}" for number in range(700)]
+    for name in (*names[::200], "with \x00 and \ud800"):
+        await ledger.threads.create(name, title=name)
+    await ledger.tenant("other").threads.create(names[1])
+    found = await ledger.threads.find_many([*names, "with \x00 and \ud800", "", "k" * 513])
+    assert {name: thread.title for name, thread in found.items()} == {
+        name: name for name in (*names[::200], "with \x00 and \ud800")
+    }
+    assert await ledger.threads.find_many([]) == {}

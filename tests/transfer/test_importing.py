@@ -230,6 +230,22 @@ async def test_records_are_stored_together_up_to_a_size(ledger: Ledger, monkeypa
     assert await exported(ledger) == records
 
 
+async def test_threads_of_a_batch_are_looked_for_at_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = lines(*({"messages": talk(str(number))} for number in range(20)))
+    await bring(ledger, content)
+    asked: list[int] = []
+    find_many = ThreadRepository.find_many
+
+    async def counted(self: ThreadRepository, thread_ids: Any) -> Any:
+        asked.append(len(thread_ids))
+        return await find_many(self, thread_ids)
+
+    monkeypatch.setattr(ThreadRepository, "find_many", counted)
+    monkeypatch.delattr(ThreadRepository, "find")
+    assert outcome(await bring(ledger, content)) == (0, 0, 20, 0, 0)
+    assert asked[1:] == [20]  # the first asks whether the file is there under other ids
+
+
 async def test_second_record_of_a_thread_continues_it(ledger: Ledger) -> None:
     content = lines({"id": "t", "messages": talk("a")}, {"id": "t", "messages": talk("a", "b")})
     assert outcome(await bring(ledger, content, thread_field="id")) == (1, 1, 0, 0, 2)
