@@ -248,6 +248,12 @@ async def test_request_to_an_unknown_endpoint_is_reported_and_the_rest_goes_in(l
     assert report.created == 1
 
 
+async def test_stop_on_error_stops_inside_a_recording(ledger: Ledger) -> None:
+    requests = [request("a"), request("b", endpoint="/nowhere"), request("c")]
+    report = await bring(ledger, json.dumps({"interactions": requests}).encode(), format="auto", stop_on_error=True)
+    assert (report.stopped, report.created, report.failed) == (True, 1, 1)
+
+
 async def test_recording_without_a_known_request_is_refused(ledger: Ledger) -> None:
     recording = {"interactions": [request("a", endpoint="/nowhere")] * 2}
     with pytest.raises(UnknownFormat, match=r"^in.json, record 0, interaction 0: a request to /nowhere"):

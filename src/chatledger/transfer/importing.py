@@ -50,9 +50,11 @@ async def import_file(
     for found in read_records(stream, field=options.field, lines=lines):
         for record in each_request(found):
             await importing.add(record)
+            report.stopped = options.stop_on_error and importing.failed
+            if report.stopped:
+                break
         on_bytes(found.end)
-        if report.failures and options.stop_on_error:
-            report.stopped = True
+        if report.stopped:
             break
     await importing.finish()
     return report
@@ -68,8 +70,12 @@ class _FileImport:
         self._new = NewThreads(ledger)
         # With either of these, what becomes of a record must be known before the next one is read.
         self._one_by_one = options.dry_run or options.stop_on_error
-        self._read_as = report.read_as.setdefault(file, Counter())
+        self._read_as: Counter[str] = Counter()
         self._unknown: list[Failure] = []
+
+    @property
+    def failed(self) -> bool:
+        return bool(self._report.failures or self._unknown)
 
     async def add(self, record: Record | BadRecord) -> None:
         try:
@@ -81,7 +87,7 @@ class _FileImport:
             self._failed(record, error)
             return
         assert isinstance(record, Record)
-        if not self._read_as.total():
+        if not self._read_as:
             await self._look_for_others(record, planned)
         self._read_as[planned.envelope.format] += 1
         if self._one_by_one or not self._new.add(record, planned):
@@ -94,10 +100,11 @@ class _FileImport:
     async def finish(self) -> None:
         """Store what was gathered. Raises UnknownFormat for a recording of which nothing is known."""
         await self.store_gathered()
-        if self._unknown and not self._read_as.total():
-            self._report.read_as.pop(self._file)
+        if self._unknown and not self._read_as:
             raise UnknownFormat(None, str(self._unknown[0]))
         self._report.failures += self._unknown
+        if self._read_as:
+            self._report.read_as.setdefault(self._file, Counter()).update(self._read_as)
 
     async def store_gathered(self) -> None:
         gathered, found = await self._new.load()
@@ -111,7 +118,6 @@ class _FileImport:
         """A file whose first record is not known is none of ours; of a recording, the other requests may be."""
         failure = Failure(self._file, record.place, error)
         if not isinstance(record, Record) or record.item is None:
-            self._report.read_as.pop(self._file)
             raise UnknownFormat(None, str(failure)) from error
         self._unknown.append(failure)
 
