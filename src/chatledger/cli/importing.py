@@ -80,13 +80,17 @@ def import_files(
         async with _open(url, tenant, dry_run=dry_run) as ledger:
             report = await import_paths(ledger, files, options, quiet=as_json)
         print_json(report.to_json() | {"dry_run": dry_run}) if as_json else _print_report(report, options)
-        return ExitCode.FOUND if report.failed else ExitCode.OK
+        return ExitCode.FOUND if report.failed or report.refused else ExitCode.OK
 
     run_async(command, debug=debug)
 
 
 async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions, *, quiet: bool) -> ImportReport:
-    """All files into one report. The bar counts the bytes of all of them."""
+    """All files into one report. The bar counts the bytes of all of them.
+
+    A file of no known format does not keep the others out. Raises UnknownFormat if there is no other.
+    """
+    from chatledger.errors import UnknownFormat
     from chatledger.transfer.importing import import_file
     from chatledger.transfer.report import ImportReport
 
@@ -97,11 +101,19 @@ async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions
             with opened(file) as stream:
                 lines = file.endswith(LINE_SUFFIXES)
                 on_bytes = _from(sum(sizes[:number]), Path(file).name, advance)
-                await import_file(
-                    ledger, stream, options, file=Path(file).name, lines=lines, report=report, on_bytes=on_bytes
-                )
+                try:
+                    await import_file(
+                        ledger, stream, options, file=Path(file).name, lines=lines, report=report, on_bytes=on_bytes
+                    )
+                except UnknownFormat as error:
+                    if error.format is not None or len(files) == 1:
+                        raise
+                    report.refused.append(error)
+                    report.stopped = options.stop_on_error
             if report.stopped:
                 break
+    if len(report.refused) == len(files):
+        raise report.refused[0]
     return report
 
 
@@ -136,7 +148,7 @@ def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
 def _print_report(report: ImportReport, options: ImportOptions) -> None:
     from chatledger.transfer.shapes import AUTO
 
-    for line in failure_lines(report.failures):
+    for line in [*map(str, report.refused), *failure_lines(report.failures)]:
         say(line)
     if report.stopped:
         say("stopped at the first bad record; what came before it is stored")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from chatledger.errors import DecodeError
+from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.models import ChatMessage
 
 Outcome: TypeAlias = Literal["created", "grown", "unchanged"]
@@ -39,7 +39,8 @@ class ImportReport:
 
     `grown` brought new messages or other keys. `without_time` counts the records in which no time was found: what they
     say has the time of the import. `read_as` counts by file and format. `twins` names by file a thread that holds its
-    first record already, under an id that came from another field. `stopped`: the first failure ended the import.
+    first record already, under an id that came from another field. `refused`: files of no known format. `stopped`: the
+    first failure ended the import.
     """
 
     created: int = 0
@@ -52,6 +53,7 @@ class ImportReport:
     read_as: dict[str, Counter[str]] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    refused: list[UnknownFormat] = field(default_factory=list)
     stopped: bool = False
 
     @property
@@ -78,6 +80,7 @@ class ImportReport:
             "read_as": {file: dict(counts) for file, counts in self.read_as.items()},
             "twins": self.twins,
             "stopped": self.stopped,
+            "refused": list(map(str, self.refused)),
             "failures": [
                 {"file": one.file, "place": one.place, "error": type(one.error).__name__, "detail": str(one)}
                 for one in self.failures
