@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chatledger import ChatMessage, DecodeError, Ledger, ToolCall, UnknownFormat
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
-from chatledger.transfer.envelope import pack, take_out
+from chatledger.transfer.envelope import from_metadata, pack, take_out
 from chatledger.transfer.shapes import Line, get_shape, recognise_record, shape_names
 from tests.formats.openai_chat_strategies import messages as openai_messages
 from tests.transfer.files import array, bring, exported, lines, talk
@@ -261,6 +261,36 @@ async def test_recording_without_a_known_request_is_refused(ledger: Ledger) -> N
     assert await exported(ledger) == []
 
 
+# --- Bodies -----------------------------------------------------------------------------------------------------------
+
+BODIES: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"model": "m", "messages": talk("a", "b"), "system": "s", "max_tokens": 9},
+        {"system": [{"type": "text", "text": "s", "x": 1}], "n": None, "messages": talk("a")},
+        {"messages": talk("a")},
+        {"request": {"tools": [], "messages": talk("a"), "n": 1}, "endpoint": "/v1/messages", "response": None},
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "record"), [(name, body) for name, bodies in BODIES.items() for body in bodies])
+async def test_bodies_come_back_and_their_settings_are_metadata(ledger: Ledger, name: str, record: Any) -> None:
+    report = await bring(ledger, lines(record), format=name)
+    assert report.failures == []
+    assert same_json(await exported(ledger), [record])
+    [thread] = await ledger.threads.list()
+    found = from_metadata(thread.metadata)
+    assert found is not None
+    assert not {"messages", "input", "system", "instructions"} & {*found[0], *found[0].get("request", {})}
+
+
+async def test_messages_of_a_body_alone_come_back_as_their_list(ledger: Ledger) -> None:
+    record = {"chat": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": "s"}]}]}
+    report = await bring(ledger, lines(record), format="auto", field="chat")
+    assert report.read_as == {"in.json": {"anthropic": 1}}
+    assert same_json(await exported(ledger), [record])
+
+
 # --- auto -------------------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +305,8 @@ async def test_recording_without_a_known_request_is_refused(ledger: Ledger) -> N
         (talk("a"), "openai-chat"),
         (request("a"), "openai-chat"),
         ({"request": {"messages": talk("a")}, "response": {}}, "openai-chat"),
+        ({"system": "s", "messages": talk("a"), "max_tokens": 9}, "anthropic"),
+        (request("a", endpoint="/v1/messages?beta=true"), "anthropic"),
         ({"messages": [{"role": "user", "content": [{"toolUse": {"name": "as Bedrock writes"}}]}]}, None),
         ({"events": [{"author": "user", "content": {"parts": [{"text": "a"}]}}]}, None),
         ({"uuid": "u", "message": {"role": "user", "content": "a"}}, None),
