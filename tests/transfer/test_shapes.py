@@ -270,6 +270,12 @@ BODIES: dict[str, list[dict[str, Any]]] = {
         {"messages": talk("a")},
         {"request": {"tools": [], "messages": talk("a"), "n": 1}, "endpoint": "/v1/messages", "response": None},
     ],
+    "openai-responses": [
+        {"model": "m", "input": "a", "store": False},
+        {"input": talk("a"), "instructions": "i", "tools": []},
+        {"instructions": None, "n": 1, "input": [{"type": "compaction", "encrypted_content": "x"}]},
+        {"endpoint": "/v1/responses", "request": {"input": "a", "n": 1}, "response": {}},
+    ],
 }
 
 
@@ -307,6 +313,8 @@ async def test_messages_of_a_body_alone_come_back_as_their_list(ledger: Ledger) 
         ({"request": {"messages": talk("a")}, "response": {}}, "openai-chat"),
         ({"system": "s", "messages": talk("a"), "max_tokens": 9}, "anthropic"),
         (request("a", endpoint="/v1/messages?beta=true"), "anthropic"),
+        ({"model": "m", "instructions": "i", "input": "a"}, "openai-responses"),
+        ({"endpoint": "/v1/responses", "request": {"input": "a"}}, "openai-responses"),
         ({"messages": [{"role": "user", "content": [{"toolUse": {"name": "as Bedrock writes"}}]}]}, None),
         ({"events": [{"author": "user", "content": {"parts": [{"text": "a"}]}}]}, None),
         ({"uuid": "u", "message": {"role": "user", "content": "a"}}, None),
