@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Conflict,
         DecodeError,
         EncodeError,
+        Erased,
         FormatError,
         IdConflict,
         InvalidCursor,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         Branch,
         ChatMessage,
         Deleted,
+        Erasure,
         Feedback,
         FeedbackSummary,
         FilePart,
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from chatledger.rules import Finding
+    from chatledger.storage.backup import backup, restore
     from chatledger.storage.engine import configure_sqlite
     from chatledger.storage.migrate import alembic_include_name, migrate, offline_sql, schema_status
     from chatledger.storage.schema import SchemaStatus
@@ -85,6 +88,8 @@ __all__ = [
     "DecodeError",
     "Deleted",
     "EncodeError",
+    "Erased",
+    "Erasure",
     "Feedback",
     "FeedbackSummary",
     "FilePart",
@@ -124,15 +129,18 @@ __all__ = [
     "VideoPart",
     "Violation",
     "alembic_include_name",
+    "backup",
     "configure_sqlite",
     "migrate",
     "offline_sql",
+    "restore",
     "schema_status",
 ]
 
 _HOMES = {
     "chatledger.ledger": {"Ledger", "Transaction"},
     "chatledger.rules": {"Finding"},
+    "chatledger.storage.backup": {"backup", "restore"},
     "chatledger.storage.engine": {"configure_sqlite"},
     "chatledger.storage.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
     "chatledger.storage.schema": {"SchemaStatus"},
@@ -142,6 +150,7 @@ _HOMES = {
         "Branch",
         "ChatMessage",
         "Deleted",
+        "Erasure",
         "Feedback",
         "FeedbackSummary",
         "FilePart",
@@ -168,6 +177,7 @@ _HOMES = {
         "Conflict",
         "DecodeError",
         "EncodeError",
+        "Erased",
         "FormatError",
         "IdConflict",
         "InvalidCursor",

@@ -11,6 +11,7 @@
         IdConflict              .id .seq
         RunConflict             .run_id
         AlreadyExists           .id
+          Erased                .id
       RuleViolation             .rule .index .message
       FormatError
         UnknownFormat           .format
@@ -116,6 +117,13 @@ class AlreadyExists(Conflict):
     def __init__(self, id: str, detail: str) -> None:  # noqa: A002 - the attribute is `.id`
         super().__init__(detail)
         self.id = id
+
+
+class Erased(AlreadyExists):
+    """The thread was erased, and what was erased does not come back under its id."""
+
+    def __init__(self, id_: str) -> None:
+        super().__init__(id_, f"thread {id_!r} was erased; its id is not used again")
 
 
 class RuleViolation(ChatLedgerError):

@@ -22,6 +22,7 @@ from chatledger.storage.branches import BranchRepository
 from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.database import Database
 from chatledger.storage.engine import read_url
+from chatledger.storage.erasures import ErasureRepository
 from chatledger.storage.feedback import FeedbackRepository
 from chatledger.storage.messages import MessageRepository
 from chatledger.storage.opening import open_engine, open_postgresql, open_sqlite
@@ -52,6 +53,7 @@ class Nouns:
         self.feedback = FeedbackRepository(scope)
         self.outputs = OutputRepository(scope)
         self.agents = AgentRepository(scope)
+        self.erasures = ErasureRepository(scope)
 
     async def append(
         self,

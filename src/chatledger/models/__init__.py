@@ -1,5 +1,6 @@
 """What things are. Frozen models without SQL and without a provider's words."""
 
+from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.limits import Limits
 from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
@@ -27,6 +28,8 @@ __all__ = [
     "Branch",
     "ChatMessage",
     "Deleted",
+    "Erasure",
+    "ErasureKind",
     "Feedback",
     "FeedbackSummary",
     "FilePart",

@@ -6,6 +6,7 @@ database, and sent together with those of hundreds of others. All of a batch is 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Limits, RulesLevel, Thread
 from chatledger.rules import Judgement, Tip, judge
 from chatledger.storage.constraints import Kind, read_failure
+from chatledger.storage.erasures import refuse_erased
 from chatledger.storage.lineage import END, Segment, write_lineage
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.request import make_request
@@ -42,6 +44,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 class NewThread:
     """A thread that is not stored yet, judged, as rows by table."""
 
+    tenant: str
     thread: Thread
     judgement: Judgement
     rows: Rows
@@ -67,7 +70,7 @@ def encode_thread(tenant: str, thread: Thread, messages: Sequence[ChatMessage], 
     }
     for name, own in plan_rows(request, judgement).items():
         rows[name] = [(*key, 0, *row) for row in own]
-    return NewThread(thread, judgement, rows)
+    return NewThread(tenant, thread, judgement, rows)
 
 
 def _thread_row(thread: Thread) -> tuple[Any, ...]:
@@ -96,7 +99,11 @@ def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
 
 
 def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
-    """Store them all, in a transaction. Raises AlreadyExists if one of them, or a run of theirs, is stored already."""
+    """Store them all, in a transaction. Raises AlreadyExists if one of them, or a run of theirs, is stored already, and
+    Erased if one was.
+    """
+    for tenant, ids in _ids_by_tenant(new).items():
+        refuse_erased(sql, tenant, ids)
     try:
         for table, columns in _COLUMNS.items():
             rows = [row for thread in new for row in thread.rows[table]]
@@ -111,3 +118,10 @@ def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
 
 def _with_microseconds(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(to_microseconds(value) if isinstance(value, datetime) else value for value in row)
+
+
+def _ids_by_tenant(new: Sequence[NewThread]) -> dict[str, list[str]]:
+    ids: dict[str, list[str]] = defaultdict(list)
+    for one in new:
+        ids[one.tenant].append(one.thread.thread_id)
+    return ids

@@ -18,7 +18,7 @@ from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.runs import find_run
 from chatledger.storage.sql import Sql, insert_if_absent
-from chatledger.storage.tables import feedback, messages, runs
+from chatledger.storage.tables import feedback, kept_scores, messages, runs
 from chatledger.storage.text import Key, Moment, encode_key
 
 _WHAT_WAS_SAID = {"run_id", "key", "score", "kwargs", "author", "source", "message_id"}
@@ -163,22 +163,37 @@ def _list(
 def _summary(
     tenant: str, key: str | None, agent: str | None, model: str | None, since: datetime | None, until: datetime | None
 ) -> Select[Any]:
-    score = feedback.c.score
-    statement = select(
-        feedback.c.key,
-        func.count().label("count"),
-        func.avg(score).label("mean"),
-        func.min(score).label("min"),
-        func.max(score).label("max"),
-    )
+    """Over the scores that are there, and the numbers that were kept of what was erased."""
+    stored = _scores(feedback.c, tenant, key, since, until)
     if agent is not None or model is not None:
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
-        statement = statement.select_from(feedback.join(runs, of_run))
-    wanted = [feedback.c.tenant_id == tenant]
-    equal = ((feedback.c.key, key), (runs.c.agent, agent), (runs.c.model, model))
-    wanted += [column == value for column, value in equal if value is not None]
+        stored = stored.select_from(feedback.join(runs, of_run)).where(*_of_whom(runs.c, agent, model))
+    kept = _scores(kept_scores.c, tenant, key, since, until).where(*_of_whom(kept_scores.c, agent, model))
+    scores = stored.union_all(kept).subquery()
+    return (
+        select(
+            scores.c.key,
+            func.count().label("count"),
+            func.avg(scores.c.score).label("mean"),
+            func.min(scores.c.score).label("min"),
+            func.max(scores.c.score).label("max"),
+        )
+        .group_by(scores.c.key)
+        .order_by(scores.c.key)
+    )
+
+
+def _scores(columns: Any, tenant: str, key: str | None, since: datetime | None, until: datetime | None) -> Select[Any]:
+    wanted = [columns.tenant_id == tenant]
+    if key is not None:
+        wanted.append(columns.key == key)
     if since is not None:
-        wanted.append(feedback.c.created_at >= since)
+        wanted.append(columns.created_at >= since)
     if until is not None:
-        wanted.append(feedback.c.created_at < until)
-    return statement.where(*wanted).group_by(feedback.c.key).order_by(feedback.c.key)
+        wanted.append(columns.created_at < until)
+    return select(columns.key, columns.score).where(*wanted)
+
+
+def _of_whom(columns: Any, agent: str | None, model: str | None) -> list[Any]:
+    equal = ((columns.agent, agent), (columns.model, model))
+    return [column == value for column, value in equal if value is not None]

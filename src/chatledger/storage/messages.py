@@ -13,6 +13,7 @@ from chatledger.storage.database import Scope
 from chatledger.storage.history import is_small, load_history
 from chatledger.storage.lineage import END
 from chatledger.storage.path import HistoryRequest, find_path, load_range
+from chatledger.storage.redaction import redact_message
 from chatledger.storage.request import make_request
 from chatledger.storage.sql import Sql
 from chatledger.storage.sync import following
@@ -157,6 +158,17 @@ class MessageRepository:
         """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
         request = self._request(thread_id)
         return await self._scope.read(lambda sql: _get(sql, request, message_id), snapshot=True)
+
+    async def redact(self, thread_id: str, seq: int, *, branch: int | None = None) -> ChatMessage:
+        """Take the words out of a stored message, for good: text, reasoning, media, arguments, metadata, and what its
+        format kept. Its place, role, ids and links stay, so the thread stays whole; the message says when, as a
+        violation of R11. Forks that share it share that.
+
+        Raises ThreadNotFound, BranchNotFound and MessageNotFound.
+        """
+        tenant, thread = encode_key(self._scope.tenant, "tenant"), encode_key(thread_id, "thread_id")
+        request = HistoryRequest(tenant, thread, thread_id, branch)
+        return await self._scope.write(lambda sql: redact_message(sql, request, seq))
 
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None

@@ -16,7 +16,7 @@ from chatledger.errors import SchemaMismatch, StorageError
 from chatledger.storage.tables import SCHEMA, metadata
 from chatledger.storage.views import VIEWS, create_view
 
-HEAD = "0002"
+HEAD = "0003"
 """The revision of these tables: the newest under migrations/versions."""
 VERSION_TABLE = "chatledger_version"
 

@@ -343,6 +343,40 @@ outputs = Table(
     CheckConstraint("idx >= 0", name="idx"),
 )
 
+# What was erased. No id is kept: `subject` is a digest of it, and an index finds it for whoever knows the id.
+erasures = Table(
+    "erasures",
+    metadata,
+    _tenant(),
+    Column("erasure_id", Key, nullable=False),
+    Column("kind", CodedText, nullable=False),
+    Column("subject", Key, nullable=False),
+    Column("rows", JsonText, nullable=False),  # how many went, by table
+    Column("scores", Integer, nullable=False),  # how many were kept
+    Column("created_at", Moment, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "erasure_id"),
+    _one_of("kind", "thread", "user", "tenant"),
+    Index(None, "tenant_id", "kind", "subject"),
+    Index(None, "tenant_id", "created_at", "erasure_id"),  # the list, newest first
+)
+
+# The scores of what was erased, where they were to be kept: numbers, and what they are statistics of.
+kept_scores = Table(
+    "kept_scores",
+    metadata,
+    _tenant(),
+    Column("erasure_id", Key, nullable=False),
+    Column("idx", Integer, nullable=False),
+    Column("key", CodedText, nullable=False),
+    Column("score", Float(53), nullable=False),
+    Column("agent", CodedText),
+    Column("model", CodedText),
+    Column("created_at", Moment, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "erasure_id", "idx"),
+    ForeignKeyConstraint(["tenant_id", "erasure_id"], [erasures.c.tenant_id, erasures.c.erasure_id]),
+    CheckConstraint("idx >= 0", name="idx"),
+)
+
 INSERTION_ORDER = (
     threads,
     branches,
@@ -354,4 +388,6 @@ INSERTION_ORDER = (
     feedback,
     agents,
     outputs,
+    erasures,
+    kept_scores,
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, and_, delete, insert, literal, select, tuple_, update
+from sqlalchemy import Select, and_, insert, literal, select, tuple_, update
 
 from chatledger.errors import AlreadyExists, LimitExceeded, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
@@ -19,10 +19,13 @@ from chatledger.storage.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.check import check_branch, require_level
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
+from chatledger.storage.deletion import delete_thread
+from chatledger.storage.erasures import refuse_erased
 from chatledger.storage.lineage import END, Segment, cut, read_lineage, write_lineage
 from chatledger.storage.look import Look
+from chatledger.storage.retention import retain
 from chatledger.storage.sql import Row, Sql, insert_if_absent
-from chatledger.storage.tables import INSERTION_ORDER, branches, feedback, messages, runs, threads
+from chatledger.storage.tables import branches, messages, threads
 from chatledger.storage.text import Key, Moment, encode_key
 from chatledger.storage.tips import TipMemory
 
@@ -119,7 +122,17 @@ class ThreadRepository:
 
     async def delete(self, thread_id: str) -> Deleted:
         """Removes the thread with its messages, runs and their feedback, for good; the number of rows by table."""
-        return await self._scope.write(lambda sql: _delete_thread(sql, self._scope.tenant, thread_id))
+        return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
+
+    async def retain(
+        self, *, older_than: timedelta | datetime, on_batch: Callable[[Deleted], None] | None = None
+    ) -> Deleted:
+        """Delete, for good, the threads that were last written to before a time, or longer ago than that: a few in each
+        transaction, so that nobody waits long. The number of rows by table; `on_batch` gets those of each transaction.
+
+        What is interrupted is finished by calling it again; a thread that is written to meanwhile stays.
+        """
+        return await retain(self._scope, older_than, on_batch=on_batch)
 
     async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
         """Threads of a user, or of everybody, newest activity first."""
@@ -149,6 +162,7 @@ def _key(tenant: str, thread_id: str) -> Any:
 def create_thread(sql: Sql, tenant: str, thread: Thread, *, exist_ok: bool) -> Thread:
     existing = find_thread(sql, tenant, thread.thread_id)
     if existing is None:
+        refuse_erased(sql, tenant, [thread.thread_id])
         values = thread.model_dump(exclude={"message_count", "last_text"})
         insert_thread = insert_if_absent(sql, threads).values(tenant_id=tenant, **values)
         if sql.execute(insert_thread).rowcount:
@@ -274,25 +288,3 @@ def _list_threads(sql: Sql, tenant: str, user_id: str | None, limit: int, cursor
     page = found[:limit]
     following = write_cursor(page[-1].active_at, page[-1].thread_id) if len(found) > limit else None
     return Page(page, following)
-
-
-def _delete_thread(sql: Sql, tenant: str, thread_id: str) -> Deleted:
-    """Children first, table by table: cascades would depend on the order in which constraints were made."""
-    locked = sql.execute(_lock_branches(tenant, thread_id)).all()
-    if not locked:
-        raise ThreadNotFound(thread_id)
-    rows: dict[str, int] = {}
-    for table in reversed(INSERTION_ORDER):
-        if table is feedback:
-            of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
-            condition = and_(feedback.c.tenant_id == tenant, feedback.c.run_id.in_(of_thread))
-        else:
-            condition = and_(table.c.tenant_id == tenant, table.c.thread_id == thread_id)
-        rows[table.name] = sql.execute(delete(table).where(condition)).rowcount
-    return Deleted(rows=rows)
-
-
-def _lock_branches(tenant: str, thread_id: str) -> Select[Any]:
-    """The branch rows are what appends write: holding them keeps new messages out until the thread is gone."""
-    own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
-    return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()

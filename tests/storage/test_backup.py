@@ -1,0 +1,111 @@
+"""A backup under writers is one state: whole appends, all that was acknowledged before it began, and it checks out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from chatledger import Ledger, StorageError, backup, restore
+from chatledger.storage import backup as backup_module
+from tests.conftest import Database
+from tests.conversations import turn
+
+WRITERS = 8
+
+
+async def write_until(ledger: Ledger, thread_id: str, stop: asyncio.Event) -> int:
+    version = 0
+    while not stop.is_set():
+        version = (await ledger.messages.append(thread_id, turn(), run_id=f"run of {thread_id}")).version
+    return version
+
+
+async def versions(path: Path) -> dict[str, int]:
+    """By thread, after checking that each is whole."""
+    found = {}
+    async with Ledger.open(path) as ledger:
+        for thread in await ledger.threads.list(limit=100):
+            assert await ledger.threads.check(thread.thread_id) == []
+            history = await ledger.messages.history(thread.thread_id)
+            assert len(history.messages) == history.version
+            found[thread.thread_id] = history.version
+    return found
+
+
+async def test_a_backup_under_writers_is_one_state(
+    sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup_module, "PAGES", 1)  # many steps, between which others write
+    target = tmp_path / "copy.db"
+    stop = asyncio.Event()
+    async with sqlite_database.open() as ledger:
+        names = [f"t{n}" for n in range(WRITERS)]
+        for name in names:
+            await ledger.threads.create(name)
+        writers = [asyncio.create_task(write_until(ledger, name, stop)) for name in names]
+        await asyncio.sleep(0.2)
+        before = {name: (await ledger.messages.history(name)).version for name in names}
+        await asyncio.to_thread(backup, sqlite_database.url, target)
+        after = {name: (await ledger.messages.history(name)).version for name in names}
+        stop.set()
+        await asyncio.gather(*writers)
+    copied = await versions(target)
+    assert all(before[name] <= copied[name] <= after[name] for name in names)
+    assert all(version % 5 == 0 for version in copied.values())
+    assert sum(after.values()) > sum(before.values())  # they did write meanwhile
+
+
+async def test_a_backup_is_restored(sqlite_database: Database, tmp_path: Path) -> None:
+    async with sqlite_database.open() as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", turn())
+    seen: list[tuple[int, int]] = []
+    backup(sqlite_database.url, tmp_path / "copy.db", progress=lambda done, total: seen.append((done, total)))
+    restored = restore(tmp_path / "copy.db", tmp_path / "restored.db")
+    assert await versions(restored) == {"t": 5}
+    assert seen[-1][0] == seen[-1][1]
+    async with Ledger.open(restored) as ledger:
+        assert (await ledger.messages.append("t", turn())).version == 10
+
+
+async def test_nothing_is_overwritten(sqlite_database: Database, tmp_path: Path) -> None:
+    taken = tmp_path / "taken.db"
+    taken.write_text("precious")
+    for attempt in (backup, restore):
+        with pytest.raises(StorageError, match="exists already"):
+            attempt(sqlite_database.url, taken)
+    assert taken.read_text() == "precious"
+
+
+async def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
+    junk = tmp_path / "junk.db"
+    junk.write_bytes(b"not a database at all" * 400)
+    with pytest.raises(StorageError):
+        restore(junk, tmp_path / "new.db")
+    with pytest.raises(StorageError, match="there is no file"):
+        restore(tmp_path / "missing.db", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+async def test_a_damaged_file_gives_no_backup(sqlite_database: Database, tmp_path: Path) -> None:
+    async with sqlite_database.open() as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", turn() * 20)
+    path = Path(sqlite_database.url)
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 8192] = bytes(8192)
+    path.write_bytes(bytes(content))
+    with pytest.raises(StorageError):
+        backup(path, tmp_path / "copy.db")
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("copy")] == []
+
+
+def test_postgresql_names_its_command(pg_database: Database, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="pg_dump --format=custom"):
+        backup(pg_database.url.replace("chatledger@", "chatledger:secret@"), tmp_path / "copy")
+    with pytest.raises(StorageError) as caught:
+        backup(pg_database.url.replace("chatledger@", "chatledger:secret@"), tmp_path / "copy")
+    assert "secret" not in str(caught.value)
