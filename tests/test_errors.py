@@ -45,6 +45,7 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.IdConflict("m", 3, "is stored"), {"id": "m", "seq": 3}),
     (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),
     (errors.AlreadyExists("t", "there is one"), {"id": "t"}),
+    (errors.Erased("t"), {"thread_id": "t"}),
     (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "message": "no call"}),
     (errors.UnknownFormat("x", "not known"), {"format": "x"}),
     (

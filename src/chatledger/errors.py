@@ -11,7 +11,7 @@
         IdConflict              .id .seq
         RunConflict             .run_id
         AlreadyExists           .id
-          Erased                .id
+        Erased                  .thread_id
       RuleViolation             .rule .index .message
       FormatError
         UnknownFormat           .format
@@ -119,11 +119,12 @@ class AlreadyExists(Conflict):
         self.id = id
 
 
-class Erased(AlreadyExists):
+class Erased(Conflict):
     """The thread was erased, and what was erased does not come back under its id."""
 
-    def __init__(self, id_: str) -> None:
-        super().__init__(id_, f"thread {id_!r} was erased; its id is not used again")
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"thread {thread_id!r} was erased; its id is not used again")
+        self.thread_id = thread_id
 
 
 class RuleViolation(ChatLedgerError):

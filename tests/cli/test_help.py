@@ -17,6 +17,11 @@ COMMANDS = [
     "feedback record",
     "feedback summary",
     "check",
+    "erase",
+    "redact",
+    "retain",
+    "backup",
+    "restore",
     "demo",
 ]
 WITHOUT_DATABASE = ["convert", "formats"]

@@ -89,23 +89,24 @@ async def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
     assert not (tmp_path / "new.db").exists()
 
 
-async def test_a_damaged_file_gives_no_backup(sqlite_database: Database, tmp_path: Path) -> None:
-    async with sqlite_database.open() as ledger:
+async def filled(database: Database) -> Path:
+    async with database.open() as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn() * 20)
-    path = Path(sqlite_database.url)
-    content = bytearray(path.read_bytes())
+    return Path(database.url)
+
+
+def test_a_damaged_file_gives_no_backup(sqlite_database: Database, tmp_path: Path) -> None:
+    path = asyncio.run(filled(sqlite_database))
+    content = path.read_bytes()
     middle = len(content) // 2
-    content[middle : middle + 8192] = bytes(8192)
-    path.write_bytes(bytes(content))
+    path.write_bytes(content[:middle] + bytes(8192) + content[middle + 8192 :])
     with pytest.raises(StorageError):
         backup(path, tmp_path / "copy.db")
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("copy")] == []
 
 
 def test_postgresql_names_its_command(pg_database: Database, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="pg_dump --format=custom"):
-        backup(pg_database.url.replace("chatledger@", "chatledger:secret@"), tmp_path / "copy")
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(StorageError, match="pg_dump --format=custom") as caught:
         backup(pg_database.url.replace("chatledger@", "chatledger:secret@"), tmp_path / "copy")
     assert "secret" not in str(caught.value)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from chatledger.cli import converting, demo, feedback, formats, importing, threads, upkeep
+from chatledger.cli import converting, demo, feedback, formats, importing, keeping, removing, threads, upkeep
 from chatledger.cli import exporting as export_command
 from chatledger.cli.outcome import ExitCode, say
 
@@ -28,6 +28,8 @@ export_command.add_to(app)
 converting.add_to(app)
 formats.add_to(app)
 threads.add_to(app)
+removing.add_to(app)
+keeping.add_to(app)
 app.add_typer(feedback.app, name="feedback")
 demo.add_to(app)
 

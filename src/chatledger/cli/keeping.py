@@ -1,0 +1,64 @@
+"""`backup` and `restore`: a copy of a file that is in use, and putting one back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chatledger.cli.options import Debug, Json, Tenant, Url, run
+from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.output import print_json
+from chatledger.cli.progress import working
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("backup")(backup)
+    app.command("restore")(restore)
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; it must not exist yet.")],
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Copy a SQLite database to a file while it is in use, in one state, and check the copy."""
+
+    def work() -> int:
+        from chatledger.storage import backup as storage
+
+        with working("copying", quiet=as_json):
+            copied = storage.backup(url, file)
+        return _said("backed up to", copied, as_json=as_json)
+
+    run(work, debug=debug)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup.")],
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Put a backup where there is no database yet, checked as it is copied."""
+
+    def work() -> int:
+        from chatledger.storage import backup as storage
+
+        with working("copying", quiet=as_json):
+            copied = storage.restore(file, url)
+        return _said("restored to", copied, as_json=as_json)
+
+    run(work, debug=debug)
+
+
+def _said(what: str, path: Path, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"file": str(path), "bytes": path.stat().st_size})
+    else:
+        say(f"{what} {path} ({path.stat().st_size:,} bytes)")
+    return ExitCode.OK
