@@ -3,18 +3,24 @@
 from chatledger.rules.check import Finding, check_messages, fold
 from chatledger.rules.closing import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.invariants import Judged, Judgement, judge
-from chatledger.rules.tip import OpenCall, Tip
+from chatledger.rules.partials import close_interrupted, complete, grow
+from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted
 
 __all__ = [
     "INTERRUPTED",
     "Finding",
     "Judged",
     "Judgement",
+    "Lease",
     "OpenCall",
     "Tip",
     "check_messages",
     "close_gaps",
+    "close_interrupted",
     "closing_results",
+    "complete",
     "fold",
+    "grow",
+    "interrupted",
     "judge",
 ]

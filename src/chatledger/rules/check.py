@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chatledger.models import ChatMessage
 from chatledger.rules.invariants import broken_order, judge_one
-from chatledger.rules.tip import OpenCall, Tip
+from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
             tip = tip._replace(last_seq=message.seq - 1)
         if tip.partial_seq is not None:
             findings.append(Finding(tip.partial_seq, "R10", "partial, but not at the end"))
+            tip = interrupted(tip)
         order = list(broken_order(tip, message))  # before the message moves the tip
         tip, judged = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
         findings += [

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from chatledger.models import ChatMessage
 from chatledger.rules.invariants import judge_one, must_wait
 from chatledger.rules.pairing import find_call
-from chatledger.rules.tip import OpenCall, Tip
+from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 INTERRUPTED = "interrupted"
 
 
 def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]:
-    """One synthetic tool result for each open call, in the order of the calls, with `reason` as its text.
+    """One synthetic tool result for each open call, in the order of the calls, with `reason` as its text; those of a
+    partial message at the tip, which they interrupt, included.
 
     Where ids repeat the order follows the pairing, so that each result answers the call that it was made for.
     """
@@ -27,7 +28,7 @@ def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]
             state="synthetic",
             run_id=tip.turn_run,
         )
-        for call in _in_order_of_answers(tip.open_calls)
+        for call in _in_order_of_answers(interrupted(tip).open_calls)
     ]
 
 
@@ -48,6 +49,7 @@ def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> lis
     """
     gaps = []
     for index, message in enumerate(messages):
+        tip = interrupted(tip)
         if must_wait(tip, message):
             results = closing_results(tip)
             gaps.append((index, results))

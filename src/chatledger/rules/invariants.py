@@ -15,7 +15,7 @@ from typing import NamedTuple
 from chatledger.errors import RuleViolation
 from chatledger.models import ROLES, ChatMessage, RulesLevel, ToolCall, Violation
 from chatledger.rules.pairing import answer
-from chatledger.rules.tip import OpenCall, Tip
+from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 
 class Judged(NamedTuple):
@@ -42,22 +42,22 @@ def judge(
 
     `interrupt` cuts a partial message at the tip short, whatever the level.
     """
-    interrupted = tip.partial_seq if interrupt else None
+    cut_short = tip.partial_seq if interrupt else None
     if interrupt:
-        tip = tip._replace(partial_seq=None)
+        tip = interrupted(tip)
     judged: list[Judged] = []
     for index, message in enumerate(messages):
         if tip.partial_seq is not None:
-            _refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq))])
+            refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq))])
             if index == 0:
-                interrupted = tip.partial_seq
+                cut_short = tip.partial_seq
             else:  # the partial is of this very batch, so it is stored as interrupted from the start
                 cut = judged[-1].message.model_copy(update={"state": "interrupted"})
                 judged[-1] = judged[-1]._replace(message=cut)
-            tip = tip._replace(partial_seq=None)
+            tip = interrupted(tip)
         tip, one = judge_one(tip, message, branch=branch, index=index, level=level)
         judged.append(one)
-    return Judgement(tip, judged, interrupted)
+    return Judgement(tip, judged, cut_short)
 
 
 _PARTIAL = "message {} is still partial; complete or interrupt it before anything follows"
@@ -65,28 +65,28 @@ _PARTIAL = "message {} is still partial; complete or interrupt it before anythin
 
 def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level: RulesLevel) -> tuple[Tip, Judged]:
     seq = tip.last_seq + 1
-    broken = _broken_alone(message)
+    broken = broken_alone(message)
     if tip.open_calls:
         broken += _broken_in_place(tip, message)
     if level == "ordered":
         broken += broken_order(tip, message)
     call, problem = answer(tip, message) if message.role == "tool" else (None, None)
-    recorded = _arguments_not_json(message)
+    recorded = arguments_not_json(message)
     if broken or recorded or problem is not None:
         problems = [] if problem is None else [problem]
-        _refuse_unless_lenient(level, index, [*broken, *problems])
+        refuse_unless_lenient(level, index, [*broken, *problems])
         recorded = [*broken, *recorded, *problems]
     return _advance(tip, message, seq, branch, call), Judged(message, seq, tuple(recorded), call)
 
 
-def _refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violation]) -> None:
+def refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violation]) -> None:
     for violation in broken:
         # A call with an empty name is nothing that anyone could run or match, so not even an import brings one in.
         if level != "lenient" or violation.rule == "R9":
             raise RuleViolation(violation.rule, index, violation.detail)
 
 
-def _broken_alone(message: ChatMessage) -> list[Violation]:
+def broken_alone(message: ChatMessage) -> list[Violation]:
     """What a message breaks whatever stands before it."""
     broken = []
     if message.role not in ROLES:
@@ -112,7 +112,7 @@ def _broken_calls(calls: Sequence[ToolCall]) -> Iterator[Violation]:
         )
 
 
-def _arguments_not_json(message: ChatMessage) -> list[Violation]:
+def arguments_not_json(message: ChatMessage) -> list[Violation]:
     """R9: models really emit arguments that are not JSON, so they are kept verbatim at every level, with a record."""
     if not message.tool_calls:
         return []
@@ -125,13 +125,17 @@ def _arguments_not_json(message: ChatMessage) -> list[Violation]:
 
 def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
     """What a message breaks by coming while calls are open: R5 among them, and R8."""
+    yield from repeated_calls(tip, message)
+    if must_wait(tip, message):
+        waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in tip.open_calls[:3])
+        yield Violation(rule="R8", detail=f"a {message.role} message while calls wait for results: {waiting}")
+
+
+def repeated_calls(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
     open_ids = {call.id for call in tip.open_calls if call.id is not None}
     for call in message.tool_calls or ():
         if call.id in open_ids:
             yield Violation(rule="R5", detail=f"call id {_short(call.id)} is still open")
-    if must_wait(tip, message):
-        waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in tip.open_calls[:3])
-        yield Violation(rule="R8", detail=f"a {message.role} message while calls wait for results: {waiting}")
 
 
 def must_wait(tip: Tip, message: ChatMessage) -> bool:
@@ -144,7 +148,7 @@ def must_wait(tip: Tip, message: ChatMessage) -> bool:
 
 def broken_order(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
     """R13: what the strictest providers ask for. A turn's assistant messages count as one."""
-    for not_json in _arguments_not_json(message):
+    for not_json in arguments_not_json(message):
         yield Violation(rule="R13", detail=not_json.detail)
     if _is_late_system(tip, message):
         yield Violation(rule="R13", detail=f"a {message.role} message after the conversation began")
@@ -163,11 +167,16 @@ def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: Op
     open_calls = tip.open_calls
     if answered is not None:
         open_calls = tuple(call for call in open_calls if call is not answered)
-    if message.tool_calls:
-        opened = [OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls)]
-        open_calls += tuple(opened)
-    if message.role == "custom" or _is_late_system(tip, message):  # part of no turn: it moves nothing but the position
-        return tip._replace(last_seq=seq, open_calls=open_calls, partial_seq=_partial(message, seq))
+    calls = calls_of(message, branch, seq) if message.tool_calls else ()
+    partial_seq, partial_calls = None, calls
+    if message.state == "partial":
+        partial_seq = seq
+    else:
+        open_calls, partial_calls = open_calls + calls, ()
+    if is_aside(tip, message):
+        return tip._replace(
+            last_seq=seq, open_calls=open_calls, partial_seq=partial_seq, partial_calls=partial_calls, lease=None
+        )
     answered_ids, run = _turn(tip, message, answered)
     return Tip(
         last_seq=seq,
@@ -175,9 +184,19 @@ def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: Op
         open_calls=open_calls,
         answered=answered_ids,
         # It only matters to open calls, and as it is stored with them it must be the same in memory.
-        turn_run=run if open_calls or answered_ids else None,
-        partial_seq=_partial(message, seq),
+        turn_run=run if open_calls or partial_calls or answered_ids else None,
+        partial_seq=partial_seq,
+        partial_calls=partial_calls,
     )
+
+
+def calls_of(message: ChatMessage, branch: int, seq: int) -> tuple[OpenCall, ...]:
+    return tuple(OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ()))
+
+
+def is_aside(tip: Tip, message: ChatMessage) -> bool:
+    """Whether the message is part of no turn, so that it moves nothing but the position."""
+    return message.role == "custom" or _is_late_system(tip, message)
 
 
 def _turn(tip: Tip, message: ChatMessage, answered: OpenCall | None) -> tuple[tuple[str | None, ...], str | None]:
@@ -188,10 +207,6 @@ def _turn(tip: Tip, message: ChatMessage, answered: OpenCall | None) -> tuple[tu
         return (), None
     continues = tip.open_calls and message.run_id == tip.turn_run
     return tip.answered if continues else (), message.run_id
-
-
-def _partial(message: ChatMessage, seq: int) -> int | None:
-    return seq if message.state == "partial" else None
 
 
 _JSON = json.JSONDecoder(parse_int=float)  # int() refuses long numbers, which JSON does not

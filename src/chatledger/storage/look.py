@@ -5,6 +5,7 @@ Rows 3 to 6 of the order of judgement follow from it: a repeat is found before a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 from chatledger.errors import BranchNotFound, IdConflict, ThreadNotFound, VersionConflict
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
-from chatledger.rules import OpenCall, Tip
+from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.lineage import branch_column
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
-from chatledger.storage.text import decode_json, decode_text, encode_json
+from chatledger.storage.text import decode_json, decode_text, encode_json, from_microseconds, to_microseconds
 
 _LOOK = """
 SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
@@ -129,6 +130,7 @@ def require_branch(request: AppendRequest, seen: Look) -> tuple[int, Tip]:
 
 def read_tip(last_seq: int, last_role: str | None, open_calls: str | None, partial_seq: int | None) -> Tip:
     waiting = decode_json(open_calls) or {}
+    partial = waiting.get("partial", {})
     return Tip(
         last_seq=last_seq,
         last_role=None if last_role is None else decode_text(last_role),
@@ -136,13 +138,34 @@ def read_tip(last_seq: int, last_role: str | None, open_calls: str | None, parti
         answered=tuple(waiting.get("answered", ())),
         turn_run=waiting.get("run"),
         partial_seq=partial_seq,
+        partial_calls=tuple(OpenCall(*call) for call in partial.get("calls", ())),
+        lease=_read_lease(partial.get("lease")),
     )
 
 
 def write_open_calls(tip: Tip) -> str | None:
-    """The column open_calls: NULL unless calls wait, or were answered since the last message that was no result."""
-    if not tip.open_calls and not tip.answered:
+    """The column open_calls: NULL unless calls wait, or were answered since the last message that was no result, or a
+    partial message has calls or a lease.
+    """
+    if not tip.open_calls and not tip.answered and tip.partial_seq is None:
         return None
-    calls = [[call.branch, call.seq, call.idx, call.id, call.name] for call in tip.open_calls]
-    waiting: dict[str, Any] = {"calls": calls, "answered": list(tip.answered), "run": tip.turn_run}
-    return encode_json({key: value for key, value in waiting.items() if value not in (None, [])})
+    partial = {"calls": _write_calls(tip.partial_calls), "lease": _write_lease(tip.lease)}
+    waiting: dict[str, Any] = {
+        "calls": _write_calls(tip.open_calls),
+        "answered": list(tip.answered),
+        "run": tip.turn_run,
+        "partial": {key: value for key, value in partial.items() if value},
+    }
+    return encode_json({key: value for key, value in waiting.items() if value not in (None, [], {})} or None)
+
+
+def _write_calls(calls: Sequence[OpenCall]) -> list[list[Any]]:
+    return [[call.branch, call.seq, call.idx, call.id, call.name] for call in calls]
+
+
+def _write_lease(lease: Lease | None) -> list[Any] | None:
+    return None if lease is None else [to_microseconds(lease.written), lease.seconds]
+
+
+def _read_lease(stored: list[Any] | None) -> Lease | None:
+    return None if stored is None else Lease(from_microseconds(stored[0]), stored[1])
