@@ -12,6 +12,7 @@
         RunConflict             .run_id
         AlreadyExists           .id
         Erased                  .thread_id
+        DraftLost               .thread_id .branch .seq
       RuleViolation             .rule .index .message
       FormatError
         UnknownFormat           .format
@@ -125,6 +126,14 @@ class Erased(Conflict):
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"thread {thread_id!r} was erased; its id is not used again")
         self.thread_id = thread_id
+class DraftLost(Conflict):
+    """A message that is being streamed was completed or interrupted by somebody else, or its thread was deleted."""
+
+    def __init__(self, thread_id: str, branch: int, seq: int) -> None:
+        super().__init__(f"message {seq} of branch {branch} of thread {thread_id!r} is no longer this draft's to write")
+        self.thread_id = thread_id
+        self.branch = branch
+        self.seq = seq
 
 
 class RuleViolation(ChatLedgerError):

@@ -16,18 +16,20 @@ from typing import Any, Literal, Self, TypeVar
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import StorageError
-from chatledger.models import Appended, FormattedHistory, Limits, RulesLevel
+from chatledger.models import Appended, ChatMessage, FormattedHistory, Limits, RulesLevel
 from chatledger.storage.agents import AgentRepository
 from chatledger.storage.branches import BranchRepository
 from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.database import Database
+from chatledger.storage.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.engine import read_url
 from chatledger.storage.erasures import ErasureRepository
 from chatledger.storage.feedback import FeedbackRepository
 from chatledger.storage.messages import MessageRepository
 from chatledger.storage.opening import open_engine, open_postgresql, open_sqlite
 from chatledger.storage.outputs import OutputRepository
-from chatledger.storage.request import AppendRequest
+from chatledger.storage.partials import PartialRepository
+from chatledger.storage.request import LEASE, AppendRequest, make_request
 from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
 from chatledger.storage.sql import Sql
@@ -54,6 +56,48 @@ class Nouns:
         self.outputs = OutputRepository(scope)
         self.agents = AgentRepository(scope)
         self.erasures = ErasureRepository(scope)
+        self.partials = PartialRepository(scope)
+
+    def stream(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected_version: int | None = None,
+        message_id: str | None = None,
+        name: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+        interval: float = INTERVAL,
+        size: int = SIZE,
+        lease: float = LEASE,
+    ) -> Draft:
+        """An assistant message that is stored while it is said: `async with ledger.stream(…) as draft`, then
+        `await draft.feed(delta)` for each piece.
+
+        What was fed is written once `interval` seconds have gone by or `size` bytes have come. A normal exit completes
+        the message, an exception or a cancellation marks it interrupted. If the process dies, others take the message
+        for abandoned `lease` seconds after its last write: the next append interrupts it.
+
+        Entering raises what `messages.append` raises.
+        """
+        if lease <= interval:
+            raise ValueError("lease must be longer than interval")
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            [ChatMessage(role="assistant", state="partial", message_id=message_id, name=name)],
+            limits=self._scope.limits,
+            run_id=run_id,
+            branch=branch,
+            expected_version=expected_version,
+            rules=rules,
+            default_rules=self._scope.rules,
+            close_open_calls=on_open_calls == "close",
+            lease=lease,
+        )
+        return Draft(self._scope, request, pace=Pace(interval, size))
 
     async def append(
         self,
@@ -103,12 +147,14 @@ class Nouns:
         last_turns: int | None = None,
         run_id: str | None = None,
         user_id: str | None = None,
+        partials: bool = True,
     ) -> FormattedHistory:
         """`messages.history` as another format writes it: `.payload` is what that format's own API takes.
 
         What was stored in the same format comes back as it was. For the rest, `.losses` says what the format cannot
         express; `carry` keeps that in a free slot of the format, where it has one. `as_` asks for the format's own
-        objects or for dicts; by default it is what came in.
+        objects or for dicts; by default it is what came in. `partials=False` is for what a model is to read: few
+        formats can say that a message is still being written.
         """
         from chatledger.formats import get_codec, in_kind
 
@@ -123,6 +169,7 @@ class Nouns:
             last_turns=last_turns,
             run_id=run_id,
             user_id=user_id,
+            partials=partials,
         )
         encoded = codec.encode(history.messages, carry=carry)
         return FormattedHistory(
@@ -324,9 +371,9 @@ class _Guarded:
             _refuse_inside_transaction(self.database)
         return await self.database.read(query, snapshot=snapshot)
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         self.refuse_write()
-        return await self.database.write(command)
+        return await self.database.write(command, single=single)
 
     async def append(self, request: AppendRequest) -> Appended:
         self.refuse_write()

@@ -1,10 +1,12 @@
 """What things are. Frozen models without SQL and without a provider's words."""
 
 from chatledger.models.erasures import Erasure, ErasureKind
+from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.limits import Limits
 from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page
+from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
     AudioPart,
     FilePart,
@@ -30,6 +32,7 @@ __all__ = [
     "Deleted",
     "Erasure",
     "ErasureKind",
+    "Delta",
     "Feedback",
     "FeedbackSummary",
     "FilePart",
@@ -42,14 +45,18 @@ __all__ = [
     "OpaquePart",
     "Page",
     "Part",
+    "PartialMessage",
+    "ReasoningDelta",
     "RulesLevel",
     "Run",
     "RunStatus",
     "State",
+    "TextDelta",
     "TextPart",
     "ThinkPart",
     "Thread",
     "ToolCall",
+    "ToolCallDelta",
     "Usage",
     "VideoPart",
     "Violation",

@@ -17,7 +17,18 @@ from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, RunCon
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
 from chatledger.models.trusted import copy_with
-from chatledger.rules import Judged, Tip, close_gaps, closing_results, judge
+from chatledger.rules import (
+    Judged,
+    Judgement,
+    Lease,
+    Tip,
+    close_gaps,
+    close_interrupted,
+    closing_results,
+    interrupted,
+    judge,
+)
+from chatledger.storage.completing import complete_in_place, completes_partial
 from chatledger.storage.look import Look, find_replay, look, require_branch
 from chatledger.storage.path import load_range
 from chatledger.storage.request import AppendRequest
@@ -37,6 +48,9 @@ class Attempted:
 def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | None:
     """One look, one judgement, one guarded write."""
     seen = look(sql, request, lock=lock)
+    if completes_partial(request, seen):
+        completed = complete_in_place(sql, request, seen)
+        return None if completed is None else Attempted(completed)
     replay = find_replay(request, seen)
     if replay is not None:
         return _replayed(sql, request, *replay)
@@ -77,17 +91,20 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
 def plan_append(request: AppendRequest, seen: Look) -> Plan | None:
     """What to write, judged on what was seen; None where there is nothing to write. Pure: the database is not asked."""
     branch, tip = require_branch(request, seen)
-    interrupts = request.close_open_calls and tip.partial_seq is not None
+    interrupts = _cuts_short(request, tip)
     if not request.messages and not interrupts:
         return None
     given = request
-    request = _with_closing_results(request, tip, branch)
+    if interrupts:
+        request = request.insert(*close_interrupted(tip, request.messages))
+    request = _with_closing_results(request, interrupted(tip) if interrupts else tip, branch)
     level = request.rules or seen.rules or request.default_rules
     try:
         judgement = judge(tip, request.messages, branch=branch, level=level, interrupt=interrupts)
     except RuleViolation as error:  # the caller does not know of the results that were put in between
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.message) from None
+    judgement = _with_lease(request, judgement)
     return Plan(
         request=request,
         own=given.rows,
@@ -115,6 +132,24 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
     """Append nothing but synthetic results for the calls that are open now, in a transaction."""
     _, tip = require_branch(request, look(sql, request, lock=True))
     return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
+
+
+def _cuts_short(request: AppendRequest, tip: Tip) -> bool:
+    """Whether the partial message at the end, if there is one, is marked as interrupted to make room for the batch:
+    where that was asked for, and where whoever wrote it has let its lease run out.
+    """
+    if tip.partial_seq is None:
+        return False
+    if request.close_open_calls or request.interrupt:
+        return True
+    return bool(request.messages) and (tip.lease is None or not tip.lease.holds(request.now))
+
+
+def _with_lease(request: AppendRequest, judgement: Judgement) -> Judgement:
+    if judgement.tip.partial_seq is None:
+        return judgement
+    leased = judgement.tip._replace(lease=Lease(request.now, request.lease))
+    return judgement._replace(tip=leased)
 
 
 def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:

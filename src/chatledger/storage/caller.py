@@ -32,7 +32,7 @@ class ConnectionWork:
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self._do(query)
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await self._do(lambda sql: _in_savepoint(sql, command))
 
     async def append(self, request: AppendRequest) -> Appended:

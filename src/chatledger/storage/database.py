@@ -24,8 +24,10 @@ class Work(Protocol):
         """`snapshot`: the query is more than one statement, and all of them see one state."""
         ...
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
-        """In a transaction: whole or not at all."""
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
+        """In a transaction: whole or not at all. `single`: it is one statement where a statement is a round trip, so
+        that it needs no other transaction than its own.
+        """
         ...
 
     async def append(self, request: AppendRequest) -> Appended: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from chatledger.errors import InvalidCursor, LimitExceeded, MessageNotFound, VersionConflict
@@ -45,6 +46,9 @@ class MessageRepository:
         `idempotency_key`; without either, a second call is a second turn. `run_id` goes to each message that has none,
         system and developer messages apart; a run that does not exist is made. `on_open_calls="close"` first answers
         calls that got no result and would stand in the way.
+
+        A message with the id of the one that is partial at the end, alone and whole, completes that one in its place.
+        Any other waits for it: `on_open_calls="close"` interrupts it, and so does every append once its lease is over.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
         RuleViolation, RunConflict, StorageError. OutcomeUnknown if the database went away in the middle.
@@ -112,12 +116,14 @@ class MessageRepository:
         last_turns: int | None = None,
         run_id: str | None = None,
         user_id: str | None = None,
+        partials: bool = True,
     ) -> History:
         """The messages of a branch (None: the active one) in order, whole or a window of them, in one state.
 
         `limit` pages: forward from `after`, or backward from `before`; pass `next_cursor` on as the same one. `last`
         gives at most that many messages, from the beginning of a turn, and at least the last turn; `last_turns` counts
         turns. `run_id` keeps only that run's messages. A thread of another user than `user_id` is not found.
+        `partials=False` leaves out a message that is still being written; `version` counts it all the same.
 
         Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
         """
@@ -132,18 +138,25 @@ class MessageRepository:
             run_id=run_id,
             user_id=user_id,
         )
-        return await self._scope.read(lambda sql: load_history(sql, request), snapshot=not is_small(request))
+        history = await self._scope.read(lambda sql: load_history(sql, request), snapshot=not is_small(request))
+        if partials or not history.messages or history.messages[-1].state != "partial":
+            return history
+        return replace(history, messages=history.messages[:-1])
 
-    async def iterate(self, thread_id: str, *, branch: int | None = None) -> AsyncIterator[ChatMessage]:
+    async def iterate(
+        self, thread_id: str, *, branch: int | None = None, partials: bool = True
+    ) -> AsyncIterator[ChatMessage]:
         """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
 
         The branch is chosen, and its end fixed, when the first page is read; what is appended later is not seen.
+        `partials=False` leaves out a message that is still being written.
         """
         page = await self.history(thread_id, branch=branch, limit=PAGE)
         end = page.version
         while True:
             for message in page.messages:
-                yield message
+                if partials or message.state != "partial":
+                    yield message
             if page.next_cursor is None or page.next_cursor >= end:
                 return
             limit = min(PAGE, end - page.next_cursor)

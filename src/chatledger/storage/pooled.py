@@ -15,7 +15,7 @@ from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.constraints import commit_unheard, translate
 from chatledger.storage.engine import READ_ONLY
 from chatledger.storage.greenlets import in_greenlet, translated
-from chatledger.storage.postgresql_append import PostgresqlAppend
+from chatledger.storage.postgresql_append import PATIENCE, PostgresqlAppend
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
 from chatledger.storage.tips import TipMemory
@@ -73,8 +73,12 @@ class PostgresqlDatabase(PooledDatabase):
         async with self._turns.of((request.tenant, request.thread)):
             return await translated(self._append(request))
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
-        return await in_greenlet(self._in_transaction, command)
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
+        return await in_greenlet(self._by_itself if single else self._in_transaction, command)
+
+    def _by_itself(self, command: Callable[[Sql], T]) -> T:
+        with self._connections.autocommit(PATIENCE) as sql:
+            return command(sql)
 
     def _in_transaction(self, command: Callable[[Sql], T]) -> T:
         done = False
@@ -107,7 +111,7 @@ class SharedSqliteDatabase(PooledDatabase):
     async def append(self, request: AppendRequest) -> Appended:
         return await self.write(lambda sql: attempt_locked(sql, request))
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await in_greenlet(self._in_transaction, command)
 
     def _in_transaction(self, command: Callable[[Sql], T]) -> T:

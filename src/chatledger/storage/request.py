@@ -19,6 +19,9 @@ from chatledger.models.trusted import copy_with
 from chatledger.storage.rows import EncodedMessage, encode_message
 from chatledger.storage.text import encode_key
 
+LEASE = 10.0
+"""Seconds from its last write in which a partial message may not be taken for abandoned."""
+
 _LEVELS: tuple[str, ...] = get_args(RulesLevel)
 
 
@@ -37,6 +40,10 @@ class AppendRequest:
     rules: RulesLevel | None = None
     default_rules: RulesLevel = "strict"
     close_open_calls: bool = False
+    interrupt: bool = False
+    """Cut a partial message at the end short, whoever writes it."""
+    lease: float = LEASE
+    """Seconds for which a partial message of the batch is left to its writer."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so none of them can be stored already but by itself."""
 
@@ -100,6 +107,8 @@ def make_request(
     rules: RulesLevel | None = None,
     default_rules: RulesLevel = "strict",
     close_open_calls: bool = False,
+    interrupt: bool = False,
+    lease: float = LEASE,
 ) -> AppendRequest:
     """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and TypeError or ValueError for
     what is no message or no level at all.
@@ -125,6 +134,8 @@ def make_request(
         rules=rules,
         default_rules=default_rules,
         close_open_calls=close_open_calls,
+        interrupt=interrupt,
+        lease=lease,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
     _refuse_too_large(request, limits.bytes)

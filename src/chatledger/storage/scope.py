@@ -26,8 +26,8 @@ class TenantScope:
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self.work.read(query, snapshot=snapshot)
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
-        return await self.work.write(command)
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
+        return await self.work.write(command, single=single)
 
     async def append(self, request: AppendRequest) -> Appended:
         return await self.work.append(request)

@@ -47,7 +47,7 @@ class SqliteDatabase:
         await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query, given)
         return given.pop()
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await self._writer.submit(command)
 
     async def append(self, request: AppendRequest) -> Appended:
@@ -109,7 +109,7 @@ class WriterWork:
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self._transaction.submit(query)
 
-    async def write(self, command: Callable[[Sql], T]) -> T:
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await self._transaction.submit(command)
 
     async def append(self, request: AppendRequest) -> Appended:

@@ -28,7 +28,9 @@ class TipMemory:
         return self._seen.pop(_place(request), None)
 
     def remember(self, request: AppendRequest, seen: Look | None) -> None:
-        if seen is not None and seen.tip is not None and len(seen.tip.open_calls) <= _MANY_CALLS:
+        if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:
+            return
+        if seen.tip.partial_seq is None:  # else its lease is renewed behind the back of this memory
             self._keep(_place(request), seen)
 
     def learn(self, tenant: str, thread: str, seen: Look) -> None:

@@ -1,0 +1,539 @@
+"""A message that is stored while it is said: what is stored when, what it becomes, and who may write it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from chatledger import (
+    ChatMessage,
+    DecodeError,
+    DraftLost,
+    Feedback,
+    IdConflict,
+    Ledger,
+    LimitExceeded,
+    Limits,
+    ReasoningDelta,
+    RuleViolation,
+    StorageError,
+    TextDelta,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    ToolCallDelta,
+)
+from chatledger.storage import drafts
+from tests.conftest import Database
+from tests.conversations import assistant, call, result, texts, turn, user
+
+NEVER = 3_600.0
+"""An interval in which nothing is written by time alone."""
+
+
+@pytest.fixture
+async def asked(ledger: Ledger) -> Ledger:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [user("?")])
+    return ledger
+
+
+def stream(ledger: Any, **options: Any) -> drafts.Draft:
+    draft: drafts.Draft = ledger.stream("t", **{"interval": NEVER, "lease": 2 * NEVER, **options})
+    return draft
+
+
+async def last(ledger: Any, **window: Any) -> ChatMessage:
+    message: ChatMessage = (await ledger.messages.history("t", **window)).messages[-1]
+    return message
+
+
+async def until(read: Any, happened: Any) -> None:
+    """Ask until it has happened, for ten seconds at most."""
+    async with asyncio.timeout(10):
+        while True:
+            if happened(await read()):
+                return
+            await asyncio.sleep(0.005)
+
+
+async def states(ledger: Ledger) -> list[str]:
+    return [message.state for message in await ledger.messages.history("t")]
+
+
+# --- Growing ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_draft_grows_in_its_place_and_is_completed(asked: Ledger) -> None:
+    async with stream(asked, run_id="r") as draft:
+        opened = await last(asked)
+        assert (opened.seq, opened.state, opened.content, opened.run_id) == (2, "partial", None, "r")
+        await draft.feed("Sun")
+        await draft.flush()
+        assert (await last(asked)).content == "Sun"
+        await draft.feed(TextDelta(text="ny."))
+        whole = await draft.complete(response_metadata={"model": "m"})
+    assert await last(asked) == whole
+    assert (whole.content, whole.state, whole.response_metadata) == ("Sunny.", "complete", {"model": "m"})
+    assert (whole.message_id, whole.created_at) == (opened.message_id, opened.created_at)
+    assert await asked.threads.check("t") == []
+
+
+async def test_every_kind_of_piece_is_stored_as_it_grows(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        for delta in (
+            ReasoningDelta(text="Let me "),
+            ReasoningDelta(text="see."),
+            "One moment.",
+            ToolCallDelta(index=0, id="a", name="weather", arguments=""),
+            ToolCallDelta(index=0, arguments='{"city": '),
+            ToolCallDelta(index=1, id="b", name="time"),
+            ToolCallDelta(index=0, arguments='"Tokyo"}'),
+        ):
+            await draft.feed(delta)
+            await draft.flush()
+            assert await last(asked) == draft.message
+    whole = await last(asked)
+    assert (whole.content, whole.reasoning) == ("One moment.", "Let me see.")
+    assert whole.tool_calls == [call("a"), ToolCall(id="b", name="time")]
+
+
+async def test_parts_take_the_place_of_a_text(asked: Ledger) -> None:
+    signed = ReasoningDelta(text="hm", signature="s")
+    async with stream(asked) as draft:
+        for delta in ("a", signed, ReasoningDelta(text="so"), ThinkPart(text="th"), ThinkPart(text="ink"), "b"):
+            await draft.feed(delta)
+            await draft.flush()
+            assert await last(asked) == draft.message
+    whole = await last(asked)
+    assert whole.content == [TextPart(text="a"), ThinkPart(text="think"), TextPart(text="b")]
+    assert whole.reasoning == [ThinkPart(text="hm", signature="s"), ThinkPart(text="so")]
+
+
+async def test_a_call_without_a_name_waits_for_it(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        await draft.feed(ToolCallDelta(index=0, id="a", arguments="{"))
+        await draft.flush()
+        assert (await last(asked)).tool_calls is None
+        await draft.feed(ToolCallDelta(index=0, name="f", arguments="}"))
+    assert (await last(asked)).tool_calls == [ToolCall(id="a", name="f", arguments="{}")]
+
+
+async def test_calls_are_open_once_the_message_is_complete(asked: Ledger) -> None:
+    async with stream(asked, run_id="r") as draft:
+        await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
+        await draft.flush()
+        assert [finding.rule for finding in await asked.threads.check("t")] == ["R10"]
+    assert [finding.rule for finding in await asked.threads.check("t")] == ["R6"]
+    await asked.messages.append("t", [result("a"), assistant("!")], run_id="r")
+    assert await asked.threads.check("t") == []
+
+
+async def test_a_pause_does_not_keep_text_from_being_written(asked: Ledger) -> None:
+    async with asked.stream("t", interval=0.01) as draft:
+        await draft.feed("Sun")
+        await until(lambda: last(asked), lambda message: message.content == "Sun")
+
+
+async def test_a_large_piece_is_written_at_once(asked: Ledger) -> None:
+    async with stream(asked, size=100) as draft:
+        await draft.feed("x" * 99)
+        assert (await last(asked)).content is None
+        await draft.feed("x")
+        assert (await last(asked)).content == "x" * 100
+
+
+async def test_a_draft_without_a_piece_is_an_empty_message(asked: Ledger) -> None:
+    async with stream(asked):
+        pass
+    whole = await last(asked)
+    assert (whole.content, whole.tool_calls, whole.state) == (None, None, "complete")
+
+
+async def test_a_draft_in_a_transaction_is_committed_with_it(asked: Ledger) -> None:
+    with pytest.raises(KeyError):
+        async with asked.begin() as tx:
+            async with stream(tx) as draft:
+                await draft.feed("lost")
+            raise KeyError
+    assert texts(await asked.messages.history("t")) == ["?"]
+    async with asked.begin() as tx, stream(tx, size=1) as draft:
+        await draft.feed("Sun")
+        assert (await last(tx)).content == "Sun"
+        await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
+    assert (await last(asked)).state == "complete"
+    await asked.messages.append("t", [result("a")])
+
+
+# --- How it ends ------------------------------------------------------------------------------------------------------
+
+
+async def test_an_exception_interrupts_and_answers_the_calls(asked: Ledger) -> None:
+    with pytest.raises(KeyError):
+        async with stream(asked, run_id="r") as draft:
+            await draft.feed("Su")
+            await draft.feed(ToolCallDelta(id="a", name="f", arguments='{"ci'))
+            raise KeyError
+    history = (await asked.messages.history("t")).messages[1:]
+    assert [(m.role, m.state, m.content, m.run_id) for m in history] == [
+        ("assistant", "interrupted", "Su", "r"),
+        ("tool", "synthetic", "interrupted", "r"),
+    ]
+    assert history[0].tool_calls == [ToolCall(id="a", name="f", arguments='{"ci')]
+    await asked.messages.append("t", [user("next")])
+
+
+async def test_a_cancellation_interrupts(asked: Ledger) -> None:
+    fed = asyncio.Event()
+
+    async def say() -> None:
+        async with stream(asked) as draft:
+            await draft.feed("Su")
+            fed.set()
+            await asyncio.sleep(NEVER)
+
+    task = asyncio.create_task(say())
+    await fed.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ((await last(asked)).state, (await last(asked)).content) == ("interrupted", "Su")
+    await asked.messages.append("t", [user("next")])
+
+
+async def test_completing_twice_is_completing_once(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        await draft.feed("Sunny.")
+        assert await draft.complete() == await draft.complete() == await draft.interrupt()
+        with pytest.raises(StorageError, match="not open"):
+            await draft.feed("more")
+    assert await states(asked) == ["complete", "complete"]
+
+
+async def test_what_the_rules_refuse_is_interrupted(asked: Ledger) -> None:
+    with pytest.raises(RuleViolation, match="R5"):
+        async with stream(asked) as draft:
+            await draft.feed(ToolCallDelta(index=0, id="a", name="f"))
+            await draft.feed(ToolCallDelta(index=1, id="a", name="f"))
+    assert await states(asked) == ["complete", "interrupted", "synthetic", "synthetic"]
+    await asked.messages.append("t", [user("next")])
+
+
+async def test_a_call_that_never_got_a_name_is_refused(asked: Ledger) -> None:
+    with pytest.raises(RuleViolation, match="R9"):
+        async with stream(asked) as draft:
+            await draft.feed(ToolCallDelta(index=0, id="a", arguments="{}"))
+    assert await states(asked) == ["complete", "interrupted"]
+
+
+async def test_earlier_calls_of_the_turn_stay_open_when_a_draft_is_interrupted(asked: Ledger) -> None:
+    await asked.messages.append("t", [assistant(calls=[call("a")])], run_id="r")
+    with pytest.raises(KeyError):
+        async with stream(asked, run_id="r") as draft:
+            await draft.feed(ToolCallDelta(id="b", name="f", arguments="{}"))
+            raise KeyError
+    await asked.messages.append("t", [result("a"), user("next")])
+    assert await asked.threads.check("t") == []
+
+
+async def test_a_draft_is_judged_when_it_is_entered(asked: Ledger) -> None:
+    await asked.messages.append("t", [assistant(calls=[call("a")])], run_id="r")
+    with pytest.raises(RuleViolation, match="R8"):
+        async with stream(asked, run_id="another"):
+            pass
+    async with stream(asked, run_id="another", on_open_calls="close") as draft:
+        await draft.feed("!")
+    assert await states(asked) == ["complete", "complete", "synthetic", "complete"]
+
+
+async def test_bad_pieces_are_refused_and_nothing_of_them_is_kept(database: Database) -> None:
+    async with database.open(limits=Limits(bytes=100)) as ledger:
+        await ledger.threads.create("t")
+        async with stream(ledger) as draft:
+            await draft.feed("é" * 25)
+            with pytest.raises(TypeError, match="a delta is expected"):
+                await draft.feed(7)
+            with pytest.raises(DecodeError, match="before any call"):
+                await draft.feed(ToolCallDelta(arguments="{}"))
+            with pytest.raises(LimitExceeded):
+                await draft.feed("é" * 26)
+            await draft.feed("é" * 25)
+        assert (await last(ledger)).content == "é" * 50
+
+
+async def test_a_pace_that_cannot_be_kept_is_refused(asked: Ledger) -> None:
+    for options in ({"interval": -1.0}, {"size": 0}, {"lease": 1.0, "interval": 1.0}):
+        with pytest.raises(ValueError, match=r"interval|size"):
+            asked.stream("t", **options)
+
+
+# --- Others -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_live_draft_is_protected(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        await draft.feed("Sun")
+        with pytest.raises(RuleViolation, match="R10"):
+            await asked.messages.append("t", [user("next")])
+        await draft.feed("ny.")
+    assert texts(await asked.messages.history("t")) == ["?", "Sunny."]
+
+
+async def test_a_live_draft_renews_its_lease_where_nothing_is_fed(asked: Ledger) -> None:
+    async with asked.stream("t", interval=0.01, lease=0.3):
+        (first,) = await asked.partials.list()
+        await until(asked.partials.list, lambda found: found[0].since > first.since)
+        assert await asked.partials.abandoned() == []
+
+
+async def test_a_draft_that_was_interrupted_by_others_is_lost(asked: Ledger) -> None:
+    with pytest.raises(DraftLost) as lost:
+        async with stream(asked) as draft:
+            await draft.feed("Sun")
+            await draft.flush()
+            await asked.messages.append("t", [user("enough")], on_open_calls="close")
+            await draft.feed("ny.")
+    assert (lost.value.thread_id, lost.value.branch, lost.value.seq) == ("t", 0, 2)
+    assert texts(await asked.messages.history("t")) == ["?", "Sun", "enough"]
+    assert await states(asked) == ["complete", "interrupted", "complete"]
+
+
+async def test_a_draft_whose_thread_is_deleted_is_lost(asked: Ledger) -> None:
+    with pytest.raises(DraftLost):
+        async with stream(asked) as draft:
+            await asked.threads.delete("t")
+            await draft.feed("!")
+            await draft.flush()
+
+
+async def test_what_is_written_beside_the_messages_does_not_disturb_a_draft(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        for text in ("Sun", "ny", "."):
+            await asked.branches.advance("t", await asked.branches.mark("t"))
+            await draft.feed(text)
+            await draft.flush()
+    assert (await last(asked)).content == "Sunny."
+
+
+async def test_a_reader_chooses_whether_to_see_partial_messages(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        await draft.feed("Sun")
+        await draft.flush()
+        windows: list[dict[str, Any]] = [{}, {"last": 5}, {"limit": 5}, {"last_turns": 1}]
+        for window in windows:
+            assert texts(await asked.messages.history("t", **window)) == ["?", "Sun"]
+            assert texts(await asked.messages.history("t", partials=False, **window)) == ["?"]
+        assert (await asked.messages.history("t", partials=False)).version == 2
+        seen = [message.seq async for message in asked.messages.iterate("t", partials=False)]
+        assert seen == [1]
+        wire = await asked.history("t", format="openai-chat", partials=False)
+        assert wire.payload == [{"role": "user", "content": "?"}]
+    assert texts(await asked.messages.history("t", partials=False)) == ["?", "Sun"]
+
+
+# --- Abandoned --------------------------------------------------------------------------------------------------------
+
+
+async def abandon(ledger: Ledger, *deltas: Any, ago: float = NEVER) -> None:
+    """A partial message as a process leaves it that died so long ago."""
+    draft = stream(ledger, lease=ago + 1.0, interval=ago)
+    await draft.__aenter__()
+    for delta in deltas:
+        await draft.feed(delta)
+    await draft.flush()
+    await draft._stop()
+
+
+async def pass_time(ledger: Ledger, seconds: float) -> None:
+    """As if the partial messages had been written so much earlier."""
+    for partial in await ledger.partials.list():
+        await ledger._scope.write(lambda sql, found=partial: _move_lease(sql, found, seconds))  # type: ignore[misc]
+
+
+def _move_lease(sql: Any, partial: Any, seconds: float) -> None:
+    from sqlalchemy import select, update
+
+    from chatledger.storage.tables import branches
+
+    own = branches.c.thread_id == partial.thread_id, branches.c.branch == partial.branch
+    (stored,) = sql.execute(select(branches.c.open_calls).where(*own)).one()
+    stored["partial"]["lease"][0] -= int(seconds * 1_000_000)
+    sql.execute(update(branches).where(*own).values(open_calls=stored))
+
+
+async def test_a_strict_append_behind_an_abandoned_partial_interrupts_it(asked: Ledger) -> None:
+    await abandon(asked, "Su", ToolCallDelta(id="a", name="f", arguments='{"ci'))
+    with pytest.raises(RuleViolation, match="R10"):
+        await asked.messages.append("t", [user("next")])
+    await pass_time(asked, NEVER + 1)
+    stored = await asked.messages.append("t", [user("next", message_id="n")])
+    assert (stored.first_seq, stored.version) == (4, 4)
+    assert await states(asked) == ["complete", "interrupted", "synthetic", "complete"]
+    assert (await asked.messages.append("t", [user("next", message_id="n")])).replayed
+
+
+async def test_a_partial_message_of_the_future_is_abandoned(asked: Ledger) -> None:
+    """A clock that was set back a day must not protect it for that day."""
+    await abandon(asked, "Su")
+    await pass_time(asked, -86_400)
+    await asked.messages.append("t", [user("next")])
+    assert await states(asked) == ["complete", "interrupted", "complete"]
+
+
+async def test_an_append_of_nothing_leaves_an_abandoned_partial_alone(asked: Ledger) -> None:
+    await abandon(asked, "Su")
+    await pass_time(asked, NEVER + 1)
+    await asked.messages.append("t", [])
+    assert await states(asked) == ["complete", "partial"]
+
+
+async def test_abandoned_partials_are_found_and_interrupted_from_anywhere(asked: Ledger, database: Database) -> None:
+    await abandon(asked, "Su", ToolCallDelta(id="a", name="f"))
+    async with database.open() as other:
+        assert await other.partials.abandoned() == []
+        assert await other.partials.abandoned(older_than=60) == []
+        await pass_time(asked, NEVER + 1)
+        (found,) = await other.partials.abandoned()
+        assert [found] == await other.partials.abandoned(older_than=timedelta(seconds=NEVER))
+        assert [found] == await other.partials.list()
+        assert (found.thread_id, found.branch, found.seq) == ("t", 0, 2)
+        assert found.message_id == (await last(asked)).message_id
+        assert timedelta(seconds=NEVER) < datetime.now(UTC) - found.since < timedelta(seconds=NEVER + 60)
+        assert await other.tenant("else").partials.list() == []
+        assert not await other.tenant("else").partials.interrupt(found)
+        assert await other.partials.interrupt(found)
+        assert not await other.partials.interrupt(found)
+        assert await other.partials.list() == []
+    assert await states(asked) == ["complete", "interrupted", "synthetic"]
+    await asked.messages.append("t", [user("next")])
+
+
+async def test_a_partial_that_was_written_since_it_was_listed_is_not_interrupted(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        (found,) = await asked.partials.list()
+        await draft.feed("!")
+        await draft.flush()
+        assert not await asked.partials.interrupt(found)
+    assert await states(asked) == ["complete", "complete"]
+
+
+async def test_partials_of_other_branches_are_found(asked: Ledger) -> None:
+    await asked.branches.fork("t", 1)
+    await asked.branches.activate("t", 0)
+    async with stream(asked, branch=1) as draft:
+        await draft.feed("on another line")
+        await draft.flush()
+        assert [(found.branch, found.seq) for found in await asked.partials.list()] == [(1, 2)]
+        await asked.messages.append("t", [user("meanwhile")])
+    assert (await last(asked, branch=1)).content == "on another line"
+
+
+async def test_an_imported_partial_message_is_nobodys(ledger: Ledger) -> None:
+    thread = (await ledger.threads.create("other")).model_copy(update={"thread_id": "t"})
+    await ledger.threads.load([ledger.threads.prepare(thread, [user("?"), assistant("Su", state="partial")])])
+    assert [found.seq for found in await ledger.partials.abandoned()] == [2]
+    await ledger.messages.append("t", [user("next")])
+    assert await states(ledger) == ["complete", "interrupted", "complete"]
+
+
+# --- Completing by an append ------------------------------------------------------------------------------------------
+
+PARTIAL = assistant("Su", message_id="m", state="partial", calls=[call("x")])
+WHOLE = assistant("Sunny.", message_id="m", calls=[call("a"), call("b")], reasoning="hm")
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a transaction"])
+async def test_an_append_completes_the_partial_message_of_its_id(asked: Ledger, inside: bool) -> None:
+    await asked.messages.append("t", [PARTIAL], run_id="r")
+    if inside:
+        async with asked.begin() as tx:
+            stored = await tx.messages.append("t", [WHOLE], run_id="r")
+    else:
+        stored = await asked.messages.append("t", [WHOLE], run_id="r")
+    assert (stored.first_seq, stored.last_seq, stored.version, stored.replayed) == (2, 2, 2, False)
+    assert stored.messages == [await last(asked)]
+    assert (await last(asked)).tool_calls == WHOLE.tool_calls
+    assert (await asked.messages.append("t", [WHOLE], run_id="r")).replayed
+    await asked.messages.append("t", [result("a"), result("b"), assistant("!")], run_id="r")
+    assert await asked.threads.check("t") == []
+
+
+async def test_what_shrinks_leaves_no_rows_behind(asked: Ledger) -> None:
+    parts = [TextPart(text="a"), ThinkPart(text="b"), TextPart(text="c")]
+    long = assistant(None, message_id="m", state="partial", calls=[call("a"), call("b")])
+    await asked.messages.append("t", [long.model_copy(update={"content": parts, "reasoning": "hm"})])
+    await asked.messages.append("t", [assistant("short", message_id="m")])
+    whole = await last(asked)
+    assert (whole.content, whole.reasoning, whole.tool_calls) == ("short", None, None)
+    deleted = await asked.threads.delete("t")
+    assert (deleted.rows.get("message_parts", 0), deleted.rows.get("tool_calls", 0)) == (0, 0)
+
+
+async def test_a_partial_message_can_be_given_as_interrupted(asked: Ledger) -> None:
+    await asked.messages.append("t", [assistant("Su", message_id="m", state="partial")])
+    await asked.messages.append("t", [assistant("Sun", message_id="m", state="interrupted")])
+    assert [(m.content, m.state) for m in await asked.messages.history("t")] == [
+        ("?", "complete"),
+        ("Sun", "interrupted"),
+    ]
+    await asked.messages.append("t", [user("next")])
+
+
+@pytest.mark.parametrize(
+    "another",
+    [
+        WHOLE.model_copy(update={"role": "user", "tool_calls": None}),
+        WHOLE.model_copy(update={"run_id": "another"}),
+        WHOLE.model_copy(update={"tool_call_id": "x"}),
+    ],
+    ids=["role", "run", "result"],
+)
+async def test_completing_does_not_make_another_message_of_it(asked: Ledger, another: ChatMessage) -> None:
+    await asked.messages.append("t", [PARTIAL], run_id="r")
+    with pytest.raises(IdConflict, match="is partial there"):
+        await asked.messages.append("t", [another], run_id="r")
+    assert (await last(asked)).state == "partial"
+
+
+async def test_completing_is_judged(asked: Ledger) -> None:
+    await asked.messages.append("t", [PARTIAL])
+    with pytest.raises(RuleViolation, match="R5"):
+        await asked.messages.append("t", [assistant(message_id="m", calls=[call("a"), call("a")])])
+    with pytest.raises(IdConflict):
+        await asked.messages.append("t", [WHOLE, user("and more")])
+    assert (await last(asked)).content == "Su"
+
+
+async def test_the_same_partial_again_is_a_replay(asked: Ledger) -> None:
+    await asked.messages.append("t", [PARTIAL])
+    assert (await asked.messages.append("t", [PARTIAL])).replayed
+    with pytest.raises(IdConflict):
+        await asked.messages.append("t", [PARTIAL.model_copy(update={"content": "Sun"})])
+
+
+async def test_a_draft_may_bring_its_id_but_not_that_of_a_whole_message(asked: Ledger) -> None:
+    async with stream(asked, message_id="mine", name="bot") as draft:
+        await draft.feed("!")
+    assert ((await last(asked)).message_id, (await last(asked)).name) == ("mine", "bot")
+    with pytest.raises(IdConflict):
+        async with stream(asked, message_id="mine"):
+            pass
+
+
+async def test_feedback_on_a_partial_message_stays(asked: Ledger) -> None:
+    async with stream(asked, run_id="r", message_id="m") as draft:
+        given = await asked.feedback.record(Feedback(run_id="r", key="stars", score=4, message_id="m"))
+        await draft.feed("!")
+    assert (await asked.feedback.list(run_id="r")).items == [given]
+    assert given.message_id == (await last(asked)).message_id
+
+
+async def test_turns_go_on_behind_a_finished_draft(asked: Ledger) -> None:
+    for number in range(3):
+        async with stream(asked, run_id=f"r{number}") as draft:
+            await draft.feed(f"{number}")
+        await asked.messages.append("t", turn())
+    assert await states(asked) == ["complete"] * 19
