@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Draft, Ledger, ReasoningDelta, ToolCallDelta
 from chatledger.storage import sqlite_connection
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -98,6 +98,29 @@ async def test_appends_one_after_another_share_a_connection(proxy: Proxy, warm: 
     for _ in range(5):
         await warm.messages.append("t", turn(), run_id="r")
     assert proxy.connections == 1
+
+
+async def test_a_draft_is_one_append_one_look_and_a_statement_a_write(proxy: Proxy, warm: Ledger) -> None:
+    async with warm.stream("t", run_id="r", interval=3_600, lease=7_200) as draft:  # the plans of all that follows
+        await write_three_times(draft)
+    before = proxy.round_trips
+    async with warm.stream("t", run_id="r", interval=3_600, lease=7_200) as draft:
+        assert proxy.round_trips - before == 2  # nothing is remembered of a branch that a draft has written
+        assert await write_three_times(draft, lambda: proxy.round_trips) == [2, 1, 1]
+        before = proxy.round_trips
+    assert proxy.round_trips - before == 1
+
+
+async def write_three_times(draft: Draft, count: Callable[[], int] = int) -> list[int]:
+    """What each write costs: text, then reasoning with text, then fragments of a call."""
+    trips = []
+    for deltas in (["Sun"], [ReasoningDelta(text="hm"), "ny"], [ToolCallDelta(index=0, name="f", arguments="{}")]):
+        for delta in deltas:
+            await draft.feed(delta)
+        before = count()
+        await draft.flush()
+        trips.append(count() - before)
+    return trips
 
 
 # --- SQLite -----------------------------------------------------------------------------------------------------------
@@ -193,3 +216,14 @@ async def test_a_call_with_parts_and_calls_is_still_one_transaction(traced: Ledg
     batch = [user("?"), assistant("", calls=[call("a")], reasoning="hm"), result("a")]
     await traced.messages.append("t", batch, on_open_calls="close")
     assert transactions(statements) == ["BEGIN IMMEDIATE", "COMMIT"]
+
+
+async def test_a_write_of_a_draft_is_one_transaction(traced: Ledger, statements: list[str]) -> None:
+    async with traced.stream("t", interval=3_600, lease=7_200) as draft:
+        for _ in range(2):
+            await draft.feed("Sun")
+            statements.clear()
+            await draft.flush()
+            assert transactions(statements) == ["BEGIN IMMEDIATE", "COMMIT"]
+        own = [statement.split()[0] for statement in statements]
+        assert own == ["BEGIN", "UPDATE", "UPDATE", "COMMIT"]  # the branch and the message: no row of a part
