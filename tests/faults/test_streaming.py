@@ -68,8 +68,8 @@ async def test_a_killed_streamer_loses_no_more_than_its_last_interval(ledger: Le
             await ledger.messages.append(THREAD, [user("next")])
         assert await ledger.partials.interrupt(left)
     await ledger.messages.append(THREAD, [user("next")])
-    history = (await ledger.messages.history(THREAD)).messages
-    assert [message.state for message in history] == ["complete", "interrupted", "synthetic"] * KILLS + ["complete"]
+    states = [message.state for message in await ledger.messages.history(THREAD)]
+    assert [state for state in states if state != "synthetic"] == ["complete", "interrupted"] * KILLS + ["complete"]
     assert {finding.rule for finding in await ledger.threads.check(THREAD)} <= {"R9", "R13"}  # half of the arguments
 
 
@@ -77,10 +77,10 @@ def assert_kept(left: ChatMessage, fed: int, stored: int) -> None:
     """A beginning of what was fed, not shorter than what was known to be written nor than all but the last interval."""
     words = left.text.count(" ")
     assert left.text == "".join(word(number) for number in range(words))
-    assert left.tool_calls is not None
-    (call,) = left.tool_calls
-    arguments = call.arguments.count(" ")  # type: ignore[union-attr]
-    assert call.arguments == "".join(word(number) for number in range(arguments))
+    written = left.tool_calls[0].arguments if left.tool_calls else ""  # killed before the first write: no call
+    assert isinstance(written, str)
+    arguments = written.count(" ")
+    assert written == "".join(word(number) for number in range(arguments))
     assert words - 1 <= arguments <= words
     assert words >= stored
     last_interval = sum(2 * len(word(number)) for number in range(words, fed))
