@@ -22,6 +22,7 @@ COMMANDS = [
     "retain",
     "backup",
     "restore",
+    "partials",
     "demo",
 ]
 WITHOUT_DATABASE = ["convert", "formats"]

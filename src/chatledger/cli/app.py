@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import typer
 
 from chatledger.cli import converting, demo, feedback, formats, importing, keeping, removing, threads, upkeep
+from chatledger.cli import converting, demo, feedback, formats, importing, partials, threads, upkeep
 from chatledger.cli import exporting as export_command
 from chatledger.cli.outcome import ExitCode, say
 
@@ -30,6 +31,7 @@ formats.add_to(app)
 threads.add_to(app)
 removing.add_to(app)
 keeping.add_to(app)
+partials.add_to(app)
 app.add_typer(feedback.app, name="feedback")
 demo.add_to(app)
 

@@ -1,0 +1,62 @@
+"""`partials`: messages that are still being written, or that a process left behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.output import moment, plural, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chatledger.ledger import Ledger
+    from chatledger.models import PartialMessage
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("partials")(partials)
+
+
+def partials(
+    older_than: Annotated[
+        float | None,
+        typer.Option("--older-than", min=0, metavar="SECONDS", help="Only those not written for so long."),
+    ] = None,
+    interrupt: Annotated[
+        bool, typer.Option("--interrupt", help="Mark them as interrupted; by default those that their writers gave up.")
+    ] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List messages that are partial: still being written, or left behind by a process that died."""
+
+    async def work(ledger: Ledger) -> int:
+        everything = not interrupt and older_than is None
+        found = await (ledger.partials.list() if everything else ledger.partials.abandoned(older_than=older_than))
+        done = [await ledger.partials.interrupt(one) for one in found] if interrupt else None
+        _print(found, done, as_json=as_json)
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def _print(found: Sequence[PartialMessage], done: list[bool] | None, *, as_json: bool) -> None:
+    if as_json:
+        said = [one.model_dump() for one in found]
+        if done is not None:
+            said = [{**one, "interrupted": interrupted} for one, interrupted in zip(said, done, strict=True)]
+        print_json({"partials": said})
+        return
+    if found:
+        rows = [(one.thread_id, one.branch, one.seq, one.run_id, moment(one.since)) for one in found]
+        print_table(("thread", "branch", "seq", "run", "last written"), rows)
+    if done is None:
+        say(plural(len(found), "partial message"))
+    else:
+        say(f"{plural(sum(done), 'message')} interrupted" + ("" if all(done) else "; the others went on meanwhile"))

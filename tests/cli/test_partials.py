@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from chatledger import ChatMessage, Ledger
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+
+
+async def leave_partials(url: str) -> None:
+    """One in a thread with a live lease, and one that was imported, which is nobody's."""
+    partial = ChatMessage(role="assistant", content="Hm", state="partial")
+    async with Ledger.open(url) as ledger:
+        await ledger.threads.create("live")
+        await ledger.messages.append("live", [partial], run_id="r\x1b[31m")
+        thread = (await ledger.threads.get("live")).model_copy(update={"thread_id": "left"})
+        await ledger.threads.load([ledger.threads.prepare(thread, [partial])])
+
+
+async def test_partials_are_listed(database: Database) -> None:
+    await leave_partials(database.url)
+    listed = chatledger("partials", url=database.url)
+    assert (listed.code, listed.error) == (0, "chatledger: 2 partial messages")
+    assert {line.split()[0] for line in listed.out.splitlines()} == {"THREAD", "live", "left"}
+    assert "\x1b" not in listed.out
+    as_json = chatledger("partials", "--json", url=database.url).json["partials"]
+    places = sorted((one["thread_id"], one["branch"], one["seq"]) for one in as_json)
+    assert places == [("left", 0, 1), ("live", 0, 1)]
+    assert chatledger("partials", "--older-than", 3600, "--json", url=database.url).json == {"partials": []}
+
+
+async def test_only_what_was_left_behind_is_interrupted(database: Database) -> None:
+    await leave_partials(database.url)
+    outcome = chatledger("partials", "--interrupt", url=database.url)
+    assert (outcome.code, outcome.error) == (0, "chatledger: 1 message interrupted")
+    again = chatledger("partials", "--interrupt", "--json", url=database.url)
+    assert again.json == {"partials": []}
+    forced = chatledger("partials", "--interrupt", "--older-than", 0, "--json", url=database.url).json["partials"]
+    assert [(one["thread_id"], one["interrupted"]) for one in forced] == [("live", True)]
+    assert chatledger("partials", url=database.url).error == "chatledger: 0 partial messages"
