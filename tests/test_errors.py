@@ -46,6 +46,7 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),
     (errors.AlreadyExists("t", "there is one"), {"id": "t"}),
     (errors.Erased("t"), {"thread_id": "t"}),
+    (errors.DraftLost("t", 0, 3), {"thread_id": "t", "branch": 0, "seq": 3}),
     (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "message": "no call"}),
     (errors.UnknownFormat("x", "not known"), {"format": "x"}),
     (
