@@ -67,6 +67,7 @@ class Nouns:
         expected_version: int | None = None,
         message_id: str | None = None,
         name: str | None = None,
+        format: str | None = None,  # noqa: A002
         rules: RulesLevel | None = None,
         on_open_calls: Literal["error", "close"] = "error",
         interval: float = INTERVAL,
@@ -80,8 +81,12 @@ class Nouns:
         the message, an exception or a cancellation marks it interrupted. If the process dies, others take the message
         for abandoned `lease` seconds after its last write: the next append interrupts it.
 
-        Entering raises what `messages.append` raises.
+        `format`: the draft is fed with the events of a provider's stream (openai-chat, anthropic, openai-responses), as
+        dicts or as the SDK's objects. Entering raises what `messages.append` raises; UnknownFormat is raised here.
         """
+        from chatledger.formats.streams import get_stream
+
+        decode = None if format is None else get_stream(format)
         if lease <= interval:
             raise ValueError("lease must be longer than interval")
         request = make_request(
@@ -97,7 +102,7 @@ class Nouns:
             close_open_calls=on_open_calls == "close",
             lease=lease,
         )
-        return Draft(self._scope, request, pace=Pace(interval, size))
+        return Draft(self._scope, request, pace=Pace(interval, size), decode=decode)
 
     async def append(
         self,

@@ -20,7 +20,7 @@ from typing import Any, Self
 from chatledger.errors import ChatLedgerError, DraftLost, IdConflict, LimitExceeded, RuleViolation, StorageError
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Delta, State
-from chatledger.models.deltas import Growing, size_of
+from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.trusted import copy_with
 from chatledger.rules import Lease, Tip, complete, grow
 from chatledger.storage.database import Scope
@@ -111,14 +111,15 @@ class Draft:
             raise
 
     async def feed(self, delta: Delta | Any) -> None:
-        """Add to the message: a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part.
+        """Add to the message: a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part; in a draft with a
+        `format` also an event of its stream, which raises DecodeError if it is none or says that the stream failed.
 
         Writes if `size` bytes have come, or `interval` seconds gone by, since the last write. If the database is away
         for a moment, the next piece tries again. Raises DraftLost if someone else completed or interrupted the message,
         LimitExceeded if it grows beyond `limits.bytes`, TypeError for what is no delta.
         """
         self._require_open()
-        for one in (delta,) if self._decode is None else self._decode(delta):
+        for one in (delta,) if self._decode is None or isinstance(delta, DELTAS) else self._decode(delta):
             self._add(one)
         now = time.monotonic()
         due = now - self._tried_at >= self._pace.interval

@@ -1,0 +1,36 @@
+"""Streams of providers: an event, as a dict or an SDK's object, gives the pieces of the message that it brings.
+
+What has no place in a message (usage, the end of a block, a keep-alive) gives none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chatledger.errors import UnknownFormat
+from chatledger.models import Delta
+
+__all__ = ["Read", "get_stream", "stream_names"]
+
+Read = Callable[[Any], Sequence[Delta]]
+
+_STREAMS = {
+    "anthropic": "chatledger.formats.streams.anthropic:AnthropicStream",
+    "openai-chat": "chatledger.formats.streams.openai_chat:OpenaiChatStream",
+    "openai-responses": "chatledger.formats.streams.openai_responses:OpenaiResponsesStream",
+}
+
+
+def stream_names() -> list[str]:
+    return sorted(_STREAMS)
+
+
+def get_stream(name: str) -> Read:
+    """A reader of one stream: it may remember what came. Raises UnknownFormat with the names there are."""
+    if name not in _STREAMS:
+        raise UnknownFormat(name, f"no stream of format {name!r} is known; there are {', '.join(stream_names())}")
+    module, attribute = _STREAMS[name].split(":")
+    read: Read = getattr(importlib.import_module(module), attribute)()
+    return read

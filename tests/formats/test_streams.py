@@ -1,0 +1,177 @@
+"""The events of providers' streams, and the messages that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from chatledger import DecodeError, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall, UnknownFormat
+from chatledger.formats.streams import get_stream, stream_names
+from chatledger.models.deltas import Growing
+
+
+def told(name: str, events: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """Content, reasoning and calls."""
+    read, growing = get_stream(name), Growing()
+    for event in events:
+        for delta in read(event):
+            growing.add(delta)
+    return growing.content(), growing.reasoning(), growing.tool_calls(nameless=True)
+
+
+def chunk(**delta: Any) -> dict[str, Any]:
+    return {"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
+
+
+def fragment(index: int | None, arguments: str | None, **rest: Any) -> dict[str, Any]:
+    function = {"arguments": arguments, **({"name": rest.pop("name")} if "name" in rest else {})}
+    return {"index": index, "function": function, **rest}
+
+
+CHAT = [
+    chunk(role="assistant", content=""),
+    chunk(reasoning_content="Let me "),
+    chunk(reasoning_content="see.", content=None),
+    chunk(content="One "),
+    chunk(content="moment."),
+    chunk(tool_calls=[fragment(0, "", id="a", type="function", name="weather")]),
+    chunk(tool_calls=[fragment(0, '{"city": ', id="", name="")]),
+    chunk(tool_calls=[fragment(1, '{"at"', id="b", name="time"), fragment(0, '"Tokyo"}')]),
+    chunk(tool_calls=[fragment(1, ": 1}")]),
+    {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    {"choices": [], "usage": {"total_tokens": 3}},
+]
+CALLS = [
+    ToolCall(id="a", name="weather", arguments='{"city": "Tokyo"}'),
+    ToolCall(id="b", name="time", arguments='{"at": 1}'),
+]
+ANTHROPIC: list[dict[str, Any]] = [
+    {"type": "message_start", "message": {"role": "assistant", "content": []}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Let me see."}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "sig"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "ping"},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "One "}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "moment."}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "citations_delta", "citation": {}}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "a", "name": "weather"}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ""}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"city": '}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '"Tokyo"}'}},
+    {"type": "content_block_stop", "index": 2},
+    {"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "b", "name": "now"}},
+    {"type": "content_block_stop", "index": 3},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+    {"type": "message_stop"},
+]
+RESPONSES: list[dict[str, Any]] = [
+    {"type": "response.created", "response": {}},
+    {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "summary": []}},
+    {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "Let me see."},
+    {"type": "response.output_item.done", "item": {"type": "reasoning", "encrypted_content": "sig"}},
+    {"type": "response.output_item.added", "output_index": 1, "item": {"type": "message"}},
+    {"type": "response.output_text.delta", "output_index": 1, "delta": "One "},
+    {"type": "response.output_text.delta", "output_index": 1, "delta": "moment."},
+    {
+        "type": "response.output_item.added",
+        "output_index": 2,
+        "item": {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "weather", "arguments": ""},
+    },
+    {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '{"city": '},
+    {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '"Tokyo"}'},
+    {"type": "response.function_call_arguments.done", "output_index": 2, "arguments": '{"city": "Tokyo"}'},
+    {"type": "response.completed", "response": {}},
+]
+SEALED = [ThinkPart(text="Let me see.", signature="sig")]
+STREAMS: dict[str, tuple[list[dict[str, Any]], Any]] = {
+    "openai-chat": (CHAT, ("One moment.", "Let me see.", CALLS)),
+    "anthropic": (ANTHROPIC, ("One moment.", SEALED, [CALLS[0], ToolCall(id="b", name="now", arguments="{}")])),
+    "openai-responses": (RESPONSES, ("One moment.", SEALED, CALLS[:1])),
+}
+
+
+class Event(BaseModel, extra="allow"):
+    """As an SDK gives it."""
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_makes_its_message(name: str) -> None:
+    events, message = STREAMS[name]
+    assert told(name, events) == message
+    assert told(name, [Event(**event) for event in events]) == message
+
+
+@pytest.mark.parametrize("name", STREAMS)
+async def test_a_draft_is_fed_with_events(ledger: Ledger, name: str) -> None:
+    events, (content, reasoning, calls) = STREAMS[name]
+    await ledger.threads.create("t")
+    async with ledger.stream("t", format=name, interval=0) as draft:
+        for event in events:
+            await draft.feed(event)
+    (whole,) = await ledger.messages.history("t")
+    assert (whole.content, whole.reasoning, whole.tool_calls, whole.state) == (content, reasoning, calls, "complete")
+
+
+def test_what_only_some_servers_send() -> None:
+    assert told("openai-chat", [chunk(reasoning="hm"), chunk(refusal="No.")]) == ("No.", "hm", None)
+    legacy = [chunk(function_call={"name": "f", "arguments": ""}), chunk(function_call={"arguments": "{}"})]
+    assert told("openai-chat", legacy)[2] == [ToolCall(name="f", arguments="{}")]
+    all_zero = [chunk(tool_calls=[fragment(0, "{}", id=id_, name="f")]) for id_ in "ab"]
+    assert told("openai-chat", all_zero)[2] == [ToolCall(id=id_, name="f", arguments="{}") for id_ in "ab"]
+    custom = [{"index": 0, "id": "a", "custom": {"name": "sh", "input": "ls"}}]
+    assert told("openai-chat", [chunk(tool_calls=custom)])[2] == [ToolCall(id="a", name="sh", arguments="ls")]
+
+
+def test_blocks_of_other_kinds_are_kept_whole() -> None:
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    events = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a"}},
+        {"type": "content_block_start", "index": 1, "content_block": search},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"q": 1}'}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "content_block_start", "index": 2, "content_block": {"type": "redacted_thinking", "data": "x"}},
+        {"type": "content_block_stop", "index": 2},
+    ]
+    assert told("anthropic", events)[0] == [
+        TextPart(text="a"),
+        OpaquePart(type="server_tool_use", value=search | {"input": {"q": 1}}),
+        OpaquePart(type="redacted_thinking", value={"type": "redacted_thinking", "data": "x"}),
+    ]
+
+
+SEVEN = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": 7}}
+BAD: list[tuple[str, Any, str]] = [
+    ("openai-chat", 7, "$"),
+    ("openai-chat", {"choices": 7}, "$.choices"),
+    ("openai-chat", {"choices": [{"index": 1, "delta": {}}]}, "$.choices[0].index"),
+    ("openai-chat", chunk(content=7), "$.choices[0].delta.content"),
+    ("openai-chat", chunk(tool_calls=[7]), "$.choices[0].delta.tool_calls[0]"),
+    ("openai-chat", {"error": {"message": "overloaded"}}, "$.error"),
+    ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "$.error"),
+    ("anthropic", {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x"}}, "$.index"),
+    (
+        "anthropic",
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": 7}},
+        "$.delta.text",
+    ),
+    ("openai-responses", {"type": "response.output_text.delta", "delta": 7}, "$.delta"),
+    ("openai-responses", {"type": "response.failed", "response": {"error": {"message": "no"}}}, "$.error"),
+]
+
+
+@pytest.mark.parametrize(("name", "event", "path"), BAD)
+def test_what_is_no_event_is_refused_with_its_place(name: str, event: Any, path: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        told(name, [event])
+    assert caught.value.path == path
+
+
+def test_an_unknown_stream_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(UnknownFormat, match=", ".join(stream_names())):
+        get_stream("smoke-signals")
