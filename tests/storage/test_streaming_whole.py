@@ -58,7 +58,7 @@ def interleaved(draw: st.DrawFn, lines: list[list[Delta]]) -> list[Delta]:
 def reasonings(draw: st.DrawFn) -> tuple[Any, list[Delta]]:
     """Thoughts that a signature seals, and one that it need not."""
     sealed = draw(st.lists(st.tuples(TEXT, KEYS), max_size=2))
-    thoughts = [*sealed, *draw(st.lists(st.tuples(TEXT, maybe(TEXT)), max_size=1))]
+    thoughts = [*sealed, *draw(st.lists(st.tuples(TEXT, maybe(KEYS)), max_size=1))]
     deltas = []
     for text, signature in thoughts:
         *begun, end = draw(cuts(text))

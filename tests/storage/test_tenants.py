@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import Feedback, Ledger, Thread, Transaction, Usage
+from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
 from chatledger.ledger import Nouns
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.marks import Mark
@@ -36,10 +36,22 @@ class Ids:
     feedback: str
     key: str
     agent: str
+    partial: str
 
 
-THEIRS = Ids("their thread", "their user", "their message ", "their run", "their feedback", "their key", "their agent")
-NOBODYS = Ids("fake thread", "fake user", "fake message ", "fake run", "fake feedback", "fake key", "fake agent")
+THEIRS = Ids(
+    "their thread",
+    "their user",
+    "their message ",
+    "their run",
+    "their feedback",
+    "their key",
+    "their agent",
+    "their partial",
+)
+NOBODYS = Ids(
+    "fake thread", "fake user", "fake message ", "fake run", "fake feedback", "fake key", "fake agent", "fake partial"
+)
 
 OUTPUT = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text="x")
 
@@ -54,6 +66,8 @@ async def fill(nouns: Nouns, ids: Ids) -> None:
     await nouns.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
     await nouns.branches.fork(ids.thread, 5, activate=False)
     await nouns.outputs.add(ids.thread, [OUTPUT])
+    left = assistant("Su", state="partial")
+    await nouns.threads.load([nouns.threads.prepare(new_thread(ids.partial), [left])])  # nobody writes it
     await nouns.agents.replace(ids.thread, [ThreadAgent(name=ids.agent, definition={})], stored=[])
     stars = Feedback(run_id=ids.run, key="stars", score=4, feedback_id=ids.feedback, message_id=f"{ids.message}4")
     await nouns.feedback.record(stars)
@@ -62,6 +76,12 @@ async def fill(nouns: Nouns, ids: Ids) -> None:
 
 async def iterate(nouns: Nouns, thread_id: str) -> list[Any]:
     return [message async for message in nouns.messages.iterate(thread_id)]
+
+
+async def said(draft: Draft) -> object:
+    async with draft:
+        await draft.feed("!")
+    return draft.message
 
 
 def new_thread(thread_id: str) -> Thread:
@@ -166,6 +186,22 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.feedback.list(thread_id=ids.thread),
     ],
     "feedback.summary": [lambda s, ids: s.feedback.summary(), lambda s, ids: s.feedback.summary(agent=ids.agent)],
+}
+CALLS |= {
+    "stream": [
+        lambda s, ids: said(s.stream(ids.thread)),
+        lambda s, ids: said(s.stream("mine", run_id=ids.run)),
+        lambda s, ids: said(s.stream("mine", message_id=f"{ids.message}4")),
+    ],
+    "partials.list": [lambda s, ids: s.partials.list()],
+    "partials.abandoned": [lambda s, ids: s.partials.abandoned(older_than=0)],
+    "partials.interrupt": [
+        lambda s, ids: s.partials.interrupt(
+            PartialMessage(
+                thread_id=ids.partial, branch=0, seq=1, message_id=None, run_id=None, created_at=NOON, since=NOON
+            )
+        )
+    ],
 }
 LIFETIME = {"open", "tenant", "begin", "close", "over", "threads.prepare"}  # they ask the database for no id
 """What makes and ends ledgers and transactions, and takes no id."""

@@ -25,13 +25,15 @@ class PartialRepository:
         self._scope = scope
 
     async def list(self) -> Sequence[PartialMessage]:
-        """All messages of the tenant that are partial now, longest unwritten first."""
+        """All messages of the tenant that are partial now, longest unwritten first. Reads past the branch rows of all
+        its threads: for an operator or a job of a few times an hour, not for a request.
+        """
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
         return [partial for partial, _ in found]
 
     async def abandoned(self, *, older_than: timedelta | float | None = None) -> Sequence[PartialMessage]:
         """Those that nobody writes any more: whose writer let its lease run out or, with `older_than` (a timedelta, or
-        seconds), those that were not written for so long.
+        seconds), those that were not written for so long. Costs what `list` costs.
         """
         age = timedelta(seconds=older_than) if isinstance(older_than, (int, float)) else older_than
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
