@@ -30,7 +30,7 @@ class TipMemory:
     def remember(self, request: AppendRequest, seen: Look | None) -> None:
         if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:
             return
-        if seen.tip.partial_seq is None:  # else its lease is renewed behind the back of this memory
+        if seen.tip.partial_seq is None:  # else what comes next may be that message, whole: it must look
             self._keep(_place(request), seen)
 
     def learn(self, tenant: str, thread: str, seen: Look) -> None:
