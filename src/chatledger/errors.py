@@ -126,6 +126,8 @@ class Erased(Conflict):
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"thread {thread_id!r} was erased; its id is not used again")
         self.thread_id = thread_id
+
+
 class DraftLost(Conflict):
     """A message that is being streamed was completed or interrupted by somebody else, or its thread was deleted."""
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from chatledger.cli import converting, demo, feedback, formats, importing, keeping, removing, threads, upkeep
-from chatledger.cli import converting, demo, feedback, formats, importing, partials, threads, upkeep
+from chatledger.cli import converting, demo, feedback, formats, importing, keeping, partials, removing, threads, upkeep
 from chatledger.cli import exporting as export_command
 from chatledger.cli.outcome import ExitCode, say
 

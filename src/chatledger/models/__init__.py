@@ -1,7 +1,7 @@
 """What things are. Frozen models without SQL and without a provider's words."""
 
-from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
+from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.limits import Limits
 from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
@@ -30,9 +30,9 @@ __all__ = [
     "Branch",
     "ChatMessage",
     "Deleted",
+    "Delta",
     "Erasure",
     "ErasureKind",
-    "Delta",
     "Feedback",
     "FeedbackSummary",
     "FilePart",
