@@ -27,10 +27,15 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What the format's own API takes, and what of the messages it could not express."""
+    """What the format's own API takes, and what of the messages it could not express.
+
+    `origins` says, for each message that reading the payload gives, the indexes of those that it was written from: one
+    as a rule, the same for the pieces of a split message, several for merged ones, none for one that was made up.
+    """
 
     payload: Any
     losses: list[Loss] = field(default_factory=list)
+    origins: Sequence[tuple[int, ...]] = ()
 
 
 Kind: TypeAlias = Literal["models", "dicts"]

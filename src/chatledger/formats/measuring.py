@@ -58,13 +58,15 @@ def measured(
     """
     written = write(messages)
     if written.as_read:
-        return Encoded(written.payload, _unsaid(messages, unsaid))
+        return Encoded(written.payload, _unsaid(messages, unsaid), written.origins)
     try:
         decoded = codec.decode(written.payload, rules="lenient").messages
     except DecodeError:
         written = write([message if _is_readable(codec, message, write) else readable(message) for message in messages])
         decoded = codec.decode(written.payload, rules="lenient").messages
-    return Encoded(written.payload, losses_between(messages, decoded, written))
+    missing = len(decoded) - len(written.origins)  # none, unless somebody's residual took part in the writing
+    origins = [*written.origins[: len(decoded)], *[()] * missing]
+    return Encoded(written.payload, losses_between(messages, decoded, origins, written.kept), origins)
 
 
 def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[ChatMessage]], Written]) -> bool:
@@ -75,16 +77,19 @@ def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[C
     return True
 
 
-def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessage], written: Written) -> list[Loss]:
+def losses_between(
+    messages: Sequence[ChatMessage],
+    decoded: Sequence[ChatMessage],
+    origins: Sequence[tuple[int, ...]],
+    kept: Collection[int] = (),
+) -> list[Loss]:
     """What differs between messages and what was read back of them."""
     found = _Found(messages)
-    missing = len(decoded) - len(written.origins)  # none, unless somebody's residual took part in the writing
-    origins = [*written.origins[: len(decoded)], *[()] * missing]
     _note_places(found, origins)
     for sources, pieces in groups_of(len(messages), origins):
         if sources and pieces:
             said = [(index, messages[index]) for index in sources]
-            for index, code, path in compare(said, [decoded[piece] for piece in pieces], written.kept):
+            for index, code, path in compare(said, [decoded[piece] for piece in pieces], kept):
                 found.add(index, code, path)
     return found.losses
 

@@ -56,8 +56,10 @@ class Adopter:
 
     def _adopt_result(self, message: ChatMessage, place: int, index: int) -> None:
         call, _ = answer(Tip(open_calls=self._drafts.open_calls), message)
+        outputs = _outputs(place, _said(message))
         draft = None if call is None else self._drafts.at(call.seq, call.idx)
-        self._drafts.answer(draft or self._message_before(message, place), _outputs(place, _said(message)), index)
+        if draft is not None or outputs:
+            self._drafts.answer(draft or self._message_before(message, place), outputs, index)
 
     def _message_before(self, message: ChatMessage, place: int) -> Draft:
         """The message that something belongs to; an empty one where none stands before it."""
