@@ -34,6 +34,7 @@ def envelopes(kind: str, inner: Json, optional: dict[str, Json] | None = None) -
 
 nullable_texts = st.none() | texts
 named = {"name": texts}
+thoughts = texts | st.lists(envelopes("text", texts) | json_values, max_size=2)
 parts = st.one_of(
     envelopes("text", texts),
     envelopes("refusal", texts),
@@ -45,6 +46,10 @@ parts = st.one_of(
             {}, {"file_data": nullable_texts | st.just("data:a/b;base64,QQ=="), "file_id": texts, "filename": texts}
         ),
     ),
+    objects(
+        {"type": st.just("thinking"), "thinking": thoughts}, {"signature": nullable_texts, "closed": st.booleans()}
+    ),
+    envelopes("video_url", objects({"url": texts}, {})),
     objects({}, {"type": json_values}),
 )
 functions = objects(named, {"arguments": nullable_texts | st.dictionaries(texts, json_values, max_size=2)})
@@ -64,6 +69,6 @@ messages = objects(
         "reasoning_content": nullable_texts,
         "reasoning": nullable_texts | st.lists(json_values, max_size=1),
         "refusal": nullable_texts,
-        "audio": json_values,
+        "audio": json_values | objects({"id": texts, "transcript": nullable_texts}, {"data": texts}),
     },
 )

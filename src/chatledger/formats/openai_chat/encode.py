@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.formats.measuring import Written
+from chatledger.formats.openai_chat.fields import nested
 from chatledger.formats.openai_chat.fit import fit
 from chatledger.formats.openai_chat.fit_parts import is_as_read
 from chatledger.formats.openai_chat.message import NAME, write_message
@@ -32,6 +33,7 @@ def _is_as_read(message: ChatMessage) -> bool:
     """Whether it is one that was read, with nothing in it that a program put there and that nobody reads back."""
     if message.format != NAME or isinstance(message.reasoning, list):
         return False
-    if isinstance(message.content, list) and not all(map(is_as_read, message.content)):
-        return False
+    for idx, part in enumerate(message.content if isinstance(message.content, list) else ()):
+        if not is_as_read(part, nested(message.residual, "parts", str(idx))):
+            return False
     return message.tool_calls is None or not any(call.extras for call in message.tool_calls)

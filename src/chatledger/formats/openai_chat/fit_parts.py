@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from chatledger.formats.data_uris import split_data_uri
-from chatledger.formats.openai_chat.parts import write_part
-from chatledger.models import AudioPart, FilePart, ImagePart, MediaPart, OpaquePart, Part, TextPart
+from chatledger.formats.openai_chat.envelope import FORM
+from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.openai_chat.parts import THINKING, THINKING_TEXT, write_part
+from chatledger.models import AudioPart, FilePart, ImagePart, MediaPart, OpaquePart, Part, TextPart, ThinkPart
+from chatledger.models.json import JsonValue
 
 _FILE_ID_FORMATS = (None, "openai-responses")
 """Whose file ids mean something here: an upload belongs to the provider that took it."""
@@ -37,8 +40,10 @@ def _fit_audio(part: AudioPart) -> AudioPart | None:
     return part if part.mime_type else None
 
 
-def is_as_read(part: Part) -> bool:
+def is_as_read(part: Part, residual: JsonValue) -> bool:
     """Whether reading makes such a part: one that a program changed or put there may hold what is not written."""
+    if isinstance(part, ThinkPart):
+        return part.extras is None and _is_thought_as_read(part, nested(residual, FORM))
     if isinstance(part, OpaquePart):
         return True
     if isinstance(part, ImagePart):
@@ -48,3 +53,7 @@ def is_as_read(part: Part) -> bool:
     if isinstance(part, FilePart):
         return part.mime_type is None and part.extras is None
     return isinstance(part, TextPart) and part.extras is None
+
+
+def _is_thought_as_read(part: ThinkPart, form: JsonValue) -> bool:
+    return form == THINKING_TEXT or (form == THINKING and part.signature is None)

@@ -4,7 +4,8 @@ What is written from the typed fields is compared with the source when reading; 
 
     keys, extra      of the message itself, as `formats.residual` has it: unknown keys, absent keys, their order
     parts, calls     the residuals of content parts and of tool calls, by index
-    spelled          under which other key a field stood: `reasoning`, `function_call`
+    spelled          under which other key a field stood: `reasoning`, `function_call`, and a content of a message that
+                     has none: `refusal`, or `audio` with its transcript
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats.openai_chat.calls import read_call, read_function_call, write_call, write_function_call
 from chatledger.formats.openai_chat.fields import nested, optional_text_at, text_at, wrong
 from chatledger.formats.openai_chat.parts import read_part, write_part
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.residual import EXTRA, keep, restore
 from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
 from chatledger.models.json import JsonValue
 
@@ -24,6 +25,8 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 _FUNCTION_CALL = "function_call"
+_REFUSAL = "refusal"
+_AUDIO = "audio"
 
 
 @dataclass(slots=True)
@@ -65,7 +68,7 @@ def write_message(message: ChatMessage) -> dict[str, JsonValue]:
         wire["tool_call_id"] = message.tool_call_id
     if message.name is not None:
         wire["name"] = message.name
-    wire["content"] = _content(message, residual)
+    wire |= _content(message, residual)
     if isinstance(message.reasoning, str):
         wire[_reasoning_key(residual)] = message.reasoning
     if is_function_call(message) and message.tool_calls:
@@ -89,11 +92,18 @@ def is_function_call(message: ChatMessage) -> bool:
     return legacy and message.format == NAME and len(message.tool_calls or ()) == 1
 
 
-def _content(message: ChatMessage, residual: JsonValue) -> JsonValue:
-    if message.content is None or isinstance(message.content, str):
-        return message.content
-    parts = (write_part(part, nested(residual, "parts", str(idx))) for idx, part in enumerate(message.content))
-    return [part for part in parts if part is not None]
+def _content(message: ChatMessage, residual: JsonValue) -> dict[str, JsonValue]:
+    """The content under its key. A text that the source had elsewhere stands there, as long as it is that text."""
+    content = message.content
+    if isinstance(content, list):
+        parts = (write_part(part, nested(residual, "parts", str(idx))) for idx, part in enumerate(content))
+        return {"content": [part for part in parts if part is not None]}
+    spelled = nested(residual, "spelled", "content")
+    if spelled == _REFUSAL and content:
+        return {"content": None, _REFUSAL: content}
+    if spelled == _AUDIO and content and content == nested(residual, EXTRA, _AUDIO, "transcript"):
+        return {"content": None}
+    return {"content": content}
 
 
 def _reasoning_key(residual: JsonValue) -> str:
@@ -112,7 +122,9 @@ def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str
 
 def _read_content(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> str | list[Part] | None:
     content = source.get("content")
-    if content is None or isinstance(content, str):
+    if content is None:
+        return _read_spoken(source, notes)
+    if isinstance(content, str):
         return content
     if not isinstance(content, list):
         raise wrong(f"{path}.content", "text, a list of parts or null", content)
@@ -122,6 +134,15 @@ def _read_content(source: dict[str, JsonValue], path: str, notes: _Notes, *, len
         parts.append(part)
         notes.put("parts", idx, residual)
     return parts
+
+
+def _read_spoken(source: dict[str, JsonValue], notes: _Notes) -> str | None:
+    """What an assistant says otherwise than in the content: a refusal, or the transcript of its voice."""
+    for key, text in ((_REFUSAL, source.get(_REFUSAL)), (_AUDIO, nested(source.get(_AUDIO), "transcript"))):
+        if text and isinstance(text, str):
+            notes.put("spelled", "content", key)
+            return text
+    return None
 
 
 def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:

@@ -7,17 +7,21 @@ from collections.abc import Callable
 from chatledger.errors import DecodeError
 from chatledger.formats.data_uris import is_data_uri
 from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
-from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at
+from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at, wrong
 from chatledger.formats.openai_chat.media import (
     audio_mime_type,
     audio_object,
     file_object,
     image_object,
 )
-from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart
+from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.json import JsonValue
 
 REFUSAL = "refusal"
+THINKING = "thinking"
+"""The form of `{"type": "thinking", "thinking": [{"type": "text", "text": …}]}`, as Mistral has it."""
+THINKING_TEXT = "thinking-text"
+"""The form of the same with a text in place of the list, and maybe a signature beside it."""
 BARE_URL = "bare-url"
 """The form of `{"type": "image_url", "image_url": "https://…"}`, which several providers take."""
 
@@ -49,6 +53,8 @@ def _encoded(part: Part, form: JsonValue) -> dict[str, JsonValue] | None:
     if isinstance(part, TextPart):
         key = REFUSAL if form == REFUSAL else "text"
         return {"type": key, key: part.text}
+    if isinstance(part, ThinkPart):
+        return _encoded_thought(part, form)
     if isinstance(part, ImagePart):
         return _envelope("image_url", part.url if form == BARE_URL else image_object(part))
     if isinstance(part, AudioPart):
@@ -56,6 +62,15 @@ def _encoded(part: Part, form: JsonValue) -> dict[str, JsonValue] | None:
     if isinstance(part, FilePart):
         return _envelope("file", file_object(part))
     return None
+
+
+def _encoded_thought(part: ThinkPart, form: JsonValue) -> dict[str, JsonValue] | None:
+    if form == THINKING:
+        return {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
+    if form != THINKING_TEXT:
+        return None
+    signed = {} if part.signature is None else {"signature": part.signature}
+    return {"type": "thinking", "thinking": part.text, **signed}
 
 
 def _envelope(kind: str, value: JsonValue) -> dict[str, JsonValue] | None:
@@ -73,6 +88,18 @@ def _read_text(source: dict[str, JsonValue], path: str) -> tuple[Part, str | Non
 
 def _read_refusal(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
     return TextPart(text=text_at(source, REFUSAL, path)), REFUSAL
+
+
+def _read_thinking(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
+    """Reasoning among the content; what else its list has, such as references, is in the residual."""
+    thinking = source.get("thinking")
+    if isinstance(thinking, str):
+        signature = optional_text_at(source, "signature", path)
+        return ThinkPart(text=thinking, signature=signature), THINKING_TEXT
+    if not isinstance(thinking, list):
+        raise wrong(f"{path}.thinking", "text or a list", thinking)
+    texts = (chunk.get("text") for chunk in thinking if isinstance(chunk, dict))
+    return ThinkPart(text="".join(text for text in texts if isinstance(text, str))), THINKING
 
 
 def _read_image(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
@@ -104,6 +131,7 @@ def _read_file(source: dict[str, JsonValue], path: str) -> tuple[Part, str | Non
 _READERS: dict[str, Callable[[dict[str, JsonValue], str], tuple[Part, str | None]]] = {
     "text": _read_text,
     REFUSAL: _read_refusal,
+    "thinking": _read_thinking,
     "image_url": _read_image,
     "input_audio": _read_audio,
     "file": _read_file,

@@ -15,7 +15,7 @@ from chatledger.formats.openai_chat.message import ROLES
 _SPEAKING_KEYS = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 _FOREIGN_KEYS = frozenset({"type", "kind", "parts", "extra", "partial"})
 """Of Responses items and the agent service; of our own models; of Gemini and UI messages; of Qwen-Agent; of kosong."""
-_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "refusal", "thinking"})
 
 
 def is_openai_chat(payload: object) -> bool:
@@ -45,6 +45,8 @@ def _is_our_content(content: Any) -> bool:
 def _is_our_part(part: Any) -> bool:
     if not isinstance(part, dict) or not isinstance(part.get("type"), str) or part["type"] not in _PART_TYPES:
         return False
+    if part["type"] == "thinking" and not isinstance(part.get("thinking"), list):
+        return False  # with a text it is Anthropic's
     image = part.get("image_url")
     return not (isinstance(image, dict) and "id" in image)  # kosong's images have an id
 
