@@ -28,7 +28,7 @@ def decode(source: Json) -> ChatMessage:
         (
             {
                 "type": "thinking",
-                "thinking": [{"type": "text", "text": "a"}, {"type": "reference", "reference_ids": [1]}],
+                "thinking": [{"type": "text", "text": "a"}, {"type": "reference", "ids": [1]}],
             },
             ThinkPart(text="a"),
         ),
