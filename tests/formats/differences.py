@@ -167,6 +167,11 @@ def _wrong_content(field: str, said: Sequence[tuple[ChatMessage, Report]], back:
         found.append(f"{field}: its form or its length differs")
     there = [item for item in lost if _explained([i for i in items if i is item or i in kept], parts, fits, fresh=item)]
     found += [f"{field}: a part that is there is reported: {item}" for item in there]
+    of_whole = [code for _, code in whole if code not in ("text", "order")]
+    if field == "content" and (
+        len(of_whole) > 1 or ("content-form" in of_whole) != (form != answer and len(of_whole) == len(whole))
+    ):
+        found.append("content: its form is reported wrongly")
     if whole and form == answer and same_length and not any(isinstance(item[0], _Text) for item in lost):
         found.append(f"{field}: reported for nothing")
     return found + _wrong_signatures(field, lost, back)
@@ -175,7 +180,8 @@ def _wrong_content(field: str, said: Sequence[tuple[ChatMessage, Report]], back:
 def _items(field: str, content: Any, report: Report) -> list[Item]:
     """The parts of a content, each with what is reported of it."""
     if isinstance(content, str):
-        codes = {(code, "") for code, path in report if path == field and code not in ("content-form", "made-up")}
+        lost = ("text", "order") if field == "content" else ("reasoning", "reasoning-form")
+        codes = {(code, "") for code, path in report if path == field and code in lost}
         return [(_Text(content), codes)] if content else []
     items = []
     for index, part in enumerate(content or ()):
@@ -308,6 +314,8 @@ def _wrong_calls(said: Sequence[tuple[ChatMessage, Report]], back: Sequence[Chat
     found = []
     if lost and len(calls) >= len(items):
         found.append("tool_calls: one is reported and none is missing")
+    if len(kept) > len(calls):
+        found.append("tool_calls: one is missing that is not reported")
     if ("made-up" in whole) != (len(calls) > len(kept)):
         found.append("tool_calls: made up")
     if "made-up" not in whole and not all(map(_is_same_call, kept, calls)):
