@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chatledger.formats import get_codec
+from chatledger.formats import format_names, get_codec
 from chatledger.formats.losses import CODES, FIELDS
 from chatledger.models import (
     ChatMessage,
@@ -59,7 +59,7 @@ HISTORY = numbered(
         ChatMessage(role="tool", content="22", tool_call_id="9"),
     ]
 )
-TARGETS = ["agent-service", "kosong/0.23", "kosong/0.30", "message-file", "openai-chat", "qwen-agent"]
+TARGETS = format_names()
 
 
 def judged(target: str, losses: list[Loss] | None = None) -> tuple[list[Loss], list[str]]:

@@ -8,7 +8,7 @@ import pytest
 
 from chatledger.formats.joining import groups_of, unordered
 from chatledger.formats.losses import CODES
-from chatledger.formats.measuring import losses_between
+from chatledger.formats.measuring import Written, losses_between
 from chatledger.models import ChatMessage, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 
 Found = list[tuple[str, int | None, str]]
@@ -26,7 +26,7 @@ def between(
     """The losses, which name their message by its place."""
     numbered = [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages)]
     places = origins if origins is not None else [(index,) for index in range(len(back))]
-    losses = losses_between(numbered, back, places)
+    losses = losses_between(numbered, back, Written(None, places))
     assert {loss.code for loss in losses} <= CODES.keys()
     return [(loss.code, loss.seq, loss.path) for loss in losses]
 

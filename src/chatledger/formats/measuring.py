@@ -11,7 +11,7 @@ were read are taken at their word, so reading a thread in its own format is neve
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chatledger.errors import DecodeError
@@ -66,7 +66,8 @@ def measured(
         decoded = codec.decode(written.payload, rules="lenient").messages
     missing = len(decoded) - len(written.origins)  # none, unless somebody's residual took part in the writing
     origins = [*written.origins[: len(decoded)], *[()] * missing]
-    return Encoded(written.payload, losses_between(messages, decoded, origins, written.kept), origins)
+    written = replace(written, origins=origins)
+    return Encoded(written.payload, losses_between(messages, decoded, written), origins)
 
 
 def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[ChatMessage]], Written]) -> bool:
@@ -77,19 +78,14 @@ def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[C
     return True
 
 
-def losses_between(
-    messages: Sequence[ChatMessage],
-    decoded: Sequence[ChatMessage],
-    origins: Sequence[tuple[int, ...]],
-    kept: Collection[int] = (),
-) -> list[Loss]:
+def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessage], written: Written) -> list[Loss]:
     """What differs between messages and what was read back of them."""
     found = _Found(messages)
-    _note_places(found, origins)
-    for sources, pieces in groups_of(len(messages), origins):
+    _note_places(found, written.origins)
+    for sources, pieces in groups_of(len(messages), written.origins):
         if sources and pieces:
             said = [(index, messages[index]) for index in sources]
-            for index, code, path in compare(said, [decoded[piece] for piece in pieces], kept):
+            for index, code, path in compare(said, [decoded[piece] for piece in pieces], written.kept):
                 found.add(index, code, path)
     return found.losses
 
