@@ -182,6 +182,11 @@ def test_custom_is_left_out_unless_it_says_its_role() -> None:
     ]
 
 
+def test_a_role_that_is_no_text_is_none() -> None:
+    screen = ChatMessage(role="custom", content="y", custom_data={"role": ["system"]}, seq=2)
+    assert losses([screen]) == [("left-out", 2, "")]
+
+
 def test_fields_without_a_place_are_reported() -> None:
     message = ChatMessage(
         role="assistant",

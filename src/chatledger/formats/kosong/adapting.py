@@ -83,8 +83,8 @@ def _role(message: ChatMessage) -> str | None:
         return message.role
     if message.role == "custom":  # the agent service, which has no system messages, keeps them so
         held = (message.custom_data or {}).get("role")
-        if held in ROLES:
-            return str(held)
+        if isinstance(held, str) and held in ROLES:
+            return held
         return None
     return "system" if message.role == "developer" else "user"
 
