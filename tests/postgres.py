@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,12 @@ class NoPostgres(RuntimeError):
     """There is none on this machine, which is a failure: the suite is about both databases."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Server:
     url: str
     process: subprocess.Popen[bytes] | None = None
+    start_again: Callable[[], subprocess.Popen[bytes]] | None = None
+    """At the same URL, for a server of our own that was killed."""
 
     @contextlib.contextmanager
     def database(self, *, template: str | None = None) -> Iterator[str]:
@@ -89,10 +91,17 @@ def own_server(*, durable: bool = False, settings: tuple[str, ...] = ()) -> Iter
             os.chown(data, account.pw_uid, account.pw_gid)
         _call(account, [binaries / "initdb", "-D", data, "-U", "chatledger", "-A", "trust", "-N", *LOCALE])
         process, url = start(binaries, data, account, durable=durable, settings=settings)
+
+        def again() -> subprocess.Popen[bytes]:
+            port = int(url.rpartition(":")[2].partition("/")[0])
+            return start(binaries, data, account, durable=durable, settings=settings, port=port)[0]
+
+        running = Server(url, process, again)
         try:
-            yield Server(url, process)
+            yield running
         finally:
-            stop(process)
+            assert running.process is not None
+            stop(running.process)
 
 
 LOCALE = ("-E", "UTF8", "--locale=C")
@@ -105,8 +114,9 @@ def start(
     *,
     durable: bool = False,
     settings: tuple[str, ...] = (),
+    port: int | None = None,
 ) -> tuple[subprocess.Popen[bytes], str]:
-    port = free_port()
+    port = port or free_port()
     options = ["listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={data}", "max_connections=200"]
     options += [] if durable else ["fsync=off"]
     flags = [flag for option in (*options, *settings) for flag in ("-c", option)]
