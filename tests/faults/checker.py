@@ -10,6 +10,7 @@ the moments are sorted, and they come nearly in order.
 from __future__ import annotations
 
 import heapq
+import json
 import os
 import random
 from collections import Counter, defaultdict
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from chatledger import ChatMessage, Ledger
+from chatledger.rules import check_messages
 from tests.conftest import Database
 from tests.faults.batches import batch, links, name_of
 from tests.faults.recording import Append, Read, Recording
@@ -212,23 +214,23 @@ def _check_reads(stored: Stored, appends: Sequence[Append], reads: Sequence[Read
 async def read_stored(database: Database, ledger: Ledger, threads: Sequence[str]) -> tuple[list[Stored], list[Fault]]:
     """All branches of these threads as they stand, and what the library's own check finds in them."""
     answers: dict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
-    statement = "SELECT thread_id, branch, seq, call_seq, call_idx FROM tool_results"
-    for thread, number, seq, call_seq, call_idx in await query(database, statement):
+    links = "SELECT thread_id, branch, seq, call_seq, call_idx FROM tool_results WHERE tenant_id = 'default'"
+    for thread, number, seq, call_seq, call_idx in await query(database, links):
         answers[thread, number][seq] = call_seq, call_idx
     stored, faults = [], []
-    for thread in threads:
-        for branch in await ledger.branches.list(thread):
-            messages = (await ledger.messages.history(thread, branch=branch.branch)).messages
-            own = answers[thread, branch.branch]
-            stored.append(Stored(thread, messages, own, branch.branch, shared=branch.forked_at or 0))
-            faults += await _own_check(ledger, thread, branch.branch)
+    rows = await query(database, "SELECT thread_id, branch, lineage FROM branches WHERE tenant_id = 'default'")
+    wanted = set(threads)
+    for thread, number, lineage in sorted(row for row in rows if row[0] in wanted):
+        messages = (await ledger.messages.history(thread, branch=number)).messages
+        shared = json.loads(lineage)[-1][1] - 1
+        stored.append(Stored(thread, messages, answers[thread, number], number, shared))
+        faults += _own_check(f"{thread}/{number}", messages)
     return stored, faults
 
 
-async def _own_check(ledger: Ledger, thread: str, branch: int) -> list[Fault]:
-    """R13 is only reported: a turn of ours that ends with a question follows another."""
-    found = await ledger.threads.check(thread, branch=branch)
-    return [Fault("rules", f"{thread}/{branch}", f"{one}") for one in found if one.rule != "R13"]
+def _own_check(place: str, messages: Sequence[ChatMessage]) -> list[Fault]:
+    """What `threads.check` finds; R13 is only reported, and a turn of ours that ends with a result breaks it."""
+    return [Fault("rules", place, f"{found}") for found in check_messages(messages) if found.rule != "R13"]
 
 
 async def verdict(

@@ -1,0 +1,48 @@
+"""Sixteen writers on one, a few or many threads, with readers between them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+
+from tests.conftest import Database
+from tests.faults.checker import Figures, verdict
+from tests.faults.recording import Recorder, Recording
+
+WRITERS = 16
+READS = 0.05
+"""Reads for each append."""
+
+
+async def write_together(database: Database, *, threads: int, appends: int, seed: int, ledgers: int = 2) -> Figures:
+    """So many appends in all, by sixteen tasks over two ledgers: what one remembers, the other has changed."""
+    chance = random.Random(seed)
+    names = [f"{seed}-{number}" for number in range(threads)]
+    recording = Recording()
+    numbers = iter(range(appends))
+    opened = [await database.open() for _ in range(ledgers)]
+    try:
+        async with opened[0].begin() as tx:
+            for name in names:
+                await tx.threads.create(name)
+        recorders = [Recorder(ledger, recording) for ledger in opened]
+        await asyncio.gather(
+            *(
+                _write(recorders[writer % ledgers], f"w{seed}-{writer}", names, numbers, random.Random(chance.random()))
+                for writer in range(WRITERS)
+            )
+        )
+        return await verdict(database, opened[0], names, recording, seed=seed)
+    finally:
+        for ledger in opened:
+            await ledger.close()
+
+
+async def _write(
+    recorder: Recorder, writer: str, threads: list[str], numbers: Iterator[int], chance: random.Random
+) -> None:
+    for number in numbers:
+        await recorder.append(f"{writer}.{number}", chance.choice(threads))
+        if chance.random() < READS:
+            await recorder.read(chance.choice(threads), last=50)
