@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from sqlalchemy import QueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chatledger.models import Appended
 from chatledger.storage.append import attempt_locked
 from chatledger.storage.asyncpg_connection import SNAPSHOT, AsyncpgConnections
 from chatledger.storage.caller import ConnectionWork
-from chatledger.storage.constraints import commit_unheard, translate
+from chatledger.storage.constraints import Kind, commit_unheard, read_failure, translate
 from chatledger.storage.engine import READ_ONLY
 from chatledger.storage.greenlets import in_greenlet, translated
 from chatledger.storage.postgresql_append import PATIENCE, PostgresqlAppend
@@ -67,7 +68,7 @@ class PostgresqlDatabase(PooledDatabase):
         self._turns = Turns()
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await in_greenlet(self._in_snapshot if snapshot else self._alone, query)
+        return await in_greenlet(self._read, self._in_snapshot if snapshot else self._alone, query)
 
     async def append(self, request: AppendRequest) -> Appended:
         async with self._turns.of((request.tenant, request.thread)):
@@ -79,6 +80,20 @@ class PostgresqlDatabase(PooledDatabase):
     def _by_itself(self, command: Callable[[Sql], T]) -> T:
         with self._connections.autocommit(PATIENCE) as sql:
             return command(sql)
+
+    def _read(self, read: Callable[[Callable[[Sql], T]], T], query: Callable[[Sql], T]) -> T:
+        """Again where its connection is lost: a read may be repeated, and one that lay in the pool while the server was
+        restarted is found to be dead only when it is used. So may be all others there, and one more is made.
+        """
+        pool = self._engine.pool
+        for _ in range(pool.checkedin() + 1 if isinstance(pool, QueuePool) else 1):
+            try:
+                return read(query)
+            except Exception as error:
+                failure = read_failure(error)
+                if failure is None or failure.kind is not Kind.LOST:
+                    raise
+        return read(query)
 
     def _in_transaction(self, command: Callable[[Sql], T]) -> T:
         done = False
