@@ -64,9 +64,18 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     elif pooler != "session":
         raise ValueError(f"pooler must be 'session' or 'transaction', not {pooler!r}")
-    return create_async_engine(
+    engine = create_async_engine(
         url, pool_reset_on_return=None, pool_size=16, max_overflow=16, connect_args=arguments, pool_timeout=30
     )
+    event.listen(engine.sync_engine, "invalidate", _hang_up)
+    return engine
+
+
+def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) -> None:
+    """A connection that is given up is left without a word: the driver would wait two seconds for a silent server's
+    goodbye, and whoever was cancelled, or whose time is over, would wait with it.
+    """
+    dbapi_connection.driver_connection.terminate()
 
 
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:

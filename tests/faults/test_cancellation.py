@@ -1,0 +1,158 @@
+"""Cancelled and timed out at every await: nothing is stored in half, nothing stays open, and the ledger goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from chatledger import Ledger
+from tests.conftest import Database
+from tests.faults.awaits import Moment, cancelled_at, timed_out_at
+from tests.faults.checker import Figures, verdict
+from tests.faults.proxy import Proxy, proxied
+from tests.faults.recording import Recorder, Recording
+from tests.storage.raw import query
+
+THREAD = "t"
+
+Call = Callable[[Recorder, str], Awaitable[None]]
+Stop = Callable[[Callable[[], Awaitable[object]], int, Moment], Awaitable[tuple[bool, bool]]]
+
+
+async def assert_clean(database: Database, ledger: Ledger) -> None:
+    """No connection is lent, none is inside a transaction, no lock is held."""
+    if database.kind == "sqlite":
+        await asyncio.wait_for(ledger.threads.update(THREAD, title="free"), 10)
+        return
+    assert ledger._database._engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+    busy = (
+        "SELECT state, query FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name = 'chatledger' AND state <> 'idle'"
+    )
+    for _ in range(200):  # a server takes a moment to see that its client is gone
+        left = await query(database, busy)
+        if not left:
+            break
+        await asyncio.sleep(0.01)
+    assert left == []
+
+
+async def append(recorder: Recorder, name: str) -> None:
+    await recorder.append(name, THREAD)
+
+
+async def history(recorder: Recorder, _: str) -> None:
+    await recorder.read(THREAD)
+
+
+async def window(recorder: Recorder, _: str) -> None:
+    await recorder.read(THREAD, last=20)
+
+
+async def transaction(recorder: Recorder, name: str) -> None:
+    """Two appends with one commit: both or neither."""
+    recording = Recording()
+    done = False
+    try:
+        async with recorder._ledger.begin() as tx:
+            inside = Recorder(tx, recording)  # type: ignore[arg-type]
+            await inside.append(f"{name}a", THREAD)
+            await inside.append(f"{name}b", THREAD)
+        done = True
+    finally:
+        for one in recording.appends.values():
+            one.outcome = "acknowledged" if done else "open"
+        recorder._recording.appends |= recording.appends
+
+
+CALLS = (append, history, window, transaction)
+
+
+@pytest.mark.parametrize("stop", [cancelled_at, timed_out_at])
+@pytest.mark.parametrize("call", CALLS)
+async def test_stopped_at_every_await(database: Database, call: Call, stop: Stop) -> None:
+    assert (await stop_everywhere(database, call, stop)).faults > 1
+
+
+async def stop_everywhere(database: Database, call: Call, stop: Stop) -> Figures:
+    recording = Recording()
+    async with database.open() as ledger:
+        await ledger.threads.create(THREAD)
+        recorder = Recorder(ledger, recording)
+        await recorder.append("first", THREAD)
+        moments: tuple[Moment, ...] = ("waiting", "answered")
+        for moment in moments:
+            for number in itertools.count(1):
+                if database.kind == "postgresql" and number % 2:
+                    ledger._database._append._tips._seen.clear()
+                name = f"n5 {call.__name__} {moment} {number}"
+                reached, stopped = await stop(lambda: call(recorder, name), number, moment)  # noqa: B023
+                if not reached:
+                    break
+                assert stopped
+                recording.faults += 1
+                await assert_clean(database, ledger)
+                await recorder.append(f"after {name}", THREAD)
+            assert number > 1
+        both = [[name for name in stored if name.endswith(part)] for stored in [await names(ledger)] for part in "ab"]
+        if call is transaction:
+            assert [name[:-1] for name in both[0]] == [name[:-1] for name in both[1]]
+        return await verdict(database, ledger, [THREAD], recording)
+
+
+async def names(ledger: Ledger) -> list[str]:
+    ids = [message.message_id or "" for message in (await ledger.messages.history(THREAD)).messages]
+    return [id_.removesuffix("/0") for id_ in ids if id_.startswith("n5 transaction") and id_.endswith("/0")]
+
+
+# --- A server that says nothing ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
+    async with proxied(pg_database.url) as running:
+        yield running
+
+
+async def hanging_append(ledger: Ledger) -> None:
+    await ledger.messages.append(THREAD, [])
+
+
+async def hanging_history(ledger: Ledger) -> None:
+    await ledger.messages.history(THREAD)
+
+
+async def hanging_transaction(ledger: Ledger) -> None:
+    async with ledger.begin() as tx:
+        await tx.threads.get(THREAD)
+
+
+async def hanging_write(ledger: Ledger) -> None:
+    await ledger.threads.update(THREAD, title="x")
+
+
+@pytest.mark.parametrize("trip", [1, 2, 3])
+@pytest.mark.parametrize("call", [hanging_append, hanging_history, hanging_transaction, hanging_write])
+async def test_a_time_out_fires_though_the_server_is_silent(
+    proxy: Proxy, pg_database: Database, call: Callable[[Ledger], Awaitable[None]], trip: int
+) -> None:
+    """Far within the seconds that a driver would take to say goodbye."""
+    async with Ledger.open(proxy.url) as ledger:
+        await ledger.threads.create(THREAD)
+        await call(ledger)
+        proxy.cut("hang", trip)
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        try:
+            async with asyncio.timeout(0.1):
+                await call(ledger)
+        except TimeoutError:
+            assert loop.time() - before < 1
+        else:
+            assert trip > 1  # it has not so many round trips
+        proxy.spare()
+        assert ledger._database._engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+        await ledger.threads.update(THREAD, title="y")
