@@ -54,6 +54,7 @@ async def test_a_group_without_room_is_refused_and_leaves_what_was_stored(ledger
     )
     stored = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     assert isinstance(outcomes[2], StorageError)
+    assert outcomes[2].retryable
     assert (await ledger.messages.history("t")).version == 1 + len(stored)
     assert (await ledger.messages.append("t", [user("f")])).version == 2 + len(stored)
 

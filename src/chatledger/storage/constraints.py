@@ -26,6 +26,7 @@ class Kind(Enum):
     LOST = "the connection"
     BUSY = "a lock"
     POOL = "the pool of connections"
+    FULL = "the search for room"
     SCHEMA = "a table or column that is not there"
     OTHER = "the database"
 
@@ -39,6 +40,7 @@ class Failure:
 
 _AGAIN = {"40001", "40P01", "55P03"}
 _LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
+_FULL = {"53100", "53200"}  # no disk, no memory: the statement is undone, and there may be room later
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
@@ -90,6 +92,8 @@ def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
         return Failure(Kind.AGAIN, str(error))
     if sqlstate in _LOST or sqlstate.startswith("08"):
         return Failure(Kind.LOST, str(error))
+    if sqlstate in _FULL:
+        return Failure(Kind.FULL, str(error))
     return Failure(Kind.SCHEMA if sqlstate in _UNDEFINED else Kind.OTHER, str(error))
 
 
@@ -102,6 +106,8 @@ def _read_sqlite(error: sqlite3.Error) -> Failure:
         return Failure(Kind.FOREIGN_KEY, text)
     if "locked" in text or "busy" in text:
         return Failure(Kind.BUSY, text)
+    if "disk is full" in text:
+        return Failure(Kind.FULL, text)
     return Failure(Kind.SCHEMA if "no such table" in text or "no such column" in text else Kind.OTHER, text)
 
 
@@ -112,7 +118,7 @@ def translate(error: BaseException) -> ChatLedgerError | None:
     failure = read_failure(error)
     if failure is None:
         return None
-    retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.LOST, Kind.POOL)
+    retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.FULL, Kind.LOST, Kind.POOL)
     return StorageError(f"{failure.kind.value} failed: {failure.detail}", retryable=retryable)
 
 
