@@ -35,9 +35,16 @@ def delete_thread(sql: Sql, tenant: str, thread_id: str) -> Deleted:
 
 
 def hold_thread(sql: Sql, tenant: str, thread_id: str) -> None:
-    """Keep new messages out until the transaction ends: appends write branch rows. Raises ThreadNotFound."""
-    if not sql.execute(_lock_branches(tenant, thread_id)).all():
+    """Nothing is added to the thread before the transaction ends: no message, which writes a branch's row first; then no
+    branch and no run, which need the thread's; and no score, which needs its run's. Raises ThreadNotFound.
+    """
+    sql.execute(_lock_branches(tenant, thread_id))
+    own = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+    if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
         raise ThreadNotFound(thread_id)
+    sql.execute(_lock_branches(tenant, thread_id))  # and one that was forked while the thread was waited for
+    of_thread = and_(runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
+    sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
 
 
 def _lock_branches(tenant: str, thread_id: str) -> Select[Any]:

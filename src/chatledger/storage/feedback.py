@@ -86,7 +86,7 @@ def _feedback_id(run_id: str, idempotency_key: str | None) -> str:
 
 
 def _record(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None) -> Feedback:
-    run = find_run(sql, tenant, record.run_id)
+    run = find_run(sql, tenant, record.run_id, hold=True)
     if run is None:
         raise RunNotFound(record.run_id)
     earlier = _find(sql, tenant, record, idempotency_key)

@@ -75,8 +75,11 @@ def _key(tenant: str, run_id: str) -> Any:
     return and_(runs.c.tenant_id == tenant, runs.c.run_id == run_id)
 
 
-def find_run(sql: Sql, tenant: str, run_id: str) -> Run | None:
-    row = sql.execute(select(runs).where(_key(tenant, run_id))).mappings().one_or_none()
+def find_run(sql: Sql, tenant: str, run_id: str, *, hold: bool = False) -> Run | None:
+    """`hold`: it is not deleted before the transaction ends."""
+    found = select(runs).where(_key(tenant, run_id))
+    held = found.with_for_update(read=True, key_share=True) if hold else found
+    row = sql.execute(held).mappings().one_or_none()
     return None if row is None else _to_run(row)
 
 
@@ -95,7 +98,9 @@ def _to_run(row: Any) -> Run:
 
 def _start(sql: Sql, tenant: str, run: Run) -> Run:
     own_thread = and_(threads.c.tenant_id == tenant, threads.c.thread_id == run.thread_id)
-    if sql.execute(select(threads.c.thread_id).where(own_thread)).one_or_none() is None:
+    # Held until the run is stored: a thread that is being deleted is not there.
+    held = select(threads.c.thread_id).where(own_thread).with_for_update(read=True, key_share=True)
+    if sql.execute(held).one_or_none() is None:
         raise ThreadNotFound(run.thread_id)
     values = run.model_dump(exclude={"usage"})
     if sql.execute(insert_if_absent(sql, runs).values(tenant_id=tenant, **values)).rowcount:

@@ -267,11 +267,11 @@ def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]
     changed = Thread.model_validate(thread.model_dump() | values)
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
         require_level(sql, tenant, thread_id, changed.rules)
-    if values:
-        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**values))
     if "rules" in values:  # tips that other processes remember were judged under the rules before
         own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
-        sql.execute(update(branches).where(own).values(stamp=new_stamp()))
+        sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, as appends do it
+    if values:
+        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**values))
     return changed
 
 
