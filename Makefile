@@ -6,9 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?= ../shared/data
+MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data test-kosong lint types imports bench bench-full clean
+.PHONY: help setup demo test test-data test-kosong test-partitioned teeth soak lint types imports bench bench-full clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,15 @@ test-data: $(READY)  ## Import, read back and export the real transcripts below 
 test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12 (newest) and 3.13 (0.23)
 	$(PYTHON313) tests/formats/kosong/real.py 0.23.0
 	$(PYTHON312) tests/formats/kosong/real.py newest
+
+test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
+	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage
+
+teeth: $(READY)  ## Run each proof of reliability without its protection: all must fail
+	$(BIN)/python -m tests.faults.teeth
+
+soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/reliability.md
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/reliability.md
 
 lint: $(READY)  ## Check style and formatting
 	$(BIN)/ruff check .

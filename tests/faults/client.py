@@ -90,7 +90,7 @@ def nursery() -> Iterator[Nursery]:
 
 def main() -> None:
     """Fork a client for each line of stdin, and print its process id."""
-    teeth.bite()
+    teeth.bite(client=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are nobody's to wait for
     for line in sys.stdin:
         said, *wanted = json.loads(line)

@@ -1,4 +1,410 @@
-"""placeholder"""
+"""The teeth: each proof run without the protection that it is about, which must make it fail.
+
+python -m tests.faults.teeth [NAME…]
+
+A protection is replaced from here, in the process of the test or of its clients; nothing in the library knows of it.
+pytest loads this module as a plugin, and what CHATLEDGER_TOOTH names is pulled before the tests are collected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+VARIABLE = "CHATLEDGER_TOOTH"
+PATIENCE = 240
+_FAULTS = "tests/faults/"
 
 
-def bite() -> None: ...
+@dataclass(frozen=True)
+class Tooth:
+    """`without`: what is taken away. `finds`: words of the failure, so that it fails for that and nothing else."""
+
+    name: str
+    test: str
+    without: str
+    finds: str
+    pull: Callable[[], None]
+    client_only: bool = False
+
+
+def bite(*, client: bool = False) -> None:
+    """Take the protection away that the environment names, in a client's process or in the test's."""
+    tooth = next((tooth for tooth in TEETH if tooth.name == os.environ.get(VARIABLE)), None)
+    if tooth is not None and (client or not tooth.client_only):
+        tooth.pull()
+
+
+def pytest_configure() -> None:
+    bite()
+
+
+def _put(module: ModuleType, **names: object) -> None:
+    vars(module).update(names)
+
+
+# --- What is taken away -----------------------------------------------------------------------------------------------
+
+
+def commit_later() -> None:
+    """SQLite: acknowledged when done, committed with every seventh."""
+    from chatledger.storage.sqlite_connection import SqliteConnection
+
+    commit, execute, count = SqliteConnection.commit, SqliteConnection.execute, [0]
+
+    def now_and_then(self: SqliteConnection) -> None:
+        count[0] += 1
+        if count[0] % 7 == 0:
+            commit(self)
+
+    def unless_begun(self: SqliteConnection, text: str) -> None:
+        if not (text.startswith("BEGIN") and self.in_transaction):
+            execute(self, text)
+
+    SqliteConnection.commit = now_and_then  # type: ignore[method-assign]
+    SqliteConnection.execute = unless_begun  # type: ignore[method-assign]
+
+
+def write_in_two_statements() -> None:
+    """PostgreSQL: the messages first, then their parts, calls and results."""
+    from chatledger.storage import write
+
+    whole = write._write_postgresql
+
+    def in_two(sql: Any, plan: Any) -> bool:
+        first = {name: rows if name == "messages" else [] for name, rows in plan.rows.items()}
+        written = whole(sql, replace(plan, rows=first))
+        place = (plan.request.tenant, plan.request.thread, plan.branch)
+        for name, rows in plan.rows.items():
+            if written and rows and name != "messages":
+                columns = ("tenant_id", "thread_id", "branch", *write.TABLES[name])
+                sql.load(name, columns, [(*place, *row) for row in rows])
+        return written
+
+    write._write_postgresql = in_two
+
+
+def forget_the_ids() -> None:
+    """Each attempt of an append under ids of its own."""
+    from chatledger.storage.postgresql_append import PostgresqlAppend
+    from chatledger.storage.request import prepare_messages
+    from chatledger.storage.rows import encode_message
+
+    attempt = PostgresqlAppend._attempt
+
+    def renamed(self: Any, request: Any, progress: Any, *, first: bool) -> Any:
+        if not first:
+            nameless = [message.model_copy(update={"message_id": None}) for message in request.messages]
+            own = prepare_messages(nameless, thread_id=request.thread_id, run_id=None, idempotency_key=None)
+            request = replace(request, messages=tuple(own), rows=tuple(map(encode_message, own)))
+        return attempt(self, request, progress, first=first)
+
+    PostgresqlAppend._attempt = renamed  # type: ignore[method-assign]
+
+
+def call_every_loss_retryable() -> None:
+    from chatledger.storage import pooled
+
+    _put(pooled, commit_unheard=lambda _: None)
+
+
+def read_once() -> None:
+    from chatledger.storage.pooled import PostgresqlDatabase
+
+    PostgresqlDatabase._read = lambda self, read, query: read(query)  # type: ignore[method-assign]
+
+
+def keep_spoilt_connections() -> None:
+    from chatledger.storage import asyncpg_connection
+
+    _put(asyncpg_connection, _is_spoilt=lambda _: False)
+
+
+def say_goodbye() -> None:
+    from chatledger.storage import engine
+
+    _put(engine, _hang_up=lambda *_: None)
+
+
+def abandon_nothing() -> None:
+    from chatledger.storage.writer import WriterTransaction
+
+    WriterTransaction.abandon = lambda self: None  # type: ignore[method-assign]
+
+
+def wait_for_no_lock() -> None:
+    from chatledger.storage import sqlite_connection
+
+    pragmas = ("PRAGMA busy_timeout = 0", "PRAGMA journal_mode = WAL", "PRAGMA foreign_keys = ON")
+    _put(sqlite_connection, sqlite_pragmas=lambda: pragmas)
+
+
+def hear_of_no_failed_commit() -> None:
+    from chatledger.storage import writer
+
+    finish = writer._finish
+
+    def deaf(connection: Any, *, commit: bool) -> None:
+        finish(connection, commit=commit)
+
+    writer._finish = deaf
+
+
+def translate_nothing() -> None:
+    from chatledger.storage import files, opening, sqlite, writer
+
+    for module in (files, opening, sqlite, writer):
+        _put(module, translate=lambda _: None)
+
+
+def order_by_time() -> None:
+    from chatledger.storage import path
+
+    path._SCANS = (path._SCANS[0].replace("ORDER BY seq", "ORDER BY created_at"), *path._SCANS[1:])
+
+
+def damage_where_no_checksum_is() -> None:
+    """A letter of a text in the main file, whose pages have none."""
+    import shutil
+
+    from tests.faults import damage
+
+    def altered(left: Any, copy: Any, how: Any, chance: Any) -> Any:
+        for path in (copy, damage.wal_of(copy), copy.with_name(f"{copy.name}-shm")):
+            path.unlink(missing_ok=True)
+        shutil.copyfile(left.database, copy)
+        data = copy.read_bytes()
+        copy.write_bytes(data.replace(b" second", b" SECOND").replace(b"! ", b"? ").replace(b"?", b"!"))
+        return copy
+
+    damage._damaged = altered
+
+
+def write_without_the_stamp() -> None:
+    from chatledger.storage import write
+
+    write._UPDATE_TIP = write._UPDATE_TIP.replace(" AND stamp = :stamp", " AND :stamp > -1")
+    if "stamp" in write._UPDATE_TIP.partition("WHERE")[2].replace(":stamp > -1", ""):
+        raise AssertionError("the guard is still there")
+
+
+def let_others_in() -> None:
+    from chatledger import ThreadNotFound
+    from chatledger.storage import threads
+
+    def as_before(sql: Any, tenant: str, thread_id: str) -> None:
+        if not sql.execute(threads._lock_branches(tenant, thread_id)).all():
+            raise ThreadNotFound(thread_id)
+
+    threads._keep_others_out = as_before
+
+
+def trust_a_stale_memory() -> None:
+    """A tip that another has moved is written over: the guard holds, and nobody looks again."""
+    from chatledger.storage import append
+
+    judge = append._judge_and_write
+
+    def blindly(sql: Any, request: Any, seen: Any) -> Any:
+        done = judge(sql, request, seen)
+        return done or append.Attempted(append._appended(list(request.messages), seen.tip.last_seq))
+
+    append._judge_and_write = blindly
+
+
+TEETH = (
+    Tooth(
+        "kill-client-sqlite",
+        "test_kill.py::test_a_killed_client_loses_nothing_acknowledged[sqlite]",
+        "the commit before the acknowledgement",
+        r"'lost': \d",
+        commit_later,
+        client_only=True,
+    ),
+    Tooth(
+        "kill-client-postgresql",
+        "test_kill.py::test_a_killed_client_loses_nothing_acknowledged[postgresql]",
+        "the one statement of an append: messages first, their parts and calls after",
+        r"'altered': \d|IndexError",
+        write_in_two_statements,
+        client_only=True,
+    ),
+    Tooth(
+        "kill-server",
+        "test_kill.py::test_a_killed_server_loses_nothing_acknowledged",
+        "the ids that an append keeps through its attempts",
+        r"'stranger': \d",
+        forget_the_ids,
+    ),
+    Tooth(
+        "cut-append",
+        "test_boundaries.py::test_an_append_cut_at_any_message_is_stored_once",
+        "the ids that an append keeps through its attempts",
+        r"'stranger': \d",
+        forget_the_ids,
+    ),
+    Tooth(
+        "cut-append-whole",
+        "test_boundaries.py::test_an_append_cut_at_any_message_is_stored_once",
+        "the one statement of an append",
+        r"'altered': \d|IndexError",
+        write_in_two_statements,
+    ),
+    Tooth(
+        "cut-locked-append",
+        "test_boundaries.py::test_an_append_under_the_lock_cut_at_any_message_is_stored_once",
+        "the ids that an append keeps through its attempts",
+        r"'stranger': \d",
+        forget_the_ids,
+    ),
+    Tooth(
+        "cut-transaction",
+        "test_boundaries.py::test_a_transaction_cut_at_any_message_is_whole_or_not_there",
+        "telling a COMMIT that nobody heard of from what was not done",
+        r"any\(unheard\)|'ghost': \d",
+        call_every_loss_retryable,
+    ),
+    Tooth(
+        "cut-read",
+        "test_boundaries.py -k read",
+        "reading again on another connection",
+        "StorageError: the connection failed",
+        read_once,
+    ),
+    Tooth(
+        "cancel-postgresql",
+        "test_cancellation.py -k postgresql-append",
+        "throwing away a connection that was cancelled in the middle",
+        "FAILED",
+        keep_spoilt_connections,
+    ),
+    Tooth(
+        "cancel-sqlite",
+        "test_cancellation.py -k sqlite-transaction-cancelled",
+        "ending a transaction that nobody waits for",
+        "TimeoutError|locked",
+        abandon_nothing,
+    ),
+    Tooth(
+        "time-out",
+        "test_cancellation.py -k fires",
+        "hanging up at once on a silent server",
+        "< 1",
+        say_goodbye,
+    ),
+    Tooth(
+        "locked",
+        "test_sqlite_files.py -k locked_for_a_while",
+        "waiting for another's lock",
+        "locked|assert",
+        wait_for_no_lock,
+    ),
+    Tooth(
+        "full",
+        "test_sqlite_files.py -k 'full or grow'",
+        "hearing of a commit that failed",
+        r"'lost': \d|refused",
+        hear_of_no_failed_commit,
+    ),
+    Tooth(
+        "read-only",
+        "test_sqlite_files.py -k may_not_be_written",
+        "telling the driver's errors as our own",
+        "readonly|unable to open",
+        translate_nothing,
+    ),
+    Tooth("clock", "test_clock.py -k commit_order", "the position that orders messages", r"'gap': \d", order_by_time),
+    Tooth(
+        "damage",
+        "test_damage.py -k damaged_wal",
+        "the checksums: a text is altered where there are none",
+        "altered",
+        damage_where_no_checksum_is,
+    ),
+    Tooth(
+        "writers",
+        "test_shapes.py::test_writers_together[postgresql-1]",
+        "the stamp that guards a branch's row",
+        "unique key|'misplaced': \\d",
+        write_without_the_stamp,
+    ),
+    Tooth(
+        "writers-sqlite",
+        "test_shapes.py::test_writers_together[sqlite-1]",
+        "looking again where the stamp has moved",
+        r"'lost': \d",
+        trust_a_stale_memory,
+    ),
+    Tooth(
+        "turns",
+        "test_interleavings.py -k 'every_order'",
+        "looking again where the stamp has moved",
+        "assert",
+        trust_a_stale_memory,
+    ),
+    Tooth(
+        "interleavings",
+        "test_interleavings.py -k 'halted and fork'",
+        "holding thread and runs while a thread is deleted",
+        "foreign key",
+        let_others_in,
+    ),
+)
+
+
+# --- Running them -----------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    from tests.postgres import URL_VARIABLE, server
+
+    wanted = sys.argv[1:]
+    teeth = [tooth for tooth in TEETH if not wanted or tooth.name in wanted]
+    toothless = []
+    with server() as running:
+        os.environ[URL_VARIABLE] = running.url
+        for tooth in teeth:
+            began = time.monotonic()
+            outcome = _outcome(tooth)
+            print(
+                f"{tooth.name:24} {outcome:10} {time.monotonic() - began:5.1f} s   without {tooth.without}", flush=True
+            )
+            if outcome != "found":
+                toothless.append(tooth.name)
+    print(f"{len(teeth) - len(toothless)} of {len(teeth)} proofs fail without their protection")
+    if toothless:
+        print(f"without teeth: {', '.join(toothless)}")
+    return bool(toothless)
+
+
+def _outcome(tooth: Tooth) -> str:
+    """found, or why that cannot be said of it."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tests.faults.teeth", "-p", "no:cacheprovider"]
+    file, *flags = tooth.test.split(" -k ")
+    command += [_FAULTS + file, *(("-k", flags[0].strip("'")) if flags else ())]
+    with tempfile.TemporaryDirectory(prefix="chatledger-teeth-") as folder:
+        environment = os.environ | {VARIABLE: tooth.name, "CHATLEDGER_FAILURES": folder}
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return "hangs"
+    if done.returncode == 0:
+        return "PASSES"
+    if done.returncode != 1 or not re.search(tooth.finds, done.stdout):
+        print(done.stdout[-3_000:], done.stderr[-1_000:])
+        return "breaks"
+    return "found"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
+from uuid import uuid4
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import Feedback, Ledger
 from tests.conftest import Database
+from tests.conversations import turn
 from tests.faults.awaits import Moment, cancelled_at, timed_out_at
+from tests.faults.batches import batch
 from tests.faults.checker import Figures, verdict
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.recording import Recorder, Recording
@@ -69,6 +72,61 @@ async def transaction(recorder: Recorder, name: str) -> None:
 
 
 CALLS = (append, history, window, transaction)
+
+
+# The other public calls; the long form stops these too. None of them writes to the thread that is checked.
+
+
+async def create(recorder: Recorder, name: str) -> None:
+    await recorder._ledger.threads.create(f"{name} {uuid4()}", title=name)
+
+
+async def rename(recorder: Recorder, name: str) -> None:
+    await recorder._ledger.threads.update(THREAD, title=name, rules="strict")
+
+
+async def look(recorder: Recorder, _: str) -> None:
+    ledger = recorder._ledger
+    assert await ledger.threads.get(THREAD) == await ledger.threads.find(THREAD)
+    await ledger.threads.list()
+    await ledger.threads.check(THREAD)
+    await ledger.messages.get(THREAD, "first/0")
+    assert [message async for message in ledger.messages.iterate(THREAD)]
+
+
+async def delete(recorder: Recorder, name: str) -> None:
+    thread = f"{name} {uuid4()}"
+    await recorder._ledger.threads.create(thread)
+    await recorder._ledger.messages.append(thread, turn())
+    await recorder._ledger.threads.delete(thread)
+
+
+async def fork(recorder: Recorder, _: str) -> None:
+    await recorder._ledger.branches.fork(THREAD, len(batch("first")), activate=False)
+    await recorder._ledger.branches.list(THREAD)
+    await recorder._ledger.branches.activate(THREAD, 0)
+
+
+async def run(recorder: Recorder, name: str) -> None:
+    started = await recorder._ledger.runs.start(THREAD, run_id=f"{name} {uuid4()}", agent="a")
+    await recorder._ledger.feedback.record(Feedback(run_id=started.run_id, key="stars", score=1))
+    await recorder._ledger.runs.finish(started.run_id, status="completed")
+    await recorder._ledger.runs.list(thread_id=THREAD)
+    await recorder._ledger.feedback.list(run_id=started.run_id)
+    await recorder._ledger.feedback.summary()
+
+
+async def close(recorder: Recorder, _: str) -> None:
+    await recorder._ledger.messages.close_open_calls(THREAD)
+
+
+async def sync(recorder: Recorder, name: str) -> None:
+    thread = f"{name} {uuid4()}"
+    await recorder._ledger.threads.create(thread)
+    await recorder._ledger.messages.sync(thread, turn())
+
+
+OTHERS = (create, rename, look, delete, fork, run, close, sync)
 
 
 @pytest.mark.parametrize("stop", [cancelled_at, timed_out_at])

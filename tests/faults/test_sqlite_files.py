@@ -31,7 +31,7 @@ async def test_a_file_locked_for_a_while_is_waited_for(sqlite_database: Database
     recording = Recording()
     async with sqlite_database.open() as ledger:
         await ledger.threads.create(THREAD)
-        recorder = Recorder(ledger, recording)
+        recorder = Recorder(ledger, recording, resolve=-1)
         with closing(sqlite3.connect(sqlite_database.url, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             appends = [asyncio.create_task(recorder.append(f"a{number}", THREAD)) for number in range(4)]
@@ -146,6 +146,8 @@ def _run(script: str, *arguments: str) -> str:
 READ_ONLY = """
 import asyncio, os, sys
 from chatledger import ChatMessage, Ledger, StorageError
+from tests.faults import teeth
+teeth.bite()
 
 async def main(path, account):
     if account:
