@@ -220,6 +220,16 @@ def trust_a_stale_memory() -> None:
     append._judge_and_write = blindly
 
 
+def share_one_too_many() -> None:
+    from chatledger.storage import branches
+    from chatledger.storage.lineage import Segment, forked
+
+    def further(segments: list[Segment], branch: int, at: int) -> list[Segment]:
+        return forked(segments, branch, at + 1 if at else at)
+
+    _put(branches, forked=further)
+
+
 TEETH = (
     Tooth(
         "kill-client-sqlite",
@@ -281,9 +291,9 @@ TEETH = (
     ),
     Tooth(
         "cancel-postgresql",
-        "test_cancellation.py -k postgresql-append",
+        "test_cancellation.py -k postgresql-history",
         "throwing away a connection that was cancelled in the middle",
-        "FAILED",
+        "idle in transaction",
         keep_spoilt_connections,
     ),
     Tooth(
@@ -356,6 +366,13 @@ TEETH = (
         "holding thread and runs while a thread is deleted",
         "foreign key",
         let_others_in,
+    ),
+    Tooth(
+        "machine",
+        "test_machine.py",
+        "the seq at which a fork ends what it shares",
+        "assert",
+        share_one_too_many,
     ),
 )
 
