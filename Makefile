@@ -40,7 +40,7 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 	$(PYTHON312) tests/formats/kosong/real.py newest
 
 test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
-	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage
+	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage -k 'not sqlite'
 
 teeth: $(READY)  ## Run each proof of reliability without its protection: all must fail
 	$(BIN)/python -m tests.faults.teeth

@@ -36,6 +36,7 @@ async def test_a_file_locked_for_a_while_is_waited_for(sqlite_database: Database
             other.execute("BEGIN IMMEDIATE")
             appends = [asyncio.create_task(recorder.append(f"a{number}", THREAD)) for number in range(4)]
             await recorder.read(THREAD)  # a reader does not wait
+            await asyncio.sleep(0.2)  # longer than it takes to be refused, if nobody waited
             assert not any(append.done() for append in appends)
             other.execute("COMMIT")
         await asyncio.gather(*appends)
