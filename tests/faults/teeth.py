@@ -75,11 +75,11 @@ def commit_later() -> None:
 
 def write_in_two_statements() -> None:
     """PostgreSQL: the messages first, then their parts, calls and results."""
-    from chatledger.storage import write
+    from chatledger.storage import postgresql_append, write
 
     whole = write._write_postgresql
 
-    def in_two(sql: Any, plan: Any) -> bool:
+    def in_two(sql: Any, plan: Any) -> Any:
         first = {name: rows if name == "messages" else [] for name, rows in plan.rows.items()}
         written = whole(sql, replace(plan, rows=first))
         place = (plan.request.tenant, plan.request.thread, plan.branch)
@@ -89,7 +89,8 @@ def write_in_two_statements() -> None:
                 sql.load(name, columns, [(*place, *row) for row in rows])
         return written
 
-    write._write_postgresql = in_two
+    _put(write, _write_postgresql=in_two)
+    _put(postgresql_append, plan_on_memory=lambda *_: None)
 
 
 def forget_the_ids() -> None:
@@ -227,16 +228,12 @@ def let_others_in() -> None:
 
 
 def trust_a_stale_memory() -> None:
-    """A tip that another has moved is written over: the guard holds, and nobody looks again."""
-    from chatledger.storage import append
+    """A write that the stamp kept from happening is taken for done: nobody looks again."""
+    from chatledger.storage import append, postgresql_append
+    from chatledger.storage.write import Written, read_written, write
 
-    judge = append._judge_and_write
-
-    def blindly(sql: Any, request: Any, seen: Any) -> Any:
-        done = judge(sql, request, seen)
-        return done or append.Attempted(append._appended(list(request.messages), seen.tip.last_seq))
-
-    append._judge_and_write = blindly
+    _put(append, write=lambda sql, plan: write(sql, plan) or Written(touched=False))
+    _put(postgresql_append, read_written=lambda rows: read_written(rows) or Written(touched=False))
 
 
 def share_one_too_many() -> None:

@@ -99,11 +99,11 @@ async def test_an_append_under_the_lock_cut_at_any_message_is_stored_once(
     async def one(boundary: Boundary) -> None:
         await recorder.append(f"warm {boundary.after}", THREAD)
 
-        def moved(*arguments: Any) -> Any:
+        def moved(*arguments: Any) -> None:
             monkeypatch.setattr(append_module, "write", written)
             proxy.cut(boundary)
-            return False
 
+        await forgotten(ledger)
         monkeypatch.setattr(append_module, "write", moved)
         await recorder.append(f"n5 {boundary.after}", THREAD)
         assert pool_of(ledger).checkedout() == 0

@@ -15,7 +15,14 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from chatledger import (
     AlreadyExists,
@@ -85,6 +92,13 @@ class Machine(RuleBasedStateMachine):
     def refuses(self, error: type[Exception], call: Coroutine[Any, Any, object]) -> None:
         with pytest.raises(error):
             self.do(call)
+
+    @initialize()
+    def begin(self) -> None:
+        """Something that the first steps can work on."""
+        self.create("a", None, None)
+        for text in ("one", "two"):
+            self.append_turn("a", text, None)
 
     # --- Threads
 
@@ -362,4 +376,4 @@ def test_any_calls_in_any_order(database: Database, runner: asyncio.Runner) -> N
         runner.run(ledger.close())
 
 
-EXAMPLES = 25
+EXAMPLES = 30
