@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from chatledger import Feedback, Ledger
+from chatledger import Feedback, Ledger, StorageError
+from chatledger.storage import engine
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.awaits import Moment, cancelled_at, timed_out_at
@@ -214,3 +215,14 @@ async def test_a_time_out_fires_though_the_server_is_silent(
         proxy.spare()
         assert ledger._database._engine.pool.checkedout() == 0  # type: ignore[attr-defined]
         await ledger.threads.update(THREAD, title="y")
+
+
+async def test_a_server_that_never_greets_is_a_retryable_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection, and then says nothing."""
+    monkeypatch.setattr(engine, "CONNECT_TIMEOUT", 0.1)
+    silent = await asyncio.start_server(lambda *_: asyncio.sleep(20), "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    with pytest.raises(StorageError) as caught:
+        await asyncio.wait_for(Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/x")._opened(), 5)
+    assert caught.value.retryable
+    silent.close()

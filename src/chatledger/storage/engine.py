@@ -17,6 +17,10 @@ URL_VARIABLE = "CHATLEDGER_URL"
 MEMORY = ":memory:"
 BUSY_TIMEOUT = 10.0
 """Seconds that a writer waits for another process's lock on a SQLite file."""
+CONNECT_TIMEOUT = 5.0
+"""Seconds that a new connection to PostgreSQL may take: an append must learn its outcome within ten."""
+POOL_TIMEOUT = 10.0
+"""Seconds that a call waits for a connection of the pool to be given back."""
 
 READ_ONLY = "chatledger_read_only"
 """Execution option of a connection that only reads: its transaction does not take the write lock on SQLite."""
@@ -59,13 +63,13 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     `pooler="transaction"`: behind a pooler that may give each transaction another server connection, no prepared
     statement may be expected to be there again.
     """
-    arguments: dict[str, Any] = {"server_settings": {"application_name": "chatledger"}}
+    arguments: dict[str, Any] = {"server_settings": {"application_name": "chatledger"}, "timeout": CONNECT_TIMEOUT}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     elif pooler != "session":
         raise ValueError(f"pooler must be 'session' or 'transaction', not {pooler!r}")
     engine = create_async_engine(
-        url, pool_reset_on_return=None, pool_size=16, max_overflow=16, connect_args=arguments, pool_timeout=30
+        url, pool_reset_on_return=None, pool_size=16, max_overflow=16, connect_args=arguments, pool_timeout=POOL_TIMEOUT
     )
     event.listen(engine.sync_engine, "invalidate", _hang_up)
     return engine
