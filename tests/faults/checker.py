@@ -21,6 +21,7 @@ from typing import Literal
 
 from chatledger import ChatMessage, Ledger
 from chatledger.rules import check_messages
+from chatledger.storage.window import SMALL
 from tests.conftest import Database
 from tests.faults.batches import batch, links, name_of
 from tests.faults.recording import Append, Read, Recording
@@ -218,10 +219,13 @@ async def read_stored(database: Database, ledger: Ledger, threads: Sequence[str]
     for thread, number, seq, call_seq, call_idx in await query(database, links):
         answers[thread, number][seq] = call_seq, call_idx
     stored, faults = [], []
-    rows = await query(database, "SELECT thread_id, branch, lineage FROM branches WHERE tenant_id = 'default'")
+    rows = await query(
+        database, "SELECT thread_id, branch, lineage, last_seq FROM branches WHERE tenant_id = 'default'"
+    )
     wanted = set(threads)
-    for thread, number, lineage in sorted(row for row in rows if row[0] in wanted):
-        messages = (await ledger.messages.history(thread, branch=number)).messages
+    for thread, number, lineage, last_seq in sorted(row for row in rows if row[0] in wanted):
+        limit = SMALL if last_seq <= SMALL else None  # a short one is read in one statement
+        messages = (await ledger.messages.history(thread, branch=number, limit=limit)).messages
         shared = json.loads(lineage)[-1][1] - 1
         stored.append(Stored(thread, messages, answers[thread, number], number, shared))
         faults += _own_check(f"{thread}/{number}", messages)

@@ -376,4 +376,4 @@ def test_any_calls_in_any_order(database: Database, runner: asyncio.Runner) -> N
         runner.run(ledger.close())
 
 
-EXAMPLES = 30
+EXAMPLES = 20

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
+from chatledger import Thread
 from tests.conftest import Database
 from tests.faults.checker import Figures, verdict
 from tests.faults.recording import Recorder, Recording
@@ -23,9 +25,9 @@ async def write_together(database: Database, *, threads: int, appends: int, seed
     numbers = iter(range(appends))
     opened = [await database.open() for _ in range(ledgers)]
     try:
-        async with opened[0].begin() as tx:
-            for name in names:
-                await tx.threads.create(name)
+        now = datetime.now(UTC)
+        new = [Thread(thread_id=name, created_at=now, active_at=now) for name in names]
+        await opened[0].threads.load([opened[0].threads.prepare(thread, []) for thread in new])
         recorders = [Recorder(ledger, recording) for ledger in opened]
         await asyncio.gather(
             *(
