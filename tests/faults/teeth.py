@@ -218,13 +218,13 @@ def write_without_the_stamp() -> None:
 
 def let_others_in() -> None:
     from chatledger import ThreadNotFound
-    from chatledger.storage import threads
+    from chatledger.storage import deletion
 
     def as_before(sql: Any, tenant: str, thread_id: str) -> None:
-        if not sql.execute(threads._lock_branches(tenant, thread_id)).all():
+        if not sql.execute(deletion._lock_branches(tenant, thread_id)).all():
             raise ThreadNotFound(thread_id)
 
-    threads._keep_others_out = as_before
+    deletion.hold_thread = as_before
 
 
 def trust_a_stale_memory() -> None:

@@ -35,8 +35,8 @@ def delete_thread(sql: Sql, tenant: str, thread_id: str) -> Deleted:
 
 
 def hold_thread(sql: Sql, tenant: str, thread_id: str) -> None:
-    """Nothing is added to the thread before the transaction ends: no message, which writes a branch's row first; then no
-    branch and no run, which need the thread's; and no score, which needs its run's. Raises ThreadNotFound.
+    """Nothing is added to the thread before the transaction ends: no message, which writes a branch's row first; then
+    no branch and no run, which need the thread's; and no score, which needs its run's. Raises ThreadNotFound.
     """
     sql.execute(_lock_branches(tenant, thread_id))
     own = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
