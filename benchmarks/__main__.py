@@ -1,80 +1,79 @@
-"""python -m benchmarks [--full] [--only postgres|sqlite] [--page FILE]"""
+"""python -m benchmarks [--full] [--only postgres|sqlite] [--part NAME] [--page FILE] [--keep FOLDER]"""
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
+import signal
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.postgres import server
 
+from benchmarks import postgres, sqlite
 from benchmarks.cases import FULL, SHORT, Extent, Outcome
-from benchmarks.measure import Sample
+from benchmarks.kept import Kept
+from benchmarks.machine import fsync_time, machine
 from benchmarks.page import write_page
-from benchmarks.postgres import run_postgres
 from benchmarks.report import MISSED, REACHED, as_text
-from benchmarks.sqlite import run_sqlite
+
+Sections = Sequence[tuple[str, Callable[[], Outcome]]]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="chatledger beside the bare drivers")
-    parser.add_argument("--full", action="store_true", help="more rounds, and threads of 100,000 messages")
-    parser.add_argument("--only", choices=["postgres", "sqlite"], help="one database")
-    parser.add_argument("--page", type=Path, help="write the results and their plots as a Markdown page")
-    options = parser.parse_args()
-    extent = FULL if options.full else SHORT
+    options = _options()
+    # A run that is told to end drops its databases and stops its server, as one that is interrupted does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     where = machine()
     print(where, flush=True)
-    outcomes = list(_run(extent, options.only))
+    kept = Kept(options.keep, "full" if options.full else "short")
+    with ExitStack() as stack:
+        sections = _sections(stack, FULL if options.full else SHORT, options.only)
+        wanted = [one for one in sections if options.part is None or options.part in one[0]]
+        outcomes = list(_run(wanted, kept))
     if options.page is not None:
         write_page(options.page, where, outcomes)
+    kept.forget()
     print(summary(outcomes, time.monotonic() - start))
     return 0
 
 
-def _run(extent: Extent, only: str | None) -> Sequence[Outcome]:
-    outcomes = []
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="chatledger beside the bare drivers")
+    parser.add_argument("--full", action="store_true", help="more rounds, and threads of 100,000 messages")
+    parser.add_argument("--only", choices=["postgres", "sqlite"], help="one database")
+    parser.add_argument("--part", help="only what has this in its title (append, growth, bytes, import, start)")
+    parser.add_argument("--page", type=Path, help="write the results and their plots into this Markdown page")
+    parser.add_argument("--keep", type=Path, help="where parts are kept until the run is complete: it can be resumed")
+    return parser.parse_args()
+
+
+def _sections(stack: ExitStack, extent: Extent, only: str | None) -> Sections:
+    found: list[tuple[str, Callable[[], Outcome]]] = []
     if only != "sqlite":
-        with server(durable=True) as running:
-            outcomes.append(_shown(lambda: run_postgres(running, extent)))
+        running = stack.enter_context(server(durable=True))
+        found += [(f"PostgreSQL {name}", run) for name, run in postgres.sections(running, extent).items()]
     if only != "postgres":
-        outcomes.append(_shown(lambda: run_sqlite(extent)))
-    return outcomes
+        found += [(f"SQLite {name}", run) for name, run in sqlite.sections(extent).items()]
+    return found
 
 
-def _shown(run: Callable[[], Outcome]) -> Outcome:
-    """The outcome of a run, printed, with what the disk cost before and after: where it is slow, ratios lean to 1."""
-    before = _fsync()
+def _run(sections: Sections, kept: Kept) -> Iterator[Outcome]:
+    for name, run in sections:
+        yield kept.or_run(name, lambda name=name, run=run: _measured(name, run))  # type: ignore[misc]
+
+
+def _measured(name: str, run: Callable[[], Outcome]) -> Outcome:
+    """The outcome of a part, printed, with what the disk cost before and after: where it is slow, ratios lean to 1."""
+    before = fsync_time()
     outcome = run()
-    outcome.title += f", fsync of a page {before * 1e6:,.0f} µs before and {_fsync() * 1e6:,.0f} µs after"
+    fsyncs = f"fsync of a page {before * 1e6:,.0f} µs before and {fsync_time() * 1e6:,.0f} µs after"
+    outcome.title += f": {name.partition(' ')[2]} ({fsyncs})"
     print(as_text(outcome.title, outcome.rows), flush=True)
     return outcome
-
-
-def machine() -> str:
-    """What the figures were measured on."""
-    load, folder = os.getloadavg()[0], tempfile.gettempdir()
-    return (
-        f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, {folder}"
-    )
-
-
-def _fsync() -> float:
-    times = []
-    with tempfile.TemporaryFile() as file:
-        for _ in range(100):
-            file.write(b"x" * 4096)
-            file.flush()
-            start = time.perf_counter()
-            os.fsync(file.fileno())
-            times.append(time.perf_counter() - start)
-    return Sample(times).median
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:

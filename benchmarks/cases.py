@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from benchmarks.measure import Call, Rounds, Sample, Throughput, race, race_crowds
-from benchmarks.report import Row, Target, sample_rows, show_ratio, throughput_row
+from benchmarks.progress import say
+from benchmarks.report import Row, Target, milliseconds, sample_rows, show_ratio, throughput_row
 from benchmarks.seed import Plan
 from benchmarks.turns import Turn, turns
 
@@ -37,8 +39,23 @@ class Extent:
     loads: Rounds
     slices: int
     slice_seconds: float
+    imports: Rounds
     starts: int
     size_turns: int
+
+    @property
+    def longest(self) -> int:
+        return max(self.lengths)
+
+    @property
+    def loaded(self) -> Sequence[int]:
+        """Lengths of the threads that are loaded whole, shortest first."""
+        return sorted({50, 1_000, 10_000, self.longest})
+
+    def far(self) -> Extent:
+        """The same at a distance, where a call takes longer and varies less: fewer of each."""
+        rounds, loads = (replace(one, count=one.count // 4, warm_up=3) for one in (self.rounds, self.loads))
+        return replace(self, rounds=rounds, loads=loads, slices=max(2, self.slices // 2), slice_seconds=0.7)
 
 
 SHORT = Extent(
@@ -46,9 +63,10 @@ SHORT = Extent(
     rounds=Rounds(count=250, seconds=20),
     loads=Rounds(count=60, seconds=5, warm_up=3, alone=True),
     slices=3,
-    slice_seconds=1.2,
+    slice_seconds=1.0,
+    imports=Rounds(count=3, seconds=12, warm_up=1, alone=True),
     starts=7,
-    size_turns=1_500,
+    size_turns=1_200,
 )
 FULL = Extent(
     lengths=(0, 100, 1_000, 10_000, 100_000),
@@ -56,6 +74,7 @@ FULL = Extent(
     loads=Rounds(count=200, seconds=20, warm_up=5, alone=True),
     slices=7,
     slice_seconds=2.0,
+    imports=Rounds(count=15, seconds=60, warm_up=1, alone=True),
     starts=15,
     size_turns=6_000,
 )
@@ -66,26 +85,40 @@ Growth = dict[str, dict[int, Sample]]
 
 @dataclass(slots=True)
 class Outcome:
-    """What a database's cases gave: rows for the table, and appends by length for the plots."""
+    """What some cases gave: rows for the table, and appends by length for the plots, by name."""
 
     title: str
     rows: list[Row] = field(default_factory=list)
-    growth: Growth = field(default_factory=dict)
+    plots: dict[str, Growth] = field(default_factory=dict)
 
 
 # --- Append -----------------------------------------------------------------------------------------------------------
 
 
-def plan_appends(plan: Plan, extent: Extent) -> dict[int, list[str]]:
-    """Threads by length. Short ones are many, so that what a run adds does not make them long."""
+def plan_appends(
+    plan: Plan, extent: Extent, *, shared: Mapping[int, Sequence[str]] = MappingProxyType({})
+) -> dict[int, Sequence[str]]:
+    """Threads by length. Short ones are many, so that what a run adds does not make them long; long ones are those of
+    an earlier case, where there is one.
+    """
     calls = extent.rounds.count + extent.rounds.warm_up
-    return {length: plan.threads(length, max(1, 4_000 // length) if length else calls) for length in extent.lengths}
+    return {
+        length: shared[length]
+        if length >= 1_000 and length in shared
+        else plan.threads(length, max(1, 4_000 // length) if length else calls)
+        for length in extent.lengths
+    }
 
 
 async def grow(
-    contenders: Mapping[str, Contender], threads: Mapping[str, Mapping[int, Sequence[str]]], rounds: Rounds
+    contenders: Mapping[str, Contender],
+    threads: Mapping[str, Mapping[int, Sequence[str]]],
+    rounds: Rounds,
+    *,
+    label: str = "",
 ) -> Growth:
     """All lengths of all contenders in one race, so that any two of them can be compared."""
+    say(f"{label}append, at most {rounds.count} rounds")
     calls: dict[tuple[str, int], Call] = {
         (who, length): partial(_append, contender, own)
         for length in next(iter(threads.values()))
@@ -112,7 +145,7 @@ def append_rows(growth: Growth, reference: str, target: Target, *, label: str = 
     return rows
 
 
-def growth_rows(growth: Growth, target: Target, *, label: str = "growth") -> list[Row]:
+def growth_rows(growth: Growth, target: Target | None, *, label: str = "growth") -> list[Row]:
     """The append on the longest thread against the one on an empty thread, and against one of 100 messages."""
     rows = []
     for who, own in growth.items():
@@ -158,16 +191,21 @@ async def load_rows(
     threads: Mapping[int, str],
     extent: Extent,
     reference: str,
+    *,
+    label: str = "",
 ) -> list[Row]:
-    """Whole threads of each length, then the end of the longest."""
+    """Whole threads of each length, then the end of the longest. Only the nearest are held to a target."""
     rows: list[Row] = []
     for length, thread in threads.items():
-        target = {OURS: Target(1.5)} if length == 1_000 else {}
+        say(f"{label}load {length:,}")
+        target = {OURS: Target(1.5)} if length == 1_000 and not label else {}
         samples = await load(contenders, thread, length, extent.loads)
-        rows += sample_rows(f"load {length:,}", samples, reference, target)
+        rows += sample_rows(f"{label}load {length:,}", samples, reference, target)
     longest = max(threads)
+    target = {} if label else {OURS: Target(1.0)}
+    say(f"{label}last {LAST} of {longest:,}")
     samples = await load_last(contenders, threads[longest], extent.rounds)
-    return rows + sample_rows(f"last {LAST} of {longest:,}", samples, reference, {OURS: Target(1.0)})
+    return rows + sample_rows(f"{label}last {LAST} of {longest:,}", samples, reference, target)
 
 
 # --- Writers ----------------------------------------------------------------------------------------------------------
@@ -184,28 +222,51 @@ async def writer_rows(
     extent: Extent,
     reference: str,
     target: Target,
+    *,
+    label: str = "",
 ) -> list[Row]:
-    """All on their own threads, then all on one. `threads` gives each team one more than it has writers."""
+    """All on their own threads, then all on one. `threads` gives each team one more than it has writers.
+
+    No target holds at a distance, where writers of one thread can only wait for each other.
+    """
     crowds = {(who, many): crowd(team, threads[who][:WRITERS] if many else threads[who][WRITERS:])
               for many in (True, False) for who, team in teams.items()}  # fmt: skip
+    say(f"{label}{WRITERS} writers")
     seen = await race_crowds(crowds, slices=extent.slices, seconds=extent.slice_seconds)
     rows = []
-    for many, case in ((True, f"{WRITERS} writers, own threads"), (False, f"{WRITERS} writers, one thread")):
+    for many, where in ((True, "own threads"), (False, "one thread")):
+        case = f"{label}{WRITERS} writers, {where}"
         for who in teams:
             ratio = None if who == reference else seen[who, many].rate / seen[reference, many].rate
             rows.append(throughput_row(case, who, seen[who, many], ratio, target if many and who == OURS else None))
-    return rows + _fairness(seen[OURS, True], seen[OURS, False])
+    rows += _fairness(f"{label}{WRITERS} writers, {OURS}", seen[OURS, True], seen[OURS, False])
+    return [replace(row, target=None) for row in rows] if label else rows
 
 
-def _fairness(own: Throughput, one: Throughput) -> list[Row]:
-    case = f"{WRITERS} writers, {OURS}"
-    share, wait = one.rate / own.rate, one.latencies.percentile(99) / one.latencies.median
+def _fairness(case: str, own: Throughput, one: Throughput) -> list[Row]:
+    share = one.rate / own.rate
     failed = own.failed + one.failed
     return [
         Row(case, "one thread against own", "", ratio=f"{share:.2f}", target=Target(0.5, at_least=True), judged=share),
-        Row(case, "p99 against p50, one thread", "", ratio=f"{wait:.1f}", target=Target(20), judged=wait),
+        _wait(case, "own threads", own, None),
+        _wait(case, "one thread", one, Target(20)),
         Row(case, "failed appends", f"{failed:,}", target=Target(0), judged=failed),
     ]
+
+
+def _wait(case: str, where: str, seen: Throughput, target: Target | None) -> Row:
+    """How much longer the unlucky wait than the others."""
+    half, most = seen.latencies.median, seen.latencies.percentile(99)
+    ratio = most / half
+    return Row(
+        case,
+        f"p50 and p99, {where}",
+        milliseconds(half),
+        milliseconds(most),
+        ratio=f"{ratio:.1f}",
+        target=target,
+        judged=ratio,
+    )
 
 
 async def close_all(contenders: Sequence[Contender]) -> None:

@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -66,21 +67,29 @@ class Ratio:
 
 
 def _blocks(times: Sequence[float]) -> list[Sequence[float]]:
-    size = len(times) // BLOCKS
-    return [times[size * block : size * (block + 1)] for block in range(BLOCKS)]
+    blocks = min(BLOCKS, len(times))
+    size = len(times) // blocks
+    return [times[size * block : size * (block + 1)] for block in range(blocks)]
 
 
-async def race(calls: Mapping[K, Call], rounds: Rounds) -> dict[K, Sample]:
-    """Each call once a round, always in the same order; round numbers are never given twice."""
+async def race(
+    calls: Mapping[K, Call], rounds: Rounds, *, prepare: Mapping[K, Call] = MappingProxyType({})
+) -> dict[K, Sample]:
+    """Each call once a round, always in the same order; round numbers are never given twice.
+
+    `prepare` runs before the call of that name, and is not measured.
+    """
     times: dict[K, list[float]] = {name: [] for name in calls}
     for number in range(rounds.warm_up):
-        for call in calls.values():
+        for name, call in calls.items():
+            await prepare.get(name, _nothing)(number)
             await call(number)
     gc.collect()
     gc.freeze()
     end = time.monotonic() + rounds.seconds
     for number in range(rounds.warm_up, rounds.warm_up + rounds.count):
         for name, call in calls.items():
+            await prepare.get(name, _nothing)(number)
             if rounds.alone:
                 gc.collect()
             start = time.perf_counter()
@@ -89,6 +98,10 @@ async def race(calls: Mapping[K, Call], rounds: Rounds) -> dict[K, Sample]:
         if time.monotonic() > end and len(times[name]) >= 2 * BLOCKS:
             break
     return {name: Sample(own) for name, own in times.items()}
+
+
+async def _nothing(_number: int) -> None:
+    pass
 
 
 # --- Many writers at once ---------------------------------------------------------------------------------------------

@@ -1,42 +1,36 @@
-"""docs/benchmarks.md: the tables of a run, and a plot for each database."""
+"""The figures on docs/benchmarks.md: the tables of a run, with a plot for each line and database."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.cases import Outcome
+from benchmarks.cases import Growth, Outcome
+from benchmarks.parts import write_part
 from benchmarks.plot import Line, draw
 from benchmarks.report import as_markdown
 
-_HEAD = """# What it costs
 
-Written by `make bench-full`; `make bench` prints a shorter run. Each figure is a median of calls that took turns within
-one run, beside stores written by hand on the bare driver with the same tables, keys and indexes; `ratio` compares
-medians, with the lowest and highest of five stretches of the run in brackets. Everything is durable: `fsync` and
-`synchronous_commit` on, `synchronous = FULL`. One turn is a question, two calls, their results and the answer: five
-messages, 2.7 kB of text. The bare stores judge nothing, remember nothing of repeats and take rows as they are;
-chatledger takes and gives models, mints ids, finds repeats and keeps the rules.
-"""
-
-
-def write_page(path: Path, machine: str, outcomes: Sequence[Outcome]) -> None:
-    """The page at `path`, its plots beside it."""
-    parts = [_HEAD, f"Measured on: {machine}.\n"]
+def write_page(page: Path, machine: str, outcomes: Sequence[Outcome]) -> None:
+    """The part `figures` of the page, and the plots beside it."""
+    parts = [f"Measured on: {machine}."]
     for outcome in outcomes:
-        name = f"{path.stem}-{outcome.title.split()[0].lower()}.svg"
-        (path.parent / name).write_text(draw(f"{outcome.title.split(',')[0]}: append of one turn", _lines(outcome)))
-        parts += [
-            f"## {outcome.title}\n",
-            f"![Append by length of the thread]({name})\n",
-            as_markdown(outcome.rows),
-            "",
-        ]
-    path.write_text("\n".join(parts))
+        parts.append(f"### {outcome.title}")
+        parts += [_plot(page, outcome.title, name, growth) for name, growth in outcome.plots.items()]
+        parts.append(as_markdown(outcome.rows))
+    write_part(page, "figures", "\n\n".join(parts))
 
 
-def _lines(outcome: Outcome) -> list[Line]:
+def _plot(page: Path, title: str, name: str, growth: Growth) -> str:
+    """Draws it, and gives the line that shows it."""
+    database = title.partition(":")[0]
+    words = "-".join(name.replace(",", "").lower().split())
+    path = page.parent / f"{page.stem}-{database.split()[0].lower()}-{words}.svg"
+    path.write_text(draw(f"{database}, {name}", _lines(growth)), encoding="utf-8")
+    return f"![{name}, by messages in the thread]({path.name})"
+
+
+def _lines(growth: Growth) -> list[Line]:
     return [
-        Line(who, [(length, sample.median * 1000) for length, sample in own.items()])
-        for who, own in outcome.growth.items()
+        Line(who, [(length, sample.median * 1000) for length, sample in own.items()]) for who, own in growth.items()
     ]

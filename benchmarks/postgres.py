@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 import asyncpg
 from tests.postgres import Server
@@ -13,7 +15,6 @@ from benchmarks.cases import (
     WRITERS,
     Contender,
     Extent,
-    Growth,
     Outcome,
     append_rows,
     close_all,
@@ -24,8 +25,12 @@ from benchmarks.cases import (
     writer_rows,
 )
 from benchmarks.delay import DELAY, delayed
+from benchmarks.forks import fork_rows
+from benchmarks.imports import postgres_import_rows
 from benchmarks.measure import Rounds
+from benchmarks.memory import memory_rows
 from benchmarks.ours import Chatledger
+from benchmarks.progress import say
 from benchmarks.report import Row, Target
 from benchmarks.seed import Plan, fill_postgres
 from benchmarks.sizes import postgres_sizes, size_rows
@@ -34,26 +39,68 @@ from chatledger import migrate
 REFERENCE = OneStatement.name
 SCANS = "asyncpg, three range scans"
 APPEND, GROWTH, DELAYED = Target(1.25), Target(1.15), Target(1.1)
+AWAY = f"{DELAY * 1000:g} ms away, "
+Appends = Mapping[str, Mapping[int, Sequence[str]]]
 Kinds = Sequence[type[OneStatement] | type[CallPerTable] | type[Chatledger]]
 ALL: Kinds = (OneStatement, CallPerTable, Chatledger)
 TWO: Kinds = (OneStatement, Chatledger)
 
 
-def run_postgres(server: Server, extent: Extent) -> Outcome:
-    with server.database() as empty:
-        migrate(empty)
-        version = asyncio.run(require_durable(empty))
-        outcome = Outcome(f"PostgreSQL {version}")
-        with server.database(template=empty) as url:
-            outcome.growth, rows = asyncio.run(_main(url, extent))
-            outcome.rows += rows
-        for statistics in (True, False):
-            with server.database(template=empty) as url:
-                outcome.rows += asyncio.run(_growth(url, extent, statistics=statistics))
-        for runs, target in ((False, Target(5.8, " kB")), (True, None)):
-            with server.database(template=empty) as url:
-                sizes = asyncio.run(postgres_sizes(url, extent.size_turns, runs=runs))
-                outcome.rows += size_rows("bytes per turn" + ", a run each" * runs, sizes, target)
+def sections(server: Server, extent: Extent) -> dict[str, Callable[[], Outcome]]:
+    """Parts of a run by name; each makes its own databases, and drops them."""
+    return {
+        "append, load, writers": partial(_main_section, server, extent),
+        "growth among short threads": partial(_growth_section, server, extent),
+        "bytes per turn": partial(_size_section, server, extent),
+        "import": partial(_import_section, server, extent),
+    }
+
+
+@contextmanager
+def _database(server: Server) -> Iterator[str]:
+    with server.database() as url:
+        migrate(url)
+        yield url
+
+
+def _outcome(url: str) -> Outcome:
+    return Outcome(f"PostgreSQL {asyncio.run(require_durable(url))}")
+
+
+def _main_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        asyncio.run(_main(url, extent, outcome))
+    return outcome
+
+
+def _growth_section(server: Server, extent: Extent) -> Outcome:
+    outcome = None
+    for statistics in (True, False):
+        with _database(server) as url:
+            outcome = outcome or _outcome(url)
+            outcome.rows += asyncio.run(_growth(url, extent, statistics=statistics))
+    assert outcome is not None
+    return outcome
+
+
+def _size_section(server: Server, extent: Extent) -> Outcome:
+    outcome = None
+    for runs, target in ((False, Target(5.8, " kB")), (True, None)):
+        with _database(server) as url:
+            outcome = outcome or _outcome(url)
+            sizes = asyncio.run(postgres_sizes(url, extent.size_turns, runs=runs))
+            outcome.rows += size_rows("bytes per turn" + ", a run each" * runs, sizes, target)
+    assert outcome is not None
+    return outcome
+
+
+def _import_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        outcome.rows += asyncio.run(postgres_import_rows(url, extent))
+        with delayed(url) as far:
+            outcome.rows += asyncio.run(postgres_import_rows(far, extent, label=AWAY))
     return outcome
 
 
@@ -69,38 +116,53 @@ async def require_durable(url: str) -> str:
         await connection.close()
 
 
-async def _main(url: str, extent: Extent) -> tuple[Growth, list[Row]]:
-    plan = Plan()
-    appends = {kind.name: plan_appends(plan, extent) for kind in ALL}
-    slow = {kind.name: {100: plan.threads(100, 20)} for kind in ALL}
+async def _main(url: str, extent: Extent, outcome: Outcome) -> None:
+    plan, far_extent = Plan(), extent.far()
+    near = {kind.name: plan_appends(plan, extent) for kind in ALL}
+    far = {name: plan_appends(plan, far_extent, shared=own) for name, own in near.items()}
     crowds = {kind.name: plan.threads(100, WRITERS + 1) for kind in ALL}
-    loads = {length: plan.threads(length)[0] for length in sorted({50, 1_000, max(extent.lengths)} | {10_000})}
+    loads = {length: plan.threads(length)[0] for length in extent.loaded}
+    say(f"filling a database with {sum(plan.lengths.values()):,} messages")
     await fill_postgres(url, plan)
+    await _at(url, extent, near, crowds, loads, outcome)
+    outcome.rows += await memory_rows(url, loads[1_000], loads[extent.longest])
+    with delayed(url) as away:
+        await _at(away, far_extent, far, crowds, loads, outcome, label=AWAY)
+
+
+async def _at(
+    url: str,
+    extent: Extent,
+    appends: Appends,
+    crowds: dict[str, list[str]],
+    loads: dict[int, str],
+    outcome: Outcome,
+    *,
+    label: str = "",
+) -> None:
+    """All of these cases on the database at the end of that line."""
     contenders = await _open(url, ALL)
-    growth = await grow(contenders, appends, extent.rounds)
-    rows = append_rows(growth, REFERENCE, APPEND) + growth_rows(growth, GROWTH)
+    growth = await grow(contenders, appends, extent.rounds, label=label)
+    outcome.plots[f"{label}append of one turn"] = growth
+    outcome.rows += append_rows(growth, REFERENCE, DELAYED if label else APPEND, label=f"{label}append")
+    outcome.rows += growth_rows(growth, None if label else GROWTH, label=f"{label}growth")
     readers = {SCANS: contenders[REFERENCE], Chatledger.name: contenders[Chatledger.name]}
-    rows += await load_rows(readers, loads, extent, SCANS)
+    outcome.rows += await load_rows(readers, loads, extent, SCANS, label=label)
     await close_all(list(contenders.values()))
-    rows += await _writers(url, crowds, extent)
-    with delayed(url) as far:
-        contenders = await _open(far, ALL)
-        growth_far = await grow(contenders, slow, Rounds(extent.rounds.count // 2, extent.rounds.seconds))
-        await close_all(list(contenders.values()))
-    label = f"{DELAY * 1000:g} ms away, append"
-    return growth, rows + append_rows(growth_far, REFERENCE, DELAYED, label=label)
+    outcome.rows += await fork_rows(url, extent, label=label)
+    outcome.rows += await _writers(url, crowds, extent, label)
 
 
 async def _open(url: str, kinds: Kinds) -> dict[str, Contender]:
     return {kind.name: await kind.open(url) for kind in kinds}
 
 
-async def _writers(url: str, threads: dict[str, list[str]], extent: Extent) -> list[Row]:
+async def _writers(url: str, threads: dict[str, list[str]], extent: Extent, label: str) -> list[Row]:
     """A connection for each bare writer; one ledger with its pool for all of ours."""
     bare = {kind.name: [await kind.open(url) for _ in range(WRITERS)] for kind in (OneStatement, CallPerTable)}
     ours = await Chatledger.open(url)
     teams: dict[str, Sequence[Contender]] = {**bare, Chatledger.name: [ours] * WRITERS}
-    rows = await writer_rows(teams, threads, extent, REFERENCE, Target(0.8, at_least=True))
+    rows = await writer_rows(teams, threads, extent, REFERENCE, Target(0.8, at_least=True), label=label)
     await close_all([*(one for team in bare.values() for one in team), ours])
     return rows
 
@@ -108,13 +170,15 @@ async def _writers(url: str, threads: dict[str, list[str]], extent: Extent) -> l
 async def _growth(url: str, extent: Extent, *, statistics: bool) -> list[Row]:
     """One long thread among short ones: what a planner takes for typical, or guesses, is wrong for it."""
     plan = Plan()
-    longest = max(extent.lengths)
+    longest, calls = extent.longest, extent.rounds.count
     lengths = {
-        kind.name: {0: plan.threads(0, 20), 100: plan.threads(100), longest: plan.threads(longest)} for kind in TWO
+        kind.name: {0: plan.threads(0, calls), 100: plan.threads(100, 40), longest: plan.threads(longest)}
+        for kind in TWO
     }
     await fill_postgres(url, plan, statistics=statistics)
     contenders = await _open(url, TWO)
+    label = "growth, most threads short" if statistics else "growth, no statistics"
+    say(label)
     growth = await grow(contenders, lengths, Rounds(extent.rounds.count // 2, extent.rounds.seconds))
     await close_all(list(contenders.values()))
-    label = "growth, most threads short" if statistics else "growth, no statistics"
     return growth_rows(growth, GROWTH, label=label)

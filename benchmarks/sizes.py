@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 
+from benchmarks.progress import say
 from benchmarks.report import Row, Target
 from benchmarks.turns import turns
 from chatledger import Ledger
@@ -17,6 +18,7 @@ THREADS = 30
 
 async def write_turns(ledger: Ledger, count: int, *, runs: bool) -> None:
     """`runs`: each turn is a run of its own."""
+    say(f"bytes of {count:,} turns{', a run each' * runs}")
     threads = [(await ledger.threads.create()).thread_id for _ in range(THREADS)]
     stock = turns()
     for number in range(count):
@@ -68,10 +70,12 @@ def _pages(path: str) -> dict[str, int]:
 
 
 def size_rows(case: str, sizes: dict[str, float], target: Target | None) -> list[Row]:
-    """The whole, then its parts from the largest down to 1 %."""
-    whole = sum(sizes.values()) / 1000
-    rows = [Row(case, "all", f"{whole:.2f} kB", target=target, judged=whole)]
-    for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
-        if size / 1000 >= whole / 100:
-            rows.append(Row(case, f"  {name}", f"{size / 1000:.2f} kB", ratio=f"{size / whole / 1000:.0%}"))
+    """The whole, then its parts from the largest down to 1 %, then the rest."""
+    whole = sum(sizes.values())
+    shown = {name: size for name, size in sizes.items() if size >= whole / 100}
+    parts = sorted(shown.items(), key=lambda item: -item[1])
+    rest = whole - sum(shown.values())
+    rows = [Row(case, "all", f"{whole / 1000:.2f} kB", target=target, judged=whole / 1000)]
+    for name, size in [*parts, *([("the rest", rest)] if rest else [])]:
+        rows.append(Row(case, f"  {name}", f"{size / 1000:.2f} kB", ratio=f"{size / whole:.0%}"))
     return rows

@@ -9,7 +9,8 @@ import asyncio
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.bare_sqlite import Aiosqlite, InPlace, OneHop
@@ -17,7 +18,6 @@ from benchmarks.cases import (
     WRITERS,
     Contender,
     Extent,
-    Growth,
     Outcome,
     append_rows,
     close_all,
@@ -27,7 +27,11 @@ from benchmarks.cases import (
     plan_appends,
     writer_rows,
 )
+from benchmarks.forks import fork_rows
+from benchmarks.imports import sqlite_import_rows
+from benchmarks.memory import memory_rows
 from benchmarks.ours import Chatledger
+from benchmarks.progress import say
 from benchmarks.report import Row, Target
 from benchmarks.seed import Plan, fill_sqlite
 from benchmarks.sizes import size_rows, sqlite_sizes
@@ -40,20 +44,43 @@ Kinds = Sequence[type[InPlace] | type[Aiosqlite] | type[Chatledger]]
 ALL: Kinds = (InPlace, OneHop, Aiosqlite, Chatledger)
 
 
-def run_sqlite(extent: Extent) -> Outcome:
+def sections(extent: Extent) -> dict[str, Callable[[], Outcome]]:
+    """Parts of a run by name; each makes its own files, and removes them."""
+    return {
+        "append, load, writers": partial(_section, _main, extent),
+        "bytes per turn": partial(_section, _sizes, extent),
+        "import": partial(_section, _imports, extent),
+        "start of a process": partial(_section, _starts, extent),
+    }
+
+
+def _section(fill: Callable[[Path, Path, Extent, Outcome], None], extent: Extent) -> Outcome:
     outcome = Outcome(f"SQLite {sqlite3.sqlite_version}")
     with tempfile.TemporaryDirectory(prefix="chatledger-bench-") as name:
         folder = Path(name)
         empty = folder / "empty.db"
         migrate(empty)
-        outcome.growth, rows = asyncio.run(_main(empty, folder, extent))
-        outcome.rows += rows
-        for runs, target in ((False, Target(5.1, " kB")), (True, None)):
-            path = shutil.copyfile(empty, folder / f"sizes{runs}.db")
-            sizes = asyncio.run(sqlite_sizes(str(path), extent.size_turns, runs=runs))
-            outcome.rows += size_rows("bytes per turn" + ", a run each" * runs, sizes, target)
-        outcome.rows += start_rows(extent.starts, _schema(empty))
+        fill(empty, folder, extent, outcome)
     return outcome
+
+
+def _main(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    asyncio.run(_cases(empty, folder, extent, outcome))
+
+
+def _sizes(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    for runs, target in ((False, Target(5.1, " kB")), (True, None)):
+        path = shutil.copyfile(empty, folder / f"sizes{runs}.db")
+        sizes = asyncio.run(sqlite_sizes(str(path), extent.size_turns, runs=runs))
+        outcome.rows += size_rows("bytes per turn" + ", a run each" * runs, sizes, target)
+
+
+def _imports(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    outcome.rows += asyncio.run(sqlite_import_rows(empty, folder, extent))
+
+
+def _starts(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    outcome.rows += start_rows(extent.starts, _schema(empty))
 
 
 def _schema(path: Path) -> list[str]:
@@ -63,20 +90,23 @@ def _schema(path: Path) -> list[str]:
     return [row[0] for row in found]
 
 
-async def _main(empty: Path, folder: Path, extent: Extent) -> tuple[Growth, list[Row]]:
+async def _cases(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
     plan = Plan()
     appends = plan_appends(plan, extent)
     crowd = plan.threads(100, WRITERS + 1)
-    loads = {length: plan.threads(length)[0] for length in sorted({50, 1_000, max(extent.lengths)} | {10_000})}
+    loads = {length: plan.threads(length)[0] for length in extent.loaded}
     filled = shutil.copyfile(empty, folder / "filled.db")
+    say(f"filling a file with {sum(plan.lengths.values()):,} messages")
     fill_sqlite(str(filled), plan)
     contenders = await _open(filled, folder)
     growth = await grow(contenders, dict.fromkeys(contenders, appends), extent.rounds)
-    rows = append_rows(growth, REFERENCE, APPEND) + growth_rows(growth, GROWTH)
-    rows += await load_rows(contenders, loads, extent, REFERENCE)
-    rows += await _writers(contenders, crowd, extent)
+    outcome.plots["append of one turn"] = growth
+    outcome.rows += append_rows(growth, REFERENCE, APPEND) + growth_rows(growth, GROWTH)
+    outcome.rows += await load_rows(contenders, loads, extent, REFERENCE)
+    outcome.rows += await _writers(contenders, crowd, extent)
     await close_all(list(contenders.values()))
-    return growth, rows
+    outcome.rows += await fork_rows(str(filled), extent)
+    outcome.rows += await memory_rows(str(filled), loads[1_000], loads[extent.longest])
 
 
 async def _open(filled: Path, folder: Path) -> dict[str, Contender]:

@@ -229,6 +229,7 @@ def _environment() -> dict[str, str]:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server does not outlive us
     arguments = sys.argv[1:]
     flags = set(itertools.takewhile({"--durable", "--if-found"}.__contains__, arguments))
     if "--if-found" in flags and not _is_there():

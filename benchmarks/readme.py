@@ -1,0 +1,78 @@
+"""The figures that the README quotes, taken from docs/benchmarks.md: `python -m benchmarks.readme` puts them there.
+
+A test holds the two against each other, so that neither is changed without the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.parts import read_part, write_part
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+README = ROOT / "README.md"
+PART = "figures"
+DATABASES = ("PostgreSQL", "SQLite")
+LINES = {
+    "append of one turn to 10,000 messages": ("append at 10,000", "chatledger"),
+    "the same with a network of 1 ms each way": ("1 ms away, append at 10,000", "chatledger"),
+    "append to the longest thread, of one to an empty thread": (r"growth, [\d,]+ against 0", "chatledger"),
+    "load of 1,000 messages": ("load 1,000", "chatledger"),
+    "load of the last 50 of the longest thread": (r"last 50 of [\d,]+", "chatledger"),
+    "16 writers on threads of their own, turns a second": ("16 writers, own threads", "chatledger"),
+    "import of 20,000 messages, messages a second": ("import of 20,000 messages", "chatledger"),
+    "bytes of a turn with 2.7 kB of text": ("bytes per turn", "all"),
+}
+"""What each line says, and the case and the contender whose figure stands in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    database: str
+    case: str
+    who: str
+    median: str
+    ratio: str
+    target: str
+
+    @property
+    def shown(self) -> str:
+        value = self.ratio.partition(" ")[0] or self.median
+        return f"{value} ({self.target})" if self.target else value
+
+
+def figures(page: Path) -> Iterator[Figure]:
+    """The rows of the page's tables."""
+    database = case = ""
+    for line in read_part(page, PART).splitlines():
+        if line.startswith("### "):
+            database = line.split()[1]
+        elif line.startswith("| ") and not line.startswith(("| case", "| ---")):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            case = cells[0] or case
+            yield Figure(database, case, cells[1], cells[2], cells[5], cells[6])
+
+
+def quoted(page: Path = PAGE) -> str:
+    """The table of the README."""
+    found = list(figures(page))
+    lines = [f"| | {' | '.join(DATABASES)} |", "| --- | --- | --- |"]
+    for words, (case, who) in LINES.items():
+        cells = (_cell(found, database, case, who) for database in DATABASES)
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(found: list[Figure], database: str, case: str, who: str) -> str:
+    """Empty where the page has no such figure: there is no network before a SQLite file."""
+    wanted = (one for one in found if (one.database, one.who) == (database, who) and re.fullmatch(case, one.case))
+    first = next(wanted, None)
+    return "" if first is None else first.shown
+
+
+if __name__ == "__main__":
+    write_part(README, PART, quoted())
