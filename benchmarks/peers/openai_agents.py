@@ -1,0 +1,85 @@
+"""OpenAI Agents SDK: a session takes the items of a turn in one call. A turn is six items: each call is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from agents.extensions.memory import SQLAlchemySession
+from agents.memory import SQLiteSession
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from benchmarks.peers.peer import sqlalchemy_url
+from benchmarks.turns import BareMessage, Turn
+from chatledger.ids import new_id
+
+
+class _Session:
+    items: ClassVar[int] = 6
+    loads_last: ClassVar[bool] = True
+
+    async def ready(self, thread: Any, turn: Turn) -> list[Any]:
+        return [item for message in turn.bare for item in _items(message)]
+
+    async def append(self, thread: Any, ready: list[Any]) -> None:
+        await thread.add_items(ready)
+
+    async def load(self, thread: Any) -> Sequence[Any]:
+        found: Sequence[Any] = await thread.get_items()
+        return found
+
+    async def last(self, thread: Any, count: int) -> Sequence[Any]:
+        found: Sequence[Any] = await thread.get_items(count)
+        return found
+
+
+class SqlalchemySessions(_Session):
+    name: ClassVar[str] = "OpenAI Agents SQLAlchemySession"
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        return cls(create_async_engine(sqlalchemy_url(url)))
+
+    async def new_thread(self) -> Any:
+        session = SQLAlchemySession(new_id(), engine=self._engine, create_tables=True)
+        await session.get_items(1)
+        return session
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+class SqliteSessions(_Session):
+    name: ClassVar[str] = "OpenAI Agents SQLiteSession"
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._sessions: list[Any] = []
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        return cls(url)
+
+    async def new_thread(self) -> Any:
+        session = SQLiteSession(new_id(), self._path)
+        self._sessions.append(session)
+        await session.get_items(1)
+        return session
+
+    async def close(self) -> None:
+        for session in self._sessions:
+            session.close()
+
+
+def _items(message: BareMessage) -> list[dict[str, Any]]:
+    if message.tool_call_id is not None:
+        return [{"type": "function_call_output", "call_id": message.tool_call_id, "output": message.text}]
+    text = [] if message.text is None else [{"role": message.role, "content": message.text}]
+    calls = [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in message.calls
+    ]
+    return [*text, *calls]

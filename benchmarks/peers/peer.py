@@ -1,0 +1,59 @@
+"""What is asked of a store: a thread of so many messages, one more turn, the whole of it, the last of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+from benchmarks.turns import MESSAGES, BareMessage, Turn, turns
+
+
+class Peer(Protocol):
+    """`url` is of an empty database that nobody else uses; on SQLite, a path."""
+
+    name: ClassVar[str]
+    items: ClassVar[int]  # what a turn is loaded as
+    loads_last: ClassVar[bool]
+
+    @classmethod
+    async def open(cls, url: str) -> Self: ...
+
+    async def new_thread(self) -> Any:
+        """Whatever this store knows a conversation by."""
+
+    async def ready(self, thread: Any, turn: Turn) -> Any:
+        """The turn as the store takes it; not measured."""
+
+    async def append(self, thread: Any, ready: Any) -> None: ...
+
+    async def load(self, thread: Any) -> Sequence[Any]:
+        """All of the thread, as the objects that the store gives."""
+
+    async def last(self, thread: Any, count: int) -> Sequence[Any]: ...
+
+    async def close(self) -> None: ...
+
+
+async def fill(peer: Peer, messages: int) -> Any:
+    """A new thread of so many messages, written turn by turn."""
+    thread = await peer.new_thread()
+    stock = turns()
+    for number in range(messages // MESSAGES):
+        await peer.append(thread, await peer.ready(thread, stock[number % len(stock)]))
+    loaded = len(await peer.load(thread))
+    if loaded != messages // MESSAGES * peer.items:
+        raise RuntimeError(f"{peer.name} loaded {loaded} items of {messages} messages")
+    return thread
+
+
+def sqlalchemy_url(url: str) -> str:
+    """The URL with the asynchronous driver that SQLAlchemy is to use."""
+    if url.startswith("postgresql://"):
+        return url.replace("postgresql://", "postgresql+asyncpg://", 1)
+    return f"sqlite+aiosqlite:///{url}"
+
+
+def arguments(message: BareMessage) -> list[tuple[str, str, dict[str, Any]]]:
+    """The calls of a message as (id, name, arguments)."""
+    return [(call.id, call.name, json.loads(call.arguments)) for call in message.calls]
