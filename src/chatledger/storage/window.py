@@ -92,7 +92,10 @@ FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
+LIMIT 1
 """
+# LIMIT says what the key says already, to a planner that multiplies the frequencies of its columns: with one thread id
+# in many tenants it would expect hundreds of branches, and read the whole thread to join them.
 # user_id, active_branch, branch, last_seq, lineage, first, last
 _HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
 _HEADER_TEXTS = ["b.user_id", "b.lineage", "b.first::text", "b.last::text"]
