@@ -5,14 +5,17 @@ PYTHON313 ?= python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
+PEERS_READY := $(PEERS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-data test-kosong test-partitioned teeth soak lint types imports bench bench-full clean
+.PHONY: help setup demo test test-data test-kosong lint types imports bench bench-full bench-peers bench-profile clean
 
 help:  ## Show the targets
-	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Set up .venv with the pinned versions
 
@@ -58,11 +61,30 @@ types: $(READY)  ## Check types
 imports: $(READY)  ## Check that imports point down
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## Compare append and load with the bare drivers, in under five minutes
-	$(BIN)/python -m tests.postgres --durable $(BIN)/python -m benchmarks
+DURABLE = $(BIN)/python -m tests.postgres --durable
 
-bench-full: $(READY)  ## The same up to 100,000 messages, written to docs/benchmarks.md with plots
-	$(BIN)/python -m tests.postgres --durable $(BIN)/python -m benchmarks --full --page docs/benchmarks.md
+bench: $(READY)  ## Compare append, load and import with the bare drivers, in under five minutes
+	$(DURABLE) $(BIN)/python -m benchmarks
+
+bench-full: $(READY)  ## The same up to 100,000 messages, with plots, into docs/benchmarks.md and the README
+	$(DURABLE) $(BIN)/python -m benchmarks --full --page docs/benchmarks.md --keep .bench
+	$(BIN)/python -m benchmarks.readme
+
+bench-peers: $(READY) $(PEERS_READY)  ## Compare with the stores that frameworks ship, into docs/benchmarks.md
+	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers --page docs/benchmarks.md
+
+bench-profile: $(READY)  ## Where the time of append and history goes, into docs/benchmarks.md
+	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/benchmarks.md
+
+# An environment of their own: they are no dependency of anything here, the tests included. What ours runs on is held to
+# our versions; the rest of constraints.txt would contradict theirs.
+SHARED := ^(aiosqlite|alembic|asyncpg|greenlet|pydantic|pydantic_core|sqlalchemy)==
+$(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	grep -iE '$(SHARED)' constraints.txt > $(PEERS)/shared.txt
+	$(PEERS)/bin/python -m pip install --quiet --constraint $(PEERS)/shared.txt --editable . \
+		--requirement benchmarks/peers/requirements.txt
+	touch $(PEERS_READY)
 
 clean:  ## Remove what was set up and built
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -50,7 +50,7 @@ class Extent:
     @property
     def loaded(self) -> Sequence[int]:
         """Lengths of the threads that are loaded whole, shortest first."""
-        return sorted({50, 1_000, 10_000, self.longest})
+        return sorted({50, 1_000, min(10_000, max(self.longest, 1_000)), max(self.longest, 1_000)})
 
     def far(self) -> Extent:
         """The same at a distance, where a call takes longer and varies less: fewer of each."""
@@ -60,7 +60,7 @@ class Extent:
 
 SHORT = Extent(
     lengths=(0, 100, 1_000, 10_000),
-    rounds=Rounds(count=250, seconds=20),
+    rounds=Rounds(count=200, seconds=20),
     loads=Rounds(count=60, seconds=5, warm_up=3, alone=True),
     slices=3,
     slice_seconds=1.0,

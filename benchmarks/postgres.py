@@ -125,7 +125,7 @@ async def _main(url: str, extent: Extent, outcome: Outcome) -> None:
     say(f"filling a database with {sum(plan.lengths.values()):,} messages")
     await fill_postgres(url, plan)
     await _at(url, extent, near, crowds, loads, outcome)
-    outcome.rows += await memory_rows(url, loads[1_000], loads[extent.longest])
+    outcome.rows += await memory_rows(url, loads[1_000], loads[max(loads)])
     with delayed(url) as away:
         await _at(away, far_extent, far, crowds, loads, outcome, label=AWAY)
 

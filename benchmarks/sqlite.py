@@ -106,7 +106,7 @@ async def _cases(empty: Path, folder: Path, extent: Extent, outcome: Outcome) ->
     outcome.rows += await _writers(contenders, crowd, extent)
     await close_all(list(contenders.values()))
     outcome.rows += await fork_rows(str(filled), extent)
-    outcome.rows += await memory_rows(str(filled), loads[1_000], loads[extent.longest])
+    outcome.rows += await memory_rows(str(filled), loads[1_000], loads[max(loads)])
 
 
 async def _open(filled: Path, folder: Path) -> dict[str, Contender]:

@@ -1,0 +1,34 @@
+"""What the README says of speed is what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.parts import read_part, write_part
+from benchmarks.readme import LINES, PAGE, PART, README, quoted
+
+
+def test_the_readme_quotes_the_page() -> None:
+    """After `make bench-full`; `python -m benchmarks.readme` mends it."""
+    assert read_part(README, PART).strip() == quoted(PAGE)
+
+
+def test_every_line_has_a_figure_of_ours() -> None:
+    rows = quoted(PAGE).splitlines()[2:]
+    assert len(rows) == len(LINES)
+    assert [row for row in rows if row.split("|")[2].strip() == ""] == []
+
+
+def test_every_plot_of_the_page_is_there() -> None:
+    names = [line.partition("](")[2].rstrip(")") for line in PAGE.read_text().splitlines() if line.startswith("![")]
+    assert names
+    assert [name for name in names if not (PAGE.parent / name).is_file()] == []
+
+
+def test_a_part_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- begin x: make x -->\nold\n<!-- end x -->\nb\n")
+    write_part(page, "x", "new\n\nlines")
+    assert page.read_text() == "a\n<!-- begin x: make x -->\n\nnew\n\nlines\n\n<!-- end x -->\nb\n"
+    write_part(page, "x", "again")
+    assert read_part(page, "x").strip() == "again"
