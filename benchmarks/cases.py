@@ -150,7 +150,7 @@ def growth_rows(growth: Growth, target: Target | None, *, label: str = "growth")
     rows = []
     for who, own in growth.items():
         longest = max(own)
-        for base in (0, 100):
+        for base in sorted({0, 100} & own.keys()):
             ratio = own[longest].ratio(own[base])
             judged = target if who == OURS and base == 0 else None
             case = f"{label}, {longest:,} against {base}"

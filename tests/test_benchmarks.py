@@ -11,7 +11,7 @@ from benchmarks.report import as_markdown, as_text
 from tests.conftest import Database
 
 TINY = Extent(
-    lengths=(0, 100),
+    lengths=(0, 1_000),
     rounds=Rounds(count=8, seconds=5, warm_up=1),
     loads=Rounds(count=8, seconds=5, warm_up=1),
     slices=1,
@@ -36,7 +36,7 @@ async def test_all_cases_on_postgresql_near_and_far(pg_database: Database) -> No
     await postgres._main(pg_database.url, TINY, outcome)
     near = {case for case in cases(outcome) if not case.startswith(postgres.AWAY)}
     assert near >= {
-        "append at 100",
+        "append at 1,000",
         "load 1,000",
         "last 50 of 1,000",
         "16 writers, own threads",
