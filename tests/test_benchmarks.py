@@ -23,8 +23,10 @@ TINY = Extent(
 
 
 @pytest.fixture(autouse=True)
-def _few_short_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seed, "SHORT_THREADS", 20)
+    for module in ("cases", "postgres", "sqlite"):
+        monkeypatch.setattr(f"benchmarks.{module}.WRITERS", 2)
 
 
 def cases(outcome: Outcome) -> set[str]:
@@ -39,7 +41,7 @@ async def test_all_cases_on_postgresql_near_and_far(pg_database: Database) -> No
         "append at 1,000",
         "load 1,000",
         "last 50 of 1,000",
-        "16 writers, own threads",
+        "2 writers, own threads",
         "memory of iterate()",
     }
     assert {f"{postgres.AWAY}{case}" for case in near - {"memory of iterate()"}} <= cases(outcome)
