@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,6 +12,7 @@ from tests.postgres import server
 
 from benchmarks import postgres, sqlite
 from benchmarks.cases import FULL, SHORT, Extent, Outcome
+from benchmarks.ending import run_to_the_end
 from benchmarks.kept import Kept
 from benchmarks.machine import fsync_time, machine
 from benchmarks.page import write_page
@@ -24,8 +23,6 @@ Sections = Sequence[tuple[str, Callable[[], Outcome]]]
 
 def main() -> int:
     options = _options()
-    # A run that is told to end drops its databases and stops its server, as one that is interrupted does.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     where = machine()
     print(where, flush=True)
@@ -82,4 +79,4 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_to_the_end(main)

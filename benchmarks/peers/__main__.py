@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import signal
 import sqlite3
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,6 +17,7 @@ from pathlib import Path
 from tests.postgres import Server, server
 
 from benchmarks.cases import Outcome
+from benchmarks.ending import run_to_the_end
 from benchmarks.machine import machine
 from benchmarks.parts import write_part
 from benchmarks.peers.adk import Adk
@@ -56,7 +55,6 @@ def main() -> int:
     options = _options()
     warnings.simplefilter("ignore")  # theirs, about themselves
     logging.disable(logging.WARNING)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     where = f"{machine()}; " + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     print(where, flush=True)
     outcomes = list(_run(QUICK if options.quick else FULL, options.only))
@@ -111,4 +109,4 @@ def _sqlite() -> Iterator[Opened]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_to_the_end(main)
