@@ -68,6 +68,15 @@ class _Saver:
         config = {"configurable": {"thread_id": thread, "script": ready}}
         await self._graph.ainvoke({"messages": ready[:1]}, config)
 
+    async def written(self, given: Sequence[Turn]) -> str:
+        """A thread of these turns as one update of its state: turn by turn it would take minutes."""
+        thread = await self.new_thread()
+        messages = [message for turn in given for message in await self.ready(thread, turn)]
+        await self._graph.aupdate_state(
+            {"configurable": {"thread_id": thread}}, {"messages": messages}, as_node="model"
+        )
+        return thread
+
     async def load(self, thread: str) -> Sequence[Any]:
         state = await self._graph.aget_state({"configurable": {"thread_id": thread}})
         found: Sequence[Any] = state.values.get("messages", [])

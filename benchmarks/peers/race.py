@@ -37,7 +37,7 @@ FULL = Extent(
     lengths=(0, 100, 1_000, 10_000),
     rounds=Rounds(count=60, seconds=25, warm_up=3),
     loads=Rounds(count=25, seconds=15, warm_up=2, alone=True),
-    patience=60,
+    patience=120,
 )
 QUICK = Extent(
     lengths=(0, 100),
@@ -109,7 +109,7 @@ async def _threads(peer: Peer, length: int, extent: Extent) -> list[Any]:
     if not length:
         return [await peer.new_thread() for _ in range(extent.rounds.count + extent.rounds.warm_up)]
     async with asyncio.timeout(extent.patience):
-        return [await fill(peer, length) for _ in range(max(1, 400 // length))]
+        return [await fill(peer, length, at_once=True) for _ in range(max(1, 400 // length))]
 
 
 async def _loads(lanes: Mapping[str, Lane], length: int, extent: Extent, reference: str) -> list[Row]:
