@@ -7,7 +7,7 @@ calls with one commit, on the ledger's connection or on the caller's. Both have 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, TypeVar
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import StorageError
-from chatledger.models import Appended, ChatMessage, FormattedHistory, Limits, RulesLevel
+from chatledger.models import Appended, ChatMessage, FormattedHistory, Limits, Repair, RulesLevel
 from chatledger.storage.agents import AgentRepository
 from chatledger.storage.branches import BranchRepository
 from chatledger.storage.caller import ConnectionWork
@@ -142,6 +142,7 @@ class Nouns:
         thread_id: str,
         *,
         format: str,  # noqa: A002
+        view: Literal["stored", "model"] = "stored",
         as_: Literal["models", "dicts"] | None = None,
         carry: bool = False,
         branch: int | None = None,
@@ -160,10 +161,17 @@ class Nouns:
         express; `carry` keeps that in a free slot of the format, where it has one. `as_` asks for the format's own
         objects or for dicts; by default it is what came in. `partials=False` is for what a model is to read: few
         formats can say that a message is still being written.
+
+        `view="model"` is for sending: what the provider behind the format accepts, with each thing that was done to
+        that end in `.repairs`. No row is changed, nothing is carried, and a history that the provider would have taken
+        is given as it is stored. Raises UnknownFormat for a format that no provider stands behind.
         """
         from chatledger.formats import get_codec, in_kind
+        from chatledger.formats.model_view import get_provider, model_view
 
         codec = get_codec(format)
+        if view == "model":
+            get_provider(codec.name)  # before anything is read
         history = await self.messages.history(
             thread_id,
             branch=branch,
@@ -176,12 +184,17 @@ class Nouns:
             user_id=user_id,
             partials=partials,
         )
-        encoded = codec.encode(history.messages, carry=carry)
+        repairs: Sequence[Repair] = ()
+        if view == "model":
+            encoded, repairs = model_view(codec, history.messages)
+        else:
+            encoded = codec.encode(history.messages, carry=carry)
         return FormattedHistory(
             payload=in_kind(codec, encoded.payload, history.messages, as_),
             messages=history.messages,
             version=history.version,
             losses=tuple(encoded.losses),
+            repairs=tuple(repairs),
             next_cursor=history.next_cursor,
         )
 

@@ -5,7 +5,7 @@ from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.limits import Limits
 from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
-from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page
+from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
 from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
     AudioPart,
@@ -47,6 +47,7 @@ __all__ = [
     "Part",
     "PartialMessage",
     "ReasoningDelta",
+    "Repair",
     "RulesLevel",
     "Run",
     "RunStatus",

@@ -71,12 +71,24 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Repair:
+    """What a model view did, that a provider takes the history: what kind, at which stored message, and a sentence."""
+
+    code: str
+    seq: int | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class FormattedHistory:
-    """A history as another format writes it; `payload` is what that format's own API takes."""
+    """A history as another format writes it; `payload` is what that format's own API takes.
+
+    `messages` are the stored ones. `repairs` is empty but for a model view.
+    """
 
     payload: Any
     messages: list[ChatMessage]
     version: int
     losses: Sequence[Loss] = field(default=())
-    repairs: Sequence[Any] = field(default=())
+    repairs: Sequence[Repair] = field(default=())
     next_cursor: int | None = None

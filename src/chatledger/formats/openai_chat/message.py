@@ -92,6 +92,11 @@ def is_function_call(message: ChatMessage) -> bool:
     return legacy and message.format == NAME and len(message.tool_calls or ()) == 1
 
 
+def is_function_result(message: ChatMessage) -> bool:
+    """Whether the message was a result in the legacy role `function`, which names its call by the name alone."""
+    return message.format == NAME and nested(message.residual, "extra", "role") == "function"
+
+
 def _content(message: ChatMessage, residual: JsonValue) -> dict[str, JsonValue]:
     """The content under its key. A text that the source had elsewhere stands there, as long as it is that text."""
     content = message.content

@@ -1,0 +1,60 @@
+"""What is wrong with a message whatever stands around it, and for every provider."""
+
+from __future__ import annotations
+
+from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.changing import renamed, rewritten
+from chatledger.formats.model_view.provider import Provider
+from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.models import ROLES, ChatMessage, ToolCall
+
+
+def fit_alone(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage | None:
+    """The message as any model may see it; None for one that none may."""
+    if message.role == "custom":
+        log.add(repairs.CUSTOM, message, "a custom message is for the screen: left out")
+        return None
+    if message.state == "partial":
+        log.add(repairs.PARTIAL, message, "still being written, or abandoned: left out")
+        return None
+    return _with_names(provider.prepare(_with_role(message, provider, log), log), provider, log)
+
+
+def _with_role(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage:
+    """Known roles, and on each only what it may have. Where conversion drops a field, so that it never reaches the
+    provider, that is its loss and nobody's repair.
+    """
+    if message.role not in ROLES:
+        if provider.keeps(message):
+            log.add(repairs.ROLE, message, f"unknown role {message.role[:80]!r}: written as user")
+        message = rewritten(message, role="user")
+    if message.tool_calls and message.role != "assistant":
+        if provider.keeps(message):
+            log.add(repairs.ROLE, message, f"tool calls on a message of role {message.role!r}: left out")
+        message = rewritten(message, tool_calls=None)
+    if message.tool_call_id is not None and message.role != "tool":
+        if provider.keeps(message):
+            log.add(repairs.ROLE, message, f"a tool_call_id on a message of role {message.role!r}: left out")
+        message = rewritten(message, tool_call_id=None)
+    return message
+
+
+def _with_names(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage:
+    calls = message.tool_calls or []
+    if all(provider.tool_names.fullmatch(call.name) for call in calls):
+        return message
+    return renamed(message, tool_calls=[_with_name(call, message, provider, log) for call in calls])
+
+
+def _with_name(call: ToolCall, message: ChatMessage, provider: Provider, log: RepairLog) -> ToolCall:
+    if provider.tool_names.fullmatch(call.name):
+        return call
+    name = spelled(call.name, provider)
+    log.add(repairs.NAME, message, f"tool name {call.name[:80]!r} is written {name!r}")
+    return call.model_copy(update={"name": name})
+
+
+def spelled(name: str, provider: Provider) -> str:
+    """The name in letters that the provider takes, as near as may be: the same one each time."""
+    plain = "".join(letter if provider.tool_names.fullmatch(letter) else "_" for letter in name[:64])
+    return plain or "tool"

@@ -1,0 +1,112 @@
+"""What OpenAI's chat completions take. Consecutive messages of one role and system messages anywhere are welcome."""
+
+from __future__ import annotations
+
+import re
+
+from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.changing import renamed, rewritten
+from chatledger.formats.model_view.provider import Provider
+from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.openai_chat.fit_parts import fit_part
+from chatledger.formats.openai_chat.media import audio_object
+from chatledger.formats.openai_chat.message import NAME, is_function_call, is_function_result, write_message
+from chatledger.models import AudioPart, ChatMessage, Part, ToolCall
+from chatledger.models.json import dumps
+
+_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
+_AUDIO = ("wav", "mp3")
+_KINDS = ("function", "custom")
+_SAID = ("refusal", "audio", "function_call")
+"""What an assistant may say beside content and tool calls."""
+
+
+def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """A message of the format itself is written as it is; of other origin, conversion makes it fit."""
+    message = _without_odd_audio(message, log)
+    if message.format != NAME:
+        return message
+    return _with_content(_with_calls(_with_speaker(message, log), log), log)
+
+
+def _without_odd_audio(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    parts = message.content if isinstance(message.content, list) else []
+    said = message.role == "user" or message.format == NAME  # elsewhere conversion leaves it out
+    if not said or not any(_is_odd_audio(part, message.format) for part in parts):
+        return message
+    log.add(repairs.MEDIA, message, "audio that is neither wav nor mp3: left out")
+    return rewritten(message, content=[part for part in parts if not _is_odd_audio(part, message.format)])
+
+
+def _is_odd_audio(part: Part, source_format: str | None) -> bool:
+    """Whether it would be written as audio of a kind that the API does not know."""
+    if not isinstance(part, AudioPart):
+        return False
+    fitted = part
+    if source_format != NAME:
+        said = fit_part(part, role="user", source_format=source_format)
+        if not isinstance(said, AudioPart):
+            return False
+        fitted = said
+    audio = audio_object(fitted)
+    return audio is not None and audio.get("format") not in _AUDIO
+
+
+def _with_speaker(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    if message.name is None or message.role == "tool" or _SPEAKER.fullmatch(message.name):
+        return message
+    log.add(repairs.NAME, message, f"name {message.name[:80]!r}: left out")
+    return renamed(message, name=None)
+
+
+def _with_calls(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    if message.tool_calls == []:
+        log.add(repairs.EMPTY, message, "an empty list of tool calls: left out")
+        return rewritten(message, tool_calls=None)
+    calls = message.tool_calls or []
+    written = _written_calls(message)
+    if len(written) != len(calls):
+        log.add(repairs.NAME, message, "a call without a name: left out")
+        message = rewritten(message)
+    elif any(kind not in _KINDS for kind in written):
+        log.add(repairs.ARGUMENTS, message, "a call of an unknown type: written as one of a function")
+        message = rewritten(message)
+    if all(isinstance(call.arguments, str) for call in calls):
+        return message
+    log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
+    return rewritten(message, tool_calls=[_with_text(call) for call in calls])
+
+
+def _written_calls(message: ChatMessage) -> list[str]:
+    """The types of the calls that are written, those included that nobody could run and that lenient rules let in."""
+    wire = write_message(message)
+    legacy = ["function"] if wire.get("function_call") is not None else []
+    return [call.get("type") or "function" for call in wire.get("tool_calls") or ()] + legacy
+
+
+def _with_text(call: ToolCall) -> ToolCall:
+    if isinstance(call.arguments, str):
+        return call
+    return call.model_copy(update={"arguments": dumps(call.arguments or {})})
+
+
+def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    if message.content or isinstance(message.content, str):
+        return message
+    wire = write_message(message) if message.role == "assistant" else {}
+    if message.content is None and (message.tool_calls or any(wire.get(key) for key in _SAID)):
+        return message
+    log.add(repairs.EMPTY, message, "no content: written as empty text")
+    return rewritten(message, content="")
+
+
+OPENAI_CHAT = Provider(
+    name=NAME,
+    call_ids=re.compile(r"[\s\S]{1,64}"),
+    tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+    keeps=lambda message: message.format == NAME,
+    fit=_fit,
+    has_ids=lambda message: not is_function_call(message),
+    is_result_without_id=is_function_result,
+    marks_errors=False,
+)

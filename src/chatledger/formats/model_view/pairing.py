@@ -1,0 +1,112 @@
+"""Each call with its result directly behind it: what every provider asks for, and the rules' own pairing decides.
+
+A call that nobody answered gets the result that `close_open_calls` would store. A result that answers nothing is told
+as a user's text, since what it says may be what the conversation goes on about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TypeAlias
+
+from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.changing import rewritten
+from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.models import ChatMessage, Part, TextPart
+from chatledger.rules import OpenCall, Tip, closing_results
+from chatledger.rules.pairing import answer
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A message with calls and all of their results, each with the place of its call among them."""
+
+    asker: ChatMessage
+    answers: list[tuple[int, ChatMessage]] = field(default_factory=list)
+
+
+Item: TypeAlias = ChatMessage | Exchange
+
+
+def pair(messages: Sequence[ChatMessage], log: RepairLog) -> list[Item]:
+    """The messages with every result in the exchange of its call."""
+    links = _Links(messages)
+    items: list[Item] = []
+    for place, message in enumerate(messages):
+        if message.tool_calls:
+            items.append(_exchange(messages, place, links, log))
+        elif message.role != "tool":
+            items.append(message)
+        elif place not in links.calls:
+            items += _unlinked(message, log, doubled=place in links.doubled)
+    return items
+
+
+class _Links:
+    """Which result answers which call; positions are places in the list."""
+
+    def __init__(self, messages: Sequence[ChatMessage]) -> None:
+        self.calls: dict[int, OpenCall] = {}
+        self.results: dict[tuple[int, int], int] = {}
+        self.doubled: set[int] = set()
+        self.others_before = [0, *accumulate(message.role != "tool" for message in messages)]
+        waiting: tuple[OpenCall, ...] = ()
+        answered: tuple[str | None, ...] = ()
+        for place, message in enumerate(messages):
+            if message.role == "user":
+                answered = ()
+            if message.role == "tool":
+                call, problem = answer(Tip(open_calls=waiting, answered=answered), message)
+                if call is not None:
+                    waiting = tuple(other for other in waiting if other is not call)
+                    answered = (*answered, call.id)
+                    self.calls[place] = call
+                    self.results[call.seq, call.idx] = place
+                elif problem is not None and problem.rule == "R7":
+                    self.doubled.add(place)
+            waiting += tuple(
+                OpenCall(0, place, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())
+            )
+
+    def stands_behind(self, asker: int, result: int) -> bool:
+        """Whether nothing but results stands between them."""
+        return self.others_before[result] == self.others_before[asker + 1]
+
+
+def _exchange(messages: Sequence[ChatMessage], place: int, links: _Links, log: RepairLog) -> Exchange:
+    asker = messages[place]
+    calls = asker.tool_calls or []
+    found = [(links.results.get((place, idx)), idx) for idx in range(len(calls))]
+    exchange = Exchange(asker)
+    for result, idx in sorted((result, idx) for result, idx in found if result is not None):
+        if not links.stands_behind(place, result):
+            log.add(repairs.MOVED_RESULT, messages[result], "not directly behind its call: placed there")
+        exchange.answers.append((idx, messages[result]))
+    for unanswered, idx in found:
+        if unanswered is None:
+            call = OpenCall(0, place, idx, calls[idx].id, calls[idx].name)
+            log.add(repairs.OPEN_CALL, asker, f"call {idx} ({call.name[:80]}) has no result: answered as interrupted")
+            [closing] = closing_results(Tip(open_calls=(call,), turn_run=asker.run_id))
+            exchange.answers.append((idx, closing))
+    return exchange
+
+
+def _unlinked(result: ChatMessage, log: RepairLog, *, doubled: bool) -> Iterator[ChatMessage]:
+    if doubled:
+        log.add(repairs.DOUBLED_RESULT, result, "its call has a result already: left out")
+        return
+    if not result.content:
+        log.add(repairs.ORPHAN_RESULT, result, "a result of no call, and empty: left out")
+        return
+    log.add(repairs.ORPHAN_RESULT, result, "a result of no call: told as a user's text")
+    yield rewritten(result, role="user", content=_told(result), name=None, tool_call_id=None, is_error=None)
+
+
+def _told(result: ChatMessage) -> str | list[Part]:
+    of = result.name or result.tool_call_id
+    heading = f"[result of a tool call{f' ({of[:80]})' if of else ''}]\n"
+    if isinstance(result.content, str):
+        return heading + result.content
+    return [TextPart(text=heading), *(result.content or ())]

@@ -1,0 +1,94 @@
+"""What holds of the model view of any history, for every provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatledger import ChatMessage
+from chatledger.formats import get_codec
+from chatledger.formats.model_view import get_provider, model_view, provider_names, repair
+from chatledger.models.json import same_json
+from tests.formats import openai_chat_strategies as openai_chat
+from tests.formats.anthropic import strategies as anthropic
+from tests.formats.model_view.histories import histories
+from tests.formats.openai_responses import strategies as openai_responses
+from tests.formats.provider_checker import refusals
+from tests.formats.sdk_types import validate
+
+providers = pytest.mark.parametrize("provider", provider_names())
+
+
+def body(provider: str, payload: Any) -> dict[str, Any]:
+    """The payload in a request of the provider."""
+    if isinstance(payload, dict):
+        return {"input": [], **payload} if provider == "openai-responses" else payload
+    return {"input" if provider == "openai-responses" else "messages": payload}
+
+
+def view(provider: str, messages: list[ChatMessage]) -> tuple[Any, list[Any]]:
+    encoded, repairs = model_view(get_codec(provider), messages)
+    return encoded.payload, repairs
+
+
+@providers
+@settings(max_examples=150)
+@given(history=histories())
+def test_the_provider_takes_it_and_what_it_would_have_taken_is_untouched(
+    provider: str, history: list[ChatMessage]
+) -> None:
+    stored = get_codec(provider).encode(history).payload
+    payload, repairs = view(provider, history)
+    assert refusals(provider, body(provider, payload)) == []
+    validate(provider, payload)
+    codes = {repair.code for repair in repairs}
+    if refusals(provider, body(provider, stored)) == []:
+        assert codes <= {"custom", "partial"}
+    if not codes:
+        assert same_json(payload, stored)
+
+
+@providers
+@settings(max_examples=100)
+@given(history=histories())
+def test_a_repaired_history_needs_no_repair(provider: str, history: list[ChatMessage]) -> None:
+    repaired, repairs = repair(get_provider(provider), history)
+    assert repair(get_provider(provider), repaired) == (repaired, [])
+    assert {repair.seq for repair in repairs} <= {message.seq for message in history}
+
+
+@providers
+@settings(max_examples=100)
+@given(history=histories())
+def test_what_the_provider_gets_needs_no_repair(provider: str, history: list[ChatMessage]) -> None:
+    payload, _ = view(provider, history)
+    again, repairs = view(provider, get_codec(provider).decode(payload).messages)
+    assert repairs == []
+    assert same_json(again, payload)
+
+
+PAYLOADS: dict[str, st.SearchStrategy[Any]] = {
+    "anthropic": anthropic.payloads,
+    "openai-chat": st.lists(openai_chat.messages, max_size=5),
+    "openai-responses": openai_responses.payloads,
+}
+
+
+@providers
+@settings(max_examples=100)
+@given(data=st.data())
+def test_what_came_in_the_format_itself_is_mended_once(provider: str, data: st.DataObject) -> None:
+    given_payload = data.draw(PAYLOADS[provider])
+    payload, _ = view(provider, stored(provider, given_payload))
+    assert refusals(provider, body(provider, payload)) == []
+    again, repairs = view(provider, stored(provider, payload))
+    assert repairs == []
+    assert same_json(again, payload)
+
+
+def stored(provider: str, payload: Any) -> list[ChatMessage]:
+    messages = get_codec(provider).decode(payload, rules="lenient").messages
+    return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, 1)]
