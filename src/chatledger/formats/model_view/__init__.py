@@ -27,6 +27,7 @@ from chatledger.models.trusted import copy_with
 __all__ = ["get_provider", "is_refusal", "model_view", "provider_names", "repair"]
 
 _PROVIDERS = {
+    "anthropic": "chatledger.formats.model_view.anthropic:ANTHROPIC",
     "openai-chat": "chatledger.formats.model_view.openai_chat:OPENAI_CHAT",
 }
 

@@ -1,0 +1,163 @@
+"""What Anthropic's Messages API takes: words in every text, reasoning that it signed itself, inputs that are objects.
+
+A leading message of the assistant is left alone: the API takes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from chatledger.formats.anthropic.contents import PARTS
+from chatledger.formats.anthropic.fit import fit
+from chatledger.formats.anthropic.joining import content_blocks
+from chatledger.formats.anthropic.names import NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
+from chatledger.formats.anthropic.splitting import CALLS_AT
+from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.anthropic_turns import in_turns
+from chatledger.formats.model_view.changing import renamed, rewritten
+from chatledger.formats.model_view.provider import Provider
+from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.openai_chat.fields import nested
+from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.trusted import copy_with
+
+
+def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """A message of the format itself in a role that the format has."""
+    if message.format != NAME or message.role in ROLES or (message.role == "tool" and not is_listed(message)):
+        return message
+    role = "system" if message.role == "developer" else message.role
+    log.add(repairs.ROLE, message, f"a message of role {message.role!r} in the list: written as {role}")
+    return rewritten(message, role=role)
+
+
+def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
+    message = _with_words(_without_foreign_thinking(_without_odd_blocks(message, log), log), log)
+    message = _without_last_thoughts(_with_inputs(message, log), log)
+    if message.role != "tool" and not message.tool_calls and _says_nothing(message):
+        log.add(repairs.EMPTY, message, "nothing that could be sent is in it: left out")
+        return None
+    return message
+
+
+def _without_odd_blocks(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """Without calls and results that lenient rules let in though nobody could run or match them."""
+    parts = message.content if isinstance(message.content, list) else []
+    odd = [part for part in parts if isinstance(part, OpaquePart) and part.type in _PAIRED]
+    odd += _served_to_nobody(parts)
+    if message.format != NAME or not odd:
+        return message
+    log.add(repairs.ORPHAN_RESULT, message, "a block that only looks like a call, or a result of no call: left out")
+    return _only(message, lambda part: not any(part is one for one in odd))
+
+
+def _served_to_nobody(parts: Sequence[Part]) -> list[OpaquePart]:
+    """Results of the API's own tools without the call before them."""
+    blocks = [(part, part.value) for part in parts if isinstance(part, OpaquePart) and isinstance(part.value, dict)]
+    calls: list[object] = []
+    odd = []
+    for part, block in blocks:
+        if (part.type or "").endswith("_tool_use"):
+            calls.append(block.get("id"))
+        elif (part.type or "").endswith("_tool_result") and block.get("tool_use_id") not in calls:
+            odd.append(part)
+    return odd
+
+
+_PAIRED = (TOOL_USE, TOOL_RESULT)
+
+
+def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """Reasoning goes whole where its signature is not Anthropic's, and where it has none."""
+    refused = _is_refused_thought(message)
+    in_reasoning = isinstance(message.reasoning, list) and any(map(refused, message.reasoning))
+    in_content = isinstance(message.content, list) and any(map(refused, message.content))
+    if not in_reasoning and not in_content:
+        return message
+    log.add(repairs.REASONING, message, "reasoning that Anthropic did not sign: left out")
+    if in_reasoning:
+        message = renamed(message, reasoning=None)
+    return _only(message, lambda part: not refused(part)) if in_content else message
+
+
+def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
+    """Of other origin only what is signed would be written at all, and it is signed by somebody else."""
+    if message.format == NAME:
+        return lambda part: isinstance(part, ThinkPart) and (message.role != "assistant" or not part.signature)
+    return lambda part: isinstance(part, ThinkPart) and message.role == "assistant" and part.signature is not None
+
+
+def _with_words(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """No text without a word, as far as there is something else in the message."""
+    content = message.content
+    if isinstance(content, str):
+        if content.strip() or not message.tool_calls:
+            return message
+        _note_blank(message, [content], log)
+        return rewritten(message, content=None)
+    blank = [part.text for part in content or () if isinstance(part, TextPart) and not part.text.strip()]
+    if not blank:
+        return message
+    _note_blank(message, blank, log)
+    return _only(message, lambda part: not isinstance(part, TextPart) or bool(part.text.strip()))
+
+
+def _note_blank(message: ChatMessage, texts: list[str], log: RepairLog) -> None:
+    if message.format == NAME or any(texts):  # of other origin, an empty text would not have been written
+        log.add(repairs.EMPTY, message, "a text without a word: left out")
+
+
+def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    calls = message.tool_calls or []
+    if message.format != NAME or not any(isinstance(call.arguments, str) for call in calls):
+        return message
+    log.add(repairs.ARGUMENTS, message, "an input that is no object: written as one")
+    fitted = fit(copy_with(message, {"format": None}))
+    inputs: list[ToolCall] = (fitted.tool_calls if fitted is not None else None) or []
+    given = [call.model_copy(update={"arguments": one.arguments}) for call, one in zip(calls, inputs, strict=True)]
+    return renamed(message, tool_calls=given)
+
+
+def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    parts = message.content if isinstance(message.content, list) else []
+    count = next((count for count, part in enumerate(reversed(parts)) if not _is_thought(part)), len(parts))
+    if not count or message.format != NAME or message.role != "assistant" or message.tool_calls:
+        return message
+    log.add(repairs.REASONING, message, "reasoning at the end of a message: left out")
+    kept = {id(part) for part in parts[: len(parts) - count]}
+    return _only(message, lambda part: id(part) in kept)
+
+
+def _is_thought(part: Part) -> bool:
+    return isinstance(part, ThinkPart) or (isinstance(part, OpaquePart) and part.type == "redacted_thinking")
+
+
+def _says_nothing(message: ChatMessage) -> bool:
+    fitted = fit(message)
+    if fitted is None or not fitted.content:
+        return True
+    return not (fitted.content.strip() if isinstance(fitted.content, str) else content_blocks(fitted))
+
+
+def _only(message: ChatMessage, wanted: Callable[[Part], bool]) -> ChatMessage:
+    """The message with some of its parts, each with what its residual says of it."""
+    parts = message.content if isinstance(message.content, list) else []
+    kept = [idx for idx, part in enumerate(parts) if wanted(part)]
+    content = [parts[idx] for idx in kept]
+    if message.format != NAME or not isinstance(message.residual, dict):
+        return renamed(message, content=content)
+    residuals = {str(new): nested(message.residual, PARTS, str(old)) for new, old in enumerate(kept)}
+    rest = {key: value for key, value in message.residual.items() if key not in (PARTS, CALLS_AT)}
+    return renamed(message, content=content, residual={**rest, PARTS: residuals})
+
+
+ANTHROPIC = Provider(
+    name=NAME,
+    call_ids=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+    tool_names=re.compile(r"[a-zA-Z0-9_-]{1,128}"),
+    keeps=lambda message: message.format == NAME,
+    prepare=_prepare,
+    fit=_fit,
+    finish=in_turns,
+)

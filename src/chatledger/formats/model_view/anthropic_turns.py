@@ -1,0 +1,131 @@
+"""The order of an Anthropic request: instructions before all, then user and assistant by turns, results first.
+
+Messages of one role in a row become one. Results and what the user says after them are joined where they are written,
+so here they are only told that they belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chatledger.formats.anthropic.contents import PARTS
+from chatledger.formats.anthropic.fit import fit
+from chatledger.formats.anthropic.joining import joins
+from chatledger.formats.anthropic.names import NAME, is_listed, is_result, own_residual
+from chatledger.formats.anthropic.splitting import CALLS_AT, REST_AT
+from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.changing import renamed
+from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.openai_chat.fields import nested
+from chatledger.models import CONTINUES, ChatMessage, Part, TextPart, continues
+from chatledger.models.trusted import copy_with
+
+
+def in_turns(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
+    return _without_last_space(_alternating(_hoisted(messages, log), log), log)
+
+
+def _hoisted(messages: Sequence[ChatMessage], log: RepairLog) -> list[ChatMessage]:
+    prompts = [message for message in messages if _is_prompt(message)]
+    others = [message for message in messages if not _is_prompt(message)]
+    for prompt in prompts[next((at for at, message in enumerate(messages) if not _is_prompt(message)), len(prompts)) :]:
+        log.add(repairs.SYSTEM, prompt, "instructions in the middle: placed before the conversation")
+    return prompts + others
+
+
+def _is_prompt(message: ChatMessage) -> bool:
+    """An instruction that has its place before the messages. One that came among them may stay there."""
+    return message.role in ("system", "developer") and not is_listed(message)
+
+
+def _alternating(messages: Sequence[ChatMessage], log: RepairLog) -> list[ChatMessage]:
+    turns: list[ChatMessage] = []
+    for message in messages:
+        if not turns or _speaker(message) is None or _speaker(turns[-1]) != _speaker(message):
+            turns.append(message)
+        elif is_result(turns[-1]):
+            turns.append(_behind_results(turns[-1], message, log))
+        else:
+            log.add(repairs.MERGED, message, f"a second {message.role} message in a row: joined with the first")
+            turns[-1] = _merged(turns[-1], message, joined=len(turns) > 1 and is_result(turns[-2]))
+    return turns
+
+
+def _speaker(message: ChatMessage) -> str | None:
+    """The role on the wire; instructions are nobody's turn."""
+    if message.role == "tool":
+        return "user"
+    return message.role if message.role in ("user", "assistant") else None
+
+
+def _behind_results(before: ChatMessage, message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """A result, or what the user says, as one that is written into the message of the results before it."""
+    if not joins(before, fit(message) or message):
+        log.add(repairs.MERGED, message, "a second user message in a row: joined with the first")
+        return renamed(message, residual={CONTINUES: True, **_residual(message)})
+    if nested(own_residual(message), REST_AT) is None:
+        return message
+    log.add(repairs.MOVED_RESULT, message, "content before results: placed behind them")
+    return renamed(message, residual={key: value for key, value in _residual(message).items() if key != REST_AT})
+
+
+def _residual(message: ChatMessage) -> dict[str, Any]:
+    return message.residual if isinstance(message.residual, dict) else {}
+
+
+def _merged(first: ChatMessage, second: ChatMessage, *, joined: bool) -> ChatMessage:
+    """One message of the format with the content of both, and with what their residuals say of their parts."""
+    first, second = _as_own(first), _as_own(second)
+    content = _parts(first)
+    of_parts = {**_of_parts(first, 0), **_of_parts(second, len(content))}
+    own = {key: value for key, value in _residual(second).items() if key not in (PARTS, CALLS_AT, CONTINUES, REST_AT)}
+    residual = {**own, **{key: value for key, value in _residual(first).items() if key != CONTINUES}, PARTS: of_parts}
+    return copy_with(
+        first,
+        {
+            "content": [*content, *_parts(second)],
+            "tool_calls": second.tool_calls,
+            "residual": {CONTINUES: True, **residual} if joined or continues(first) else residual,
+        },
+    )
+
+
+def _as_own(message: ChatMessage) -> ChatMessage:
+    fitted = fit(message) or message
+    return fitted if fitted.format == NAME else copy_with(fitted, {"format": NAME, "residual": None})
+
+
+def _parts(message: ChatMessage) -> list[Part]:
+    if isinstance(message.content, list):
+        return message.content
+    return [TextPart(text=message.content)] if message.content else []
+
+
+def _of_parts(message: ChatMessage, shift: int) -> dict[str, Any]:
+    found = nested(message.residual, PARTS)
+    return {str(int(idx) + shift): value for idx, value in found.items()} if isinstance(found, dict) else {}
+
+
+def _without_last_space(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
+    """The API continues a last message of the assistant, and takes none that ends in white space."""
+    if not messages or messages[-1].role != "assistant":
+        return messages
+    last, content = messages[-1], messages[-1].content
+    if isinstance(content, str):
+        stripped: str | list[Part] = content.rstrip()
+    else:
+        stripped = _stripped(content or [], own=last.format == NAME)
+    if stripped == (content or []):
+        return messages
+    log.add(repairs.SPACE, last, "white space at the end of the last message: left out")
+    return [*messages[:-1], renamed(last, content=stripped)]
+
+
+def _stripped(parts: list[Part], *, own: bool) -> list[Part]:
+    """The parts with the last of them stripped, if it is a text. Of other origin nothing but texts is written."""
+    at = max((idx for idx, part in enumerate(parts) if own or isinstance(part, TextPart)), default=None)
+    part = None if at is None else parts[at]
+    if at is None or not isinstance(part, TextPart):
+        return parts
+    return [*parts[:at], part.model_copy(update={"text": part.text.rstrip()}), *parts[at + 1 :]]
