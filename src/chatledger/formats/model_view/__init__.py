@@ -29,6 +29,7 @@ __all__ = ["get_provider", "is_refusal", "model_view", "provider_names", "repair
 _PROVIDERS = {
     "anthropic": "chatledger.formats.model_view.anthropic:ANTHROPIC",
     "openai-chat": "chatledger.formats.model_view.openai_chat:OPENAI_CHAT",
+    "openai-responses": "chatledger.formats.model_view.openai_responses:OPENAI_RESPONSES",
 }
 
 

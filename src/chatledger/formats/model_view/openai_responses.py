@@ -1,0 +1,176 @@
+"""What OpenAI's Responses API takes: reasoning before the very item that it led to, and each item once.
+
+An item that the API gave is taken back with its id, and then with its reasoning or not at all. What has lost its
+reasoning, or stands twice, is therefore written anew, as the words of nobody's id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.changing import renamed, rewritten
+from chatledger.formats.model_view.provider import Provider
+from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.openai_responses.fit import fit
+from chatledger.formats.openai_responses.items import ARGUMENTS, MESSAGE, OUTPUT_OF, REASONING, Source
+from chatledger.formats.openai_responses.message import ITEMS, NAME, write_message
+from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
+from chatledger.models.trusted import copy_with
+
+
+def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """A message that only claims the role of a result is written as one."""
+    if message.format != NAME or message.role != "tool":
+        return message
+    entries = nested(message.residual, ITEMS)
+    if not isinstance(entries, list) or not entries or nested(entries[0], "kind") != MESSAGE:
+        return message
+    log.add(repairs.ROLE, message, "a message of role 'tool' is no item: written as an output")
+    return rewritten(message)
+
+
+def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
+    if message.format != NAME:
+        spoken = _without_thoughts(message, log)
+        if spoken is not message and not (spoken.content or spoken.tool_calls):
+            return None
+        message = spoken
+    return _with_content(_with_arguments(_without_odd_items(message, log), log), log)
+
+
+def _without_odd_items(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """Without calls that lenient rules let in though nobody could run them."""
+    parts = message.content if isinstance(message.content, list) else []
+    if message.format != NAME or not any(isinstance(part, OpaquePart) and part.type in _PAIRED for part in parts):
+        return message
+    log.add(repairs.NAME, message, "a call without a name, or what only looks like a call or an output: left out")
+    return _anew(message)
+
+
+_PAIRED = (MESSAGE, REASONING, *OUTPUT_OF, *OUTPUT_OF.values())
+
+
+def _without_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """The API takes back reasoning that it gave, and no other."""
+    if message.role != "assistant" or not any(item.get("type") == REASONING for item in _items(message)):
+        return message
+    log.add(repairs.REASONING, message, "reasoning that is not OpenAI's: left out")
+    return renamed(message, reasoning=None, content=_spoken(message.content))
+
+
+def _spoken(content: str | list[Part] | None) -> str | list[Part] | None:
+    if not isinstance(content, list):
+        return content
+    return [part for part in content if not isinstance(part, ThinkPart)]
+
+
+def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    calls = [item for item in _items(message) if item.get("type") in ARGUMENTS]
+    if all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in calls):
+        return message
+    log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
+    return _anew(message)
+
+
+def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """No message and no output without content, and none whose list is empty."""
+    if not any(_is_empty(item) for item in _items(message)):
+        return message
+    log.add(repairs.EMPTY, message, "no content: written as empty text")
+    return copy_with(_anew(message), {"content": ""})
+
+
+def _is_empty(item: Source) -> bool:
+    key = _CONTENT.get(item.get("type") or MESSAGE)
+    return key is not None and item.get(key) in (None, [])
+
+
+_CONTENT = {MESSAGE: "content", **dict.fromkeys(OUTPUT_OF.values(), "output")}
+
+
+def _items(message: ChatMessage) -> list[Source]:
+    """The items that a message alone is written to."""
+    own = write_message(message)
+    return fit(message, message.seq or 0, None) if own is None else own
+
+
+def _anew(message: ChatMessage) -> ChatMessage:
+    """The message without anything that the API would know again: an only text becomes an easy message."""
+    content = _spoken(message.content)
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], TextPart):
+        content = content[0].text
+    return rewritten(message, reasoning=None, content=content)
+
+
+# --- Among their neighbours -------------------------------------------------------------------------------------------
+
+
+def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
+    seen: set[str] = set()
+    forms: dict[str | None, str] = {}
+    finished = []
+    for message in messages:
+        led = _with_led_to(message, log)
+        if led is not message and not (led.content or led.tool_calls):
+            continue
+        message = _with_items_once(led, seen, log)
+        if message.role == "tool":
+            message = _in_form(message, forms.get(message.tool_call_id))
+        items = _items(message)
+        seen |= {item["id"] for item in items if isinstance(item.get("id"), str)}
+        forms |= {item.get("call_id"): OUTPUT_OF[item["type"]] for item in items if item.get("type") in OUTPUT_OF}
+        finished.append(message)
+    return finished
+
+
+def _with_led_to(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """Reasoning with what it led to behind it; where it is not, or nobody knows its id any more, none at all."""
+    if message.format != NAME or message.role != "assistant":
+        return message
+    items = _items(message)
+    kept = write_message(message) is not None
+    if not any(item.get("type") == REASONING for item in items) or (kept and _all_led_to_something(items)):
+        return message
+    log.add(repairs.REASONING, message, "reasoning without the item that it led to: left out")
+    return _anew(message)
+
+
+def _all_led_to_something(items: Sequence[Source]) -> bool:
+    followed = zip(items, [*items[1:], None], strict=True)
+    return all(_was_given(next_item) for item, next_item in followed if item.get("type") == REASONING)
+
+
+def _was_given(item: Source | None) -> bool:
+    """Whether the API gave the item. An easy message, without an id, is somebody's own words."""
+    if item is None:
+        return False
+    return (item.get("type") or MESSAGE) != MESSAGE or isinstance(item.get("id"), str)
+
+
+def _with_items_once(message: ChatMessage, seen: set[str], log: RepairLog) -> ChatMessage:
+    ids = [item["id"] for item in _items(message) if isinstance(item.get("id"), str)]
+    if seen.isdisjoint(ids) and len(set(ids)) == len(ids):
+        return message
+    log.add(repairs.REUSED_ID, message, "items that stand earlier already: written anew, without their ids")
+    return _anew(message)
+
+
+def _in_form(result: ChatMessage, form: str | None) -> ChatMessage:
+    """The result as an output of the kind that its call has."""
+    [item] = _items(result)
+    return result if form is None or item.get("type") == form else rewritten(result, format=None)
+
+
+OPENAI_RESPONSES = Provider(
+    name=NAME,
+    call_ids=re.compile(r"[\s\S]{1,64}"),
+    tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+    keeps=lambda message: write_message(message) is not None,
+    prepare=_prepare,
+    fit=_fit,
+    marks_errors=False,
+    finish=_finish,
+)
