@@ -36,6 +36,7 @@ from chatledger.storage.sql import Sql
 from chatledger.storage.tables import SCHEMA
 from chatledger.storage.text import encode_key
 from chatledger.storage.threads import ThreadRepository
+from chatledger.storage.tokens import CountTokens
 
 T = TypeVar("T")
 
@@ -151,6 +152,8 @@ class Nouns:
         after: int | None = None,
         last: int | None = None,
         last_turns: int | None = None,
+        max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
         run_id: str | None = None,
         user_id: str | None = None,
         partials: bool = True,
@@ -164,7 +167,8 @@ class Nouns:
 
         `view="model"` is for sending: what the provider behind the format accepts, with each thing that was done to
         that end in `.repairs`. No row is changed, nothing is carried, and a history that the provider would have taken
-        is given as it is stored. Raises UnknownFormat for a format that no provider stands behind.
+        is given as it is stored. `max_tokens` then counts the stored messages, not what a repair adds. Raises
+        UnknownFormat for a format that no provider stands behind.
         """
         from chatledger.formats import get_codec, in_kind
         from chatledger.formats.model_view import get_provider, model_view
@@ -180,6 +184,8 @@ class Nouns:
             after=after,
             last=last,
             last_turns=last_turns,
+            max_tokens=max_tokens,
+            count_tokens=count_tokens,
             run_id=run_id,
             user_id=user_id,
             partials=partials,

@@ -9,6 +9,7 @@ from chatledger.storage.path import HistoryRequest, Path, find_path, load_path, 
 from chatledger.storage.rows import decode_messages
 from chatledger.storage.sql import Sql
 from chatledger.storage.text import MARK, encode_text
+from chatledger.storage.tokens import newest_that_fit
 from chatledger.storage.window import SMALL, read_window
 
 
@@ -17,6 +18,9 @@ def load_history(sql: Sql, request: HistoryRequest) -> History:
     if sql.dialect == "postgresql" and is_small(request):
         return _load_small(sql, request)
     path = find_path(sql, request)
+    if request.max_tokens is not None:
+        fitting = newest_that_fit(sql, request, path, lambda message: _starts_window(sql, request, path, message))
+        return History(request.thread_id, path.branch, fitting, path.last_seq)
     low, high = (1, path.last_seq) if request.run_id is None else _run_interval(sql, request, path)
     if request.last_turns is None:
         first, last = _interval(request, low, high)
@@ -174,6 +178,13 @@ def _turn_starts(sql: Sql, request: HistoryRequest, path: Path, count: int, last
 def starts_turn(message: ChatMessage) -> bool:
     """A user message does, unless it was one message with the tool results before it: a group is never cut."""
     return message.role == "user" and not continues(message)
+
+
+def _starts_window(sql: Sql, request: HistoryRequest, path: Path, message: ChatMessage) -> bool:
+    """Whether a turn begins there and no result that follows answers a call before it."""
+    if not starts_turn(message):
+        return False
+    return not interrupts_calls(message) or _earliest_call(sql, request, path, message.seq or 1) is None
 
 
 def interrupts_calls(message: ChatMessage) -> bool:

@@ -19,6 +19,7 @@ from chatledger.storage.request import make_request
 from chatledger.storage.sql import Sql
 from chatledger.storage.sync import following
 from chatledger.storage.text import decode_text, encode_key, encode_text
+from chatledger.storage.tokens import CountTokens
 
 PAGE = 500
 """Messages that `iterate` holds at a time."""
@@ -114,6 +115,8 @@ class MessageRepository:
         after: int | None = None,
         last: int | None = None,
         last_turns: int | None = None,
+        max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
         run_id: str | None = None,
         user_id: str | None = None,
         partials: bool = True,
@@ -125,6 +128,12 @@ class MessageRepository:
         turns. `run_id` keeps only that run's messages. A thread of another user than `user_id` is not found.
         `partials=False` leaves out a message that is still being written; `version` counts it all the same.
 
+        `max_tokens` gives the newest whole turns that fit, behind the system and developer messages that the branch
+        begins with, which count as well; LimitExceeded if not even the newest turn does. `count_tokens` says what a
+        message costs; by default that is the characters of its texts and calls divided by four, rounded up, and media
+        cost nothing. It is called where the database is read, perhaps in another thread. Custom messages, which no
+        model gets, are not counted. What is read is what is given, and one turn more.
+
         Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
         """
         request = self._request(
@@ -135,6 +144,8 @@ class MessageRepository:
             after=after,
             last=last,
             last_turns=last_turns,
+            max_tokens=max_tokens,
+            count_tokens=count_tokens,
             run_id=run_id,
             user_id=user_id,
         )
@@ -209,12 +220,19 @@ class MessageRepository:
 
 def check_window(request: HistoryRequest) -> None:
     """Raises InvalidCursor for windows that contradict each other, LimitExceeded for a size below zero."""
-    sizes = {"limit": request.limit, "last": request.last, "last_turns": request.last_turns}
+    sizes = {
+        "limit": request.limit,
+        "last": request.last,
+        "last_turns": request.last_turns,
+        "max_tokens": request.max_tokens,
+    }
     given = [name for name, size in sizes.items() if size is not None]
     if len(given) > 1:
         raise InvalidCursor(None, f"{' and '.join(given)} are different windows; give one")
     if given and given[0] != "limit" and (request.before is not None or request.after is not None):
         raise InvalidCursor(request.before or request.after, f"before and after do not go with {given[0]}")
+    if request.max_tokens is not None and request.run_id is not None:
+        raise InvalidCursor(None, "max_tokens counts whole turns; it does not go with run_id")
     for name, size in sizes.items():
         if size is not None and size < 0:
             raise LimitExceeded(f"{name} (at least 0)", size, END)

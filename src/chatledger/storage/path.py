@@ -7,7 +7,7 @@ the thread it lies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,9 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    """`tenant` and `thread` as stored. Windows: at most one of `limit` (with before or after), `last`, `last_turns`."""
+    """`tenant` and `thread` as stored. Windows: at most one of `limit` (with before or after), `last`, `last_turns` and
+    `max_tokens`.
+    """
 
     tenant: str
     thread: str
@@ -41,6 +43,8 @@ class HistoryRequest:
     after: int | None = None
     last: int | None = None
     last_turns: int | None = None
+    max_tokens: int | None = None
+    count_tokens: Callable[[ChatMessage], int] | None = None
     run_id: str | None = None
     user_id: str | None = None
 
