@@ -14,6 +14,8 @@ COMMANDS = [
     "export",
     "threads",
     "show",
+    "history",
+    "repair",
     "feedback record",
     "feedback summary",
     "check",

@@ -10,6 +10,20 @@ from collections.abc import Sequence
 import typer
 
 from chatledger.cli import converting, demo, feedback, formats, importing, keeping, partials, removing, threads, upkeep
+from chatledger.cli import (
+    converting,
+    demo,
+    feedback,
+    formats,
+    history,
+    importing,
+    keeping,
+    partials,
+    removing,
+    repairing,
+    threads,
+    upkeep,
+)
 from chatledger.cli import exporting as export_command
 from chatledger.cli.outcome import ExitCode, say
 
@@ -31,6 +45,8 @@ threads.add_to(app)
 removing.add_to(app)
 keeping.add_to(app)
 partials.add_to(app)
+history.add_to(app)
+repairing.add_to(app)
 app.add_typer(feedback.app, name="feedback")
 demo.add_to(app)
 

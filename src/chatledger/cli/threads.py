@@ -87,6 +87,9 @@ def show(
 
 def check(
     thread: Annotated[str | None, typer.Argument(metavar="[THREAD]", help="One thread; all, if none is given.")] = None,
+    provider: Annotated[
+        str | None, typer.Option("--provider", help="What this one would refuse: the name of its format.")
+    ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -94,16 +97,20 @@ def check(
 ) -> None:
     """List what stored conversations break: violations, calls without result, abandoned partial messages, and the
     order of roles that strict providers ask for. The exit code is 1 if there is anything.
+
+    With --provider, list instead which conversations that provider would refuse as they are stored, and why: each of
+    these is what its model view (history --view model) repairs.
     """
 
     async def work(ledger: Ledger) -> int:
         with working("checking", quiet=as_json):
-            checked, found = await _check(ledger, thread)
+            checked, found = await (_check(ledger, thread) if provider is None else _refused(ledger, thread, provider))
         if as_json:
             print_json({"checked": checked, "findings": found})
             return ExitCode.FOUND if found else ExitCode.OK
         if found:
-            print_table(("thread", "seq", "rule", "state", "detail"), [tuple(one.values()) for one in found])
+            headings = ["reason"] if provider is not None else ["rule", "state"]
+            print_table(("thread", "seq", *headings, "detail"), [tuple(one.values()) for one in found])
         say(f"{plural(checked, 'thread')} checked, {plural(len(found), 'finding') if found else 'all well'}")
         return ExitCode.FOUND if found else ExitCode.OK
 
@@ -114,7 +121,7 @@ async def _check(ledger: Ledger, thread: str | None) -> tuple[int, list[dict[str
     """How many threads were checked, and what was found in them."""
     checked = 0
     found: list[dict[str, object]] = []
-    async for thread_id in _thread_ids(ledger, thread):
+    async for thread_id in thread_ids(ledger, thread):
         checked += 1
         for one in await ledger.threads.check(thread_id):
             said = {"seq": one.seq, "rule": one.rule, "state": "open" if one.open else "broken", "detail": one.detail}
@@ -122,7 +129,26 @@ async def _check(ledger: Ledger, thread: str | None) -> tuple[int, list[dict[str
     return checked, found
 
 
-async def _thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
+async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
+    """How many threads were looked at, and what the provider would refuse in them."""
+    from chatledger.formats.model_view import get_provider, is_refusal
+
+    get_provider(provider)  # also where there is no thread
+    checked = 0
+    found: list[dict[str, object]] = []
+    async for thread_id in thread_ids(ledger, thread):
+        checked += 1
+        viewed = await ledger.history(thread_id, format=provider, view="model")
+        found += [
+            {"thread_id": thread_id, "seq": one.seq, "reason": one.code, "detail": one.detail}
+            for one in viewed.repairs
+            if is_refusal(one)
+        ]
+    return checked, found
+
+
+async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
+    """The one thread that was asked for, else all of them."""
     if thread is not None:
         yield thread
         return

@@ -1,0 +1,70 @@
+"""`history`: a conversation as a format writes it, and as its provider accepts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.output import plural, print_json
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+    from chatledger.models import FormattedHistory
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("history")(history)
+
+
+def history(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    format: Annotated[str, typer.Option("--format", help="How to write the messages.")] = "openai-chat",  # noqa: A002
+    view: Annotated[
+        Literal["stored", "model"], typer.Option("--view", help="As stored, or as the format's provider accepts it.")
+    ] = "stored",
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=0, help="The newest turns that fit, at four characters a token.")
+    ] = None,
+    last_turns: Annotated[int | None, typer.Option("--last-turns", min=0, help="The newest turns.")] = None,
+    branch: Annotated[int | None, typer.Option("--branch", help="Another branch than the active one.")] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print a conversation as a format writes it: JSON that the format's own API takes.
+
+    What had to be done for that, or could not be expressed, is said on stderr; --json prints it beside the payload.
+    """
+
+    async def work(ledger: Ledger) -> int:
+        found = await ledger.history(
+            thread, format=format, view=view, as_="dicts", max_tokens=max_tokens, last_turns=last_turns, branch=branch
+        )
+        if as_json:
+            print_json(_with_account(found))
+        else:
+            print_json(found.payload)
+            _say_account(found)
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def _with_account(found: FormattedHistory) -> dict[str, object]:
+    return {
+        "payload": found.payload,
+        "version": found.version,
+        "repairs": [{"code": one.code, "seq": one.seq, "detail": one.detail} for one in found.repairs],
+        "losses": [{"code": one.code, "seq": one.seq, "path": one.path} for one in found.losses],
+    }
+
+
+def _say_account(found: FormattedHistory) -> None:
+    for repair in found.repairs:
+        say(f"message {repair.seq}: {repair.detail} ({repair.code})")
+    if found.losses:
+        say(f"{plural(len(found.losses), 'thing')} in the messages could not be expressed in this format")

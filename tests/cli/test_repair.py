@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+from chatledger import ChatMessage, Ledger
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+from tests.conversations import assistant, call, turn, user
+
+WEDGED = [user("?"), assistant(calls=[call("a"), call("b", "time")])]
+
+
+async def store(database: Database, **threads: list[ChatMessage]) -> None:
+    async with database.open() as ledger:
+        for name, messages in threads.items():
+            await ledger.threads.create(name)
+            await ledger.messages.append(name, messages, rules="lenient")
+
+
+async def read(database: Database, thread: str, **how: Any) -> list[ChatMessage]:
+    async with database.open() as ledger:
+        return list(await ledger.messages.history(thread, **how))
+
+
+async def test_open_calls_are_answered_for_good_and_once(database: Database) -> None:
+    await store(database, whole=turn(), wedged=WEDGED)
+    done = chatledger("repair", "--json", url=database.url)
+    assert (done.code, done.json["checked"], done.json["dry_run"]) == (0, 2, False)
+    assert done.json["repairs"] == [
+        {
+            "thread_id": "wedged",
+            "branch": 0,
+            "seq": seq,
+            "what": "result",
+            "detail": f"interrupted is the result of call {id_} ({name})",
+        }
+        for seq, id_, name in ((3, "a", "weather"), (4, "b", "time"))
+    ]
+    results = (await read(database, "wedged"))[2:]
+    assert [(one.tool_call_id, one.state, one.text) for one in results] == [
+        ("a", "synthetic", "interrupted"),
+        ("b", "synthetic", "interrupted"),
+    ]
+    assert chatledger("repair", "--json", url=database.url).json["repairs"] == []
+    assert len(await read(database, "wedged")) == 4
+    assert chatledger("check", "wedged", url=database.url).code == 0
+
+
+async def test_a_dry_run_says_what_would_be_done_and_does_nothing(database: Database) -> None:
+    await store(database, whole=turn(), wedged=WEDGED)
+    said = chatledger("repair", "--dry-run", url=database.url)
+    assert (said.code, said.error) == (1, "chatledger: 2 threads checked, 2 repairs to do")
+    assert [line.split() for line in said.out.splitlines()] == [
+        ["THREAD", "BRANCH", "SEQ", "WHAT", "DETAIL"],
+        ["wedged", "0", "2", "open", "call", "call", "0", "(weather)", "has", "no", "result"],
+        ["wedged", "0", "2", "open", "call", "call", "1", "(time)", "has", "no", "result"],
+    ]
+    assert len(await read(database, "wedged")) == 2
+    assert chatledger("repair", "whole", "--dry-run", url=database.url).code == 0
+
+
+async def test_partial_messages_are_cut_short(sqlite_database: Database) -> None:
+    await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
+    said = chatledger("repair", "t", url=sqlite_database.url)
+    assert (said.code, said.error) == (0, "chatledger: 1 thread checked, 1 repair done")
+    assert (await read(sqlite_database, "t"))[1].state == "interrupted"
+
+
+async def test_branches_that_were_left_are_repaired_as_well(sqlite_database: Database) -> None:
+    await store(sqlite_database, t=WEDGED)
+    async with Ledger.open(sqlite_database.url) as ledger:
+        await ledger.branches.fork("t", 1)
+    assert {row["branch"] for row in chatledger("repair", "--json", url=sqlite_database.url).json["repairs"]} == {0}
+    assert len(await read(sqlite_database, "t", branch=0)) == 4
+    assert len(await read(sqlite_database, "t")) == 1
+
+
+async def test_check_names_what_a_provider_would_refuse(sqlite_database: Database) -> None:
+    await store(sqlite_database, whole=turn(), wedged=[*WEDGED, ChatMessage(role="custom", content="shown")])
+    said = chatledger("check", "--provider", "openai-chat", "--json", url=sqlite_database.url)
+    assert (said.code, said.json["checked"]) == (1, 2)
+    assert [(one["thread_id"], one["seq"], one["reason"]) for one in said.json["findings"]] == [
+        ("wedged", 2, "open-call"),
+        ("wedged", 2, "open-call"),
+    ]
+    table = chatledger("check", "wedged", "--provider", "openai-chat", url=sqlite_database.url)
+    assert table.out.splitlines()[0].split() == ["THREAD", "SEQ", "REASON", "DETAIL"]
+    well = chatledger("check", "whole", "--provider", "openai-chat", url=sqlite_database.url)
+    assert (well.code, well.out, well.error) == (0, "", "chatledger: 1 thread checked, all well")
+    assert chatledger("repair", url=sqlite_database.url).code == 0
+    assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
+
+
+async def test_check_knows_the_providers(sqlite_database: Database) -> None:
+    said = chatledger("check", "--provider", "kosong", url=sqlite_database.url)
+    assert (said.code, said.out) == (3, "")
+    assert "'kosong' has no provider behind it" in said.error
+    assert "openai-chat" in said.error
+
+
+async def test_history_prints_what_the_provider_takes(sqlite_database: Database) -> None:
+    await store(sqlite_database, t=[*turn(), *WEDGED])
+    said = chatledger("history", "t", "--view", "model", "--last-turns", "1", url=sqlite_database.url)
+    assert [wire["role"] for wire in said.json] == ["user", "assistant", "tool", "tool"]
+    assert said.err.splitlines() == [
+        "chatledger: message 7: call 0 (weather) has no result: answered as interrupted (open-call)",
+        "chatledger: message 7: call 1 (time) has no result: answered as interrupted (open-call)",
+    ]
+
+
+async def test_history_prints_the_newest_turns_that_fit(sqlite_database: Database) -> None:
+    await store(sqlite_database, t=[*turn(), user("12345678"), assistant("1234")])
+    said = chatledger("history", "t", "--max-tokens", "3", "--json", url=sqlite_database.url).json
+    assert [wire["content"] for wire in said["payload"]] == ["12345678", "1234"]
+    assert (said["version"], said["repairs"], said["losses"]) == (7, [], [])
+    refused = chatledger("history", "t", "--max-tokens", "2", url=sqlite_database.url)
+    assert (refused.code, "3 given, at most 2 allowed" in refused.error) == (3, True)
