@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chatledger.errors import UnknownFormat
 from chatledger.formats.codec import Codec, Encoded
@@ -22,7 +23,6 @@ from chatledger.formats.model_view.pairing import Exchange, Item, pair
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import CUSTOM, RepairLog
 from chatledger.models import ChatMessage, Repair
-from chatledger.models.trusted import copy_with
 
 __all__ = ["get_provider", "is_refusal", "model_view", "provider_names", "repair"]
 
@@ -51,7 +51,11 @@ def get_provider(name: str) -> Provider:
 def model_view(codec: Codec, messages: Sequence[ChatMessage]) -> tuple[Encoded, list[Repair]]:
     """The messages as the provider behind the format accepts them. Raises UnknownFormat as `get_provider`."""
     repaired, repairs = repair(get_provider(codec.name), messages)
-    return codec.encode(repaired), repairs
+    encoded = codec.encode(repaired)
+    if any(message.seq is None for message in messages):
+        return encoded, repairs
+    # What was made here has no seq, and loses nothing by not being said.
+    return replace(encoded, losses=[loss for loss in encoded.losses if loss.seq is not None]), repairs
 
 
 def repair(provider: Provider, messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], list[Repair]]:
@@ -66,14 +70,8 @@ def _fit_item(item: Item, provider: Provider, log: RepairLog) -> Item | None:
     """What the provider makes of a message, when it is known whether it is a result. Nothing of an exchange goes."""
     if isinstance(item, ChatMessage):
         return provider.fit(item, log)
-    answers = [(idx, _fit_result(result, provider, log)) for idx, result in item.answers]
+    answers = [(idx, provider.fit(result, log) or result) for idx, result in item.answers]
     return Exchange(provider.fit(item.asker, log) or item.asker, answers)
-
-
-def _fit_result(result: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage:
-    if result.seq is None and result.state == "synthetic" and not provider.marks_errors:
-        result = copy_with(result, {"is_error": None})  # what was made here loses nothing by not being said
-    return provider.fit(result, log) or result
 
 
 def is_refusal(repair: Repair) -> bool:

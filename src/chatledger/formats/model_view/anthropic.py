@@ -122,11 +122,20 @@ def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
 def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
     parts = message.content if isinstance(message.content, list) else []
     count = next((count for count, part in enumerate(reversed(parts)) if not _is_thought(part)), len(parts))
-    if not count or message.format != NAME or message.role != "assistant" or message.tool_calls:
+    if not count or message.format != NAME or message.role != "assistant":
         return message
+    if message.tool_calls:
+        return _with_calls_last(message, log)
     log.add(repairs.REASONING, message, "reasoning at the end of a message: left out")
     kept = {id(part) for part in parts[: len(parts) - count]}
     return _only(message, lambda part: id(part) in kept)
+
+
+def _with_calls_last(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    if not isinstance(message.residual, dict) or CALLS_AT not in message.residual:
+        return message
+    log.add(repairs.REASONING, message, "reasoning at the end of a message: placed before the calls")
+    return _only(message, lambda _part: True)
 
 
 def _is_thought(part: Part) -> bool:

@@ -108,5 +108,4 @@ OPENAI_CHAT = Provider(
     fit=_fit,
     has_ids=lambda message: not is_function_call(message),
     is_result_without_id=is_function_result,
-    marks_errors=False,
 )

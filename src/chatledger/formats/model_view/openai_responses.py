@@ -171,6 +171,5 @@ OPENAI_RESPONSES = Provider(
     keeps=lambda message: write_message(message) is not None,
     prepare=_prepare,
     fit=_fit,
-    marks_errors=False,
     finish=_finish,
 )

@@ -36,7 +36,5 @@ class Provider:
     has_ids: Callable[[ChatMessage], bool] = lambda _message: True
     """Whether the message's calls need ids, and its results theirs: legacy forms do without."""
     is_result_without_id: Callable[[ChatMessage], bool] = lambda _message: False
-    marks_errors: bool = True
-    """Whether a result can say that it is an error."""
     finish: Callable[[list[ChatMessage], RepairLog], list[ChatMessage]] = lambda messages, _log: messages
     """The messages in their order as the provider takes them: what only their neighbours tell."""
