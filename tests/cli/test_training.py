@@ -12,7 +12,7 @@ from chatledger import Feedback, Ledger
 from chatledger.transfer.scoring import mean_scores, scored_at_least
 from tests.cli.commands import chatledger
 from tests.conftest import Database
-from tests.transfer.files import array, talk
+from tests.transfer.files import array, lines, talk
 
 
 async def scored(ledger: Ledger, thread: str, *scores: float, key: str = "stars", author: str | None = None) -> None:
@@ -80,3 +80,22 @@ async def test_min_score_filters(database: Database, imported: str) -> None:
 def test_wrong_words_are_a_usage_error(imported: str, words: tuple[str, ...]) -> None:
     assert chatledger("export", *words, *(["--all"] if words else []), url=imported).code == 2
     assert chatledger("export", "a", "--min-score", "stars=1", url=imported).code == 2
+
+
+def test_model_view_is_what_the_provider_accepts(database: Database, tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    wedged = [*talk("a"), {"role": "assistant", "content": None, "tool_calls": [call]}, *talk("b")]
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(lines({"id": "t", "messages": wedged}, {"id": "u", "messages": talk("x", "y")}))
+    chatledger("import", file, "--thread-field", "id", url=database.url)
+    done = chatledger("export", "--jsonl", "--view", "model", url=database.url)
+    repaired, whole = [json.loads(line)["messages"] for line in done.out.splitlines()]
+    assert [message["role"] for message in repaired] == ["user", "assistant", "tool", "user"]
+    assert (repaired[2]["tool_call_id"], whole) == ("c", talk("x", "y"))
+    assert "repaired, so that the provider accepts it" in done.err
+    assert export(database.url, "--jsonl")[0]["messages"] == wedged
+
+
+def test_model_view_needs_a_provider_and_jsonl(imported: str) -> None:
+    assert chatledger("export", "--jsonl", "--view", "model", "--format", "qwen-agent", url=imported).code == 3
+    assert chatledger("export", "--all", "--view", "model", url=imported).code == 2

@@ -36,6 +36,10 @@ def export(
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help='For training: one conversation a line, {"messages": […]} and no more.')
     ] = False,
+    view: Annotated[
+        Literal["stored", "model"],
+        typer.Option("--view", help="With --jsonl: as stored, or as the provider behind the format accepts it."),
+    ] = "stored",
     min_score: Annotated[
         list[str] | None,
         typer.Option("--min-score", metavar="KEY=SCORE", help="Only threads whose mean score under KEY reaches SCORE."),
@@ -62,16 +66,21 @@ def export(
     async def work(ledger: Ledger) -> int:
         several = everything or (jsonl and thread is None)
         require_one({"THREAD": thread is not None, "--all": several})
+        if view != "stored" and not jsonl:
+            raise UsageError("--view goes with --jsonl; chatledger history shows one thread as a model gets it")
         minima = dict(map(_minimum, min_score or ()))
         if thread is not None and minima:
             raise UsageError("--min-score chooses among all threads; it does not go with THREAD")
         with writing(output) as write:
             if thread is not None and not jsonl:
-                losses = await _export_one(ledger, write, thread, format)
+                losses, repairs = await _export_one(ledger, write, thread, format), 0
             else:
-                losses = await _export_many(
-                    ledger, write, thread, format, "lines" if jsonl else container, minima, bare=jsonl
+                index = await _index(ledger, thread, minima)
+                losses, repairs = await _export_many(
+                    ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
+        if repairs:
+            say(f"{plural(repairs, 'thing')} repaired, so that the provider accepts it")
         if losses:
             say(f"{plural(losses, 'thing')} in the messages could not be expressed in this format")
         return ExitCode.OK
@@ -102,34 +111,32 @@ async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: st
 async def _export_many(
     ledger: Ledger,
     write: Callable[[str], object],
-    thread: str | None,
+    index: Index,
     format_: str | None,
     container: str,
-    minima: Mapping[str, float],
-    *,
-    bare: bool,
-) -> int:
-    """Several records, or with `bare` what trainers take of them; the number of losses."""
+    view: Literal["stored", "model"] | None,
+) -> tuple[int, int]:
+    """Several records, or with a view what trainers take of them; how much was lost, and how much repaired."""
     from chatledger.transfer.choosing import DEFAULT_FORMAT
     from chatledger.transfer.exporting import export_all, export_conversations
     from chatledger.transfer.writing import RecordWriter
 
-    index = await _index(ledger, thread, minima)
     as_array = index.arrays if container == "auto" else container == "array"
     writer = RecordWriter(write, "array" if as_array else "lines")
     exported = (
-        export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT)
-        if bare
-        else export_all(ledger, index, format=format_)
+        export_all(ledger, index, format=format_)
+        if view is None
+        else export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT, view=view)
     )
-    losses = 0
+    losses = repairs = 0
     with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
         async for one in exported:
             writer.add(one.value)
             losses += len(one.losses)
+            repairs += one.repairs
             advance()
     writer.close()
-    return losses
+    return losses, repairs
 
 
 async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:

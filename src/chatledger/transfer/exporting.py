@@ -6,8 +6,8 @@ Streams: of all threads only the ids and the order are held, of one thread its m
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 from chatledger.errors import ThreadNotFound
 from chatledger.ledger import Ledger
@@ -21,14 +21,17 @@ from chatledger.transfer.storing import read_branches
 
 PAGE = 1_000
 
+View: TypeAlias = Literal["stored", "model"]
+
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A thread as JSON, and what its format could not express."""
+    """A thread as JSON, what its format could not express, and how much the model view repaired."""
 
     thread_id: str
     value: JsonValue
     losses: Sequence[Loss] = ()
+    repairs: int = 0
 
 
 @dataclass(slots=True)
@@ -63,18 +66,20 @@ async def export_conversations(
     index: Index,
     *,
     format: str,  # noqa: A002
+    view: View = "stored",
 ) -> AsyncIterator[Exported]:
     """Each thread as the object that a trainer takes, `{"messages": […]}`, and nothing else of its record.
 
-    A thread without messages is left out, and so is one that was deleted since.
+    A thread without messages is left out, and so is one that was deleted since. Raises UnknownFormat for the model
+    view of a format that no provider stands behind.
     """
     for thread_id in index.thread_ids:
         try:
-            messages = await _messages(ledger, thread_id, format)
+            messages = await _messages(ledger, thread_id, format, view)
         except ThreadNotFound:
             continue
         if messages.value:
-            yield Exported(thread_id, conversation_object(messages.value), messages.losses)
+            yield replace(messages, value=conversation_object(messages.value))
 
 
 async def read_index(ledger: Ledger) -> Index:
@@ -130,6 +135,11 @@ async def read_lines(ledger: Ledger, thread_id: str, envelope: Envelope) -> list
     return list((await read_branches(ledger, thread_id)).values())
 
 
-async def _messages(ledger: Ledger, thread_id: str, format: str) -> Exported:  # noqa: A002
-    history = await ledger.history(thread_id, format=format, as_="dicts")
-    return Exported(thread_id, history.payload, history.losses)
+async def _messages(
+    ledger: Ledger,
+    thread_id: str,
+    format: str,  # noqa: A002
+    view: View = "stored",
+) -> Exported:
+    history = await ledger.history(thread_id, format=format, as_="dicts", view=view)
+    return Exported(thread_id, history.payload, history.losses, len(history.repairs))
