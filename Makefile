@@ -11,8 +11,8 @@ DATA ?= ../shared/data
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data test-kosong test-partitioned teeth soak lint types imports bench bench-full clean
-.PHONY: help setup demo test test-data test-kosong lint types imports bench bench-full bench-peers bench-profile clean
+.PHONY: help setup demo test test-data test-kosong test-partitioned teeth soak lint types imports \
+  bench bench-full bench-peers bench-profile clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

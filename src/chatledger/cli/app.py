@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import typer
 
-from chatledger.cli import converting, demo, feedback, formats, importing, keeping, partials, removing, threads, upkeep
 from chatledger.cli import (
     converting,
     demo,
