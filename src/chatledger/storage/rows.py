@@ -182,7 +182,7 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
         branch, message_id, role, name, content_form, text, reasoning_form, call_count, tool_call_id, is_error, run_id,
         format_, residual, response_metadata, custom_data, seq, state, violations, created_at,
     ) = row  # fmt: skip
-    fields = blank(ChatMessage)
+    fields = _BLANK.copy()
     fields["role"] = decode_text(role)
     fields["thread_id"] = thread_id
     fields["branch"] = branch
@@ -215,19 +215,27 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
         fields["response_metadata"] = decode_json(response_metadata)
     if custom_data is not None:
         fields["custom_data"] = decode_json(custom_data)
-    if violations is not None:
-        fields["violations"] = [build(Violation, one) for one in decode_json(violations)]
-    return revive(ChatMessage, fields, _given(tuple([value is not None for value in row])))
+    fields["violations"] = [] if violations is None else [build(Violation, one) for one in decode_json(violations)]
+    given = _given(
+        content_form is None, reasoning_form is None, call_count is None, message_id is None, tool_call_id is None,
+        run_id is None, name is None, is_error is None, format_ is None, residual is None, response_metadata is None,
+        custom_data is None, violations is None,
+    )  # fmt: skip
+    return revive(ChatMessage, fields, given)
 
 
-_FIELD_OF = {"content_form": "content", "reasoning_form": "reasoning", "call_count": "tool_calls", "text": "role"}
+_BLANK = blank(ChatMessage)
+_ALWAYS = {"role", "thread_id", "branch", "seq", "state", "created_at"}
+_SOMETIMES = (
+    "content", "reasoning", "tool_calls", "message_id", "tool_call_id", "run_id", "name", "is_error", "format",
+    "residual", "response_metadata", "custom_data", "violations",
+)  # fmt: skip
 
 
 @lru_cache(maxsize=1_024)
-def _given(present: tuple[bool, ...]) -> set[str]:
-    """The fields of a message of which these columns are not NULL: shared, since most messages are of a few shapes."""
-    columns = [column for column, there in zip(("branch", *MESSAGE_COLUMNS), present, strict=True) if there]
-    return {"thread_id", *(_FIELD_OF.get(column, column) for column in columns)}
+def _given(*absent: bool) -> set[str]:
+    """The fields that a message has, but for those of `_SOMETIMES` that are absent: one set for all of a shape."""
+    return _ALWAYS | {name for name, gone in zip(_SOMETIMES, absent, strict=True) if not gone}
 
 
 @lru_cache(maxsize=16)  # the messages of an append share theirs
