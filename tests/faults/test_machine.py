@@ -43,7 +43,7 @@ from tests.conversations import assistant, call, result, user
 
 T = TypeVar("T")
 
-THREADS = ("a", "b", "é\0")
+THREADS = ("a", "é\0")
 RUNS = ("r1", "r2", "r3")
 threads = st.sampled_from(THREADS)
 run_ids = st.sampled_from(RUNS)
@@ -265,6 +265,13 @@ class Machine(RuleBasedStateMachine):
             assert (branch.branch, branch.version, branch.active) == (len(found.paths), at, activate)
             found.paths.append(found.path[:at])
             found.active = branch.branch if activate else found.active
+
+    @rule(thread=threads, back=st.integers(0, 3), text=st.text(max_size=3))
+    def edit(self, thread: str, back: int, text: str) -> None:
+        """What a fork is for: go back, and on in another way."""
+        found = self.model.threads.get(thread)
+        self.fork(thread, max(0, (len(found.path) if found else 0) - back), True)
+        self.append_turn(thread, text, None)
 
     @rule(thread=threads, number=st.integers(0, 3))
     def activate(self, thread: str, number: int) -> None:
