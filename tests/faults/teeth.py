@@ -378,7 +378,7 @@ TEETH = (
     ),
     Tooth(
         "interleavings",
-        "test_interleavings.py -k 'halted and fork'",
+        "test_interleavings.py -k 'halted and (score or start)'",
         "holding thread and runs while a thread is deleted",
         "all\\(map\\(known",
         let_others_in,
