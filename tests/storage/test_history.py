@@ -23,6 +23,7 @@ from chatledger import (
 from chatledger.storage import history as history_module
 from chatledger.storage import messages as messages_module
 from chatledger.storage import path as path_module
+from chatledger.storage import window as window_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import elsewhere
@@ -311,7 +312,13 @@ async def test_sizes_below_zero_are_refused(ledger: Ledger, word: str) -> None:
 # --- One state --------------------------------------------------------------------------------------------------------
 
 
-# Windows of up to 64 messages are one statement on PostgreSQL, so there is no between in them.
+@pytest.fixture
+def by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if all threads were long: small windows are one statement on PostgreSQL, so there is no between in them."""
+    monkeypatch.setattr(messages_module, "is_small", lambda request: False)
+
+
+@pytest.mark.usefixtures("by_ranges")
 @pytest.mark.parametrize("window", [{}, {"last": 65}, {"last_turns": 1}, {"limit": 65}, {"run_id": "r"}])
 async def test_an_append_between_the_statements_of_a_page_is_not_seen(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, window: dict[str, Any]
@@ -332,6 +339,7 @@ async def test_an_append_between_the_statements_of_a_page_is_not_seen(
     assert (await ledger.messages.history("t")).version == 10
 
 
+@pytest.mark.usefixtures("by_ranges")
 async def test_a_thread_deleted_between_the_statements_of_a_page_is_read_whole(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +355,21 @@ async def test_a_thread_deleted_between_the_statements_of_a_page_is_read_whole(
     assert (await ledger.messages.history("t")).messages == first
     with pytest.raises(ThreadNotFound):
         await ledger.messages.history("t")
+
+
+async def test_a_whole_branch_is_read_at_once_or_by_ranges(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever way: the same messages, cursors and errors, also on a fork."""
+    async with database.open() as ledger:
+        said = await stored(ledger, 3)
+        await ledger.branches.fork("t", 6)
+        forked = (await ledger.messages.append("t", [user("again"), assistant("yes")])).messages
+        windows: list[dict[str, Any]] = [{}, {"after": 3}, {"before": 8}, {"after": 2, "before": 9}, {"branch": 0}]
+        at_once = [await ledger.messages.history("t", **window) for window in windows]
+        for size in (1, 4, 8, 9, 15, 16):
+            monkeypatch.setattr(window_module, "SMALL", size)
+            assert [await ledger.messages.history("t", **window) for window in windows] == at_once
+    assert at_once[0].messages == [*said[:6], *forked]
+    assert at_once[-1].messages == said
 
 
 # --- iterate ----------------------------------------------------------------------------------------------------------
@@ -373,7 +396,7 @@ async def test_iterate_holds_two_pages_at_most(ledger: Ledger, monkeypatch: pyte
         return messages
 
     monkeypatch.setattr(path_module, "load_range", counted)
-    monkeypatch.setattr(history_module, "SMALL", 0)  # pages of an ordinary size are read by ranges
+    monkeypatch.setattr(messages_module, "is_small", lambda request: False)  # pages that are read by ranges
     alive = [sum(one() is not None for one in held) async for _ in ledger.messages.iterate("t")]
     assert loaded == [10] * 10
     assert max(alive) <= 20  # the page before is held while the next is read

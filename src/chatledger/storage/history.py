@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from chatledger.errors import ThreadNotFound
 from chatledger.models import CONTINUES, ChatMessage, History, continues, json
 from chatledger.storage.lineage import END, cut
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path, read_path
@@ -14,9 +13,7 @@ from chatledger.storage.window import SMALL, read_window
 
 
 def load_history(sql: Sql, request: HistoryRequest) -> History:
-    """Raises ThreadNotFound and BranchNotFound."""
-    if sql.dialect == "postgresql" and is_small(request):
-        return _load_small(sql, request)
+    """In a snapshot. Raises ThreadNotFound and BranchNotFound."""
     path = find_path(sql, request)
     if request.max_tokens is not None:
         fitting = newest_that_fit(sql, request, path, lambda message: _starts_window(sql, request, path, message))
@@ -33,28 +30,28 @@ def load_history(sql: Sql, request: HistoryRequest) -> History:
 
 
 def is_small(request: HistoryRequest) -> bool:
-    """Whether one statement reads the window, so that it needs no transaction to be one state."""
+    """Whether `load_at_once` may read it: a window of few messages, or a whole branch that may have few."""
+    if request.run_id is not None or request.last_turns is not None or request.max_tokens is not None:
+        return False
     size = request.limit if request.last is None else request.last
-    return size is not None and size <= SMALL and request.run_id is None
+    return size is None or size <= SMALL
 
 
-def _load_small(sql: Sql, request: HistoryRequest) -> History:
-    window = read_window(
-        sql,
-        request.place,
-        low=(request.after or 0) + 1,
-        high=END if request.before is None else request.before - 1,
-        size=(request.limit if request.last is None else request.last) or 0,
-        backward=request.last is not None or request.before is not None,
-    )
+def load_at_once(sql: Sql, request: HistoryRequest) -> History | None:
+    """By one statement where a statement is a round trip, so that it needs no transaction to be one state; None if that
+    would have been too much for one. Raises ThreadNotFound and BranchNotFound.
+    """
+    if sql.dialect != "postgresql":
+        return load_history(sql, request)
+    low, high = (request.after or 0) + 1, END if request.before is None else request.before - 1
+    size = request.limit if request.last is None else request.last
+    backward = request.last is not None or request.before is not None
+    window = read_window(sql, request.place, low=low, high=high, size=size, backward=backward and size is not None)
     path = read_path(request, None if window is None else window.header)
     assert window is not None
-    own = path.segments[-1].first
-    # What a fork shares is committed and never changes, so it may be read after the snapshot of the statement.
-    messages = load_path(sql, request, path, window.first, min(window.last, own - 1)) if window.first < own else []
-    messages += decode_messages(request.thread_id, window.messages, window.parts, window.calls)
-    if len(messages) < window.last - window.first + 1:
-        raise ThreadNotFound(request.thread_id)  # deleted meanwhile
+    if size is None and window.last < min(high, path.last_seq):
+        return None
+    messages = decode_messages(request.thread_id, window.messages, window.parts, window.calls)
     cursor = _next_cursor(request, window.first, window.last, 1, path.last_seq)
     return _page(sql, request, path, messages, cursor)
 

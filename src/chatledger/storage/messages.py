@@ -11,7 +11,7 @@ from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append import close_open_calls
 from chatledger.storage.database import Scope
-from chatledger.storage.history import is_small, load_history
+from chatledger.storage.history import is_small, load_at_once, load_history
 from chatledger.storage.lineage import END
 from chatledger.storage.path import HistoryRequest, find_path, load_range
 from chatledger.storage.redaction import redact_message
@@ -149,7 +149,11 @@ class MessageRepository:
             run_id=run_id,
             user_id=user_id,
         )
-        history = await self._scope.read(lambda sql: load_history(sql, request), snapshot=not is_small(request))
+        history = None
+        if is_small(request):
+            history = await self._scope.read(lambda sql: load_at_once(sql, request))
+        if history is None:
+            history = await self._scope.read(lambda sql: load_history(sql, request), snapshot=True)
         if partials or not history.messages or history.messages[-1].state != "partial":
             return history
         return replace(history, messages=history.messages[:-1])

@@ -1,7 +1,7 @@
 """A small window of a branch in one statement: the branch row, its messages, their parts and calls, in one snapshot.
 
-PostgreSQL only, where a round trip costs more than the width of a UNION. Beyond about two hundred rows three range
-scans are faster, and on SQLite, where there is no round trip, they always are.
+PostgreSQL only, where a round trip costs more than the width of a UNION. Beyond a thousand messages three range scans
+are as fast, and on SQLite, where there is no round trip, they always are.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 from chatledger.storage.sql import Row, Sql
 
-SMALL = 64
-"""Messages of a window that is read in one statement: with parts and calls that is about two hundred rows."""
+SMALL = 1_000
+"""Messages that are read in one statement."""
 
 _HEADER, _MESSAGE, _PART, _CALL = range(4)
 # The columns that are not text, and the place that each has in a row of the union. Text columns follow in their order.
@@ -42,14 +42,15 @@ def read_window(
     *,
     low: int,
     high: int,
-    size: int,
+    size: int | None,
     backward: bool,
 ) -> Window | None:
-    """The `size` messages of the branch within low … high, at its beginning or at its end; None without the thread.
+    """The `size` messages of the path within low … high, at its beginning or at its end; None without the thread.
 
-    Only what rests on the branch itself: the shared part of a fork is the caller's to read, and never changes.
+    `size` None is all of them, and none at all if they are more than SMALL.
     """
-    rows = sql.fetch(_STATEMENT, {**place, "low": low, "high": high, "size": size, "backward": backward})
+    wanted = {"low": low, "high": high, "size": SMALL if size is None else size, "whole": size is None}
+    rows = sql.fetch(_STATEMENT, {**place, **wanted, "backward": backward})
     if not rows:
         return None
     kinds: list[list[Row]] = [[], [], [], []]
@@ -70,9 +71,9 @@ def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
     texts = [name for name in columns if name not in _PLACES]
     at |= {_FIRST_TEXT + index: f"{alias}.{name}" for index, name in enumerate(texts)}
     return (
-        f"SELECT {kind}, {', '.join(at[place] for place in sorted(at))} FROM b JOIN {{schema}}{table} {alias}"
-        f" ON {alias}.tenant_id = :tenant AND {alias}.thread_id = :thread AND {alias}.branch = b.branch"
-        f" AND {alias}.seq BETWEEN b.first AND b.last"
+        f"SELECT {kind}, {', '.join(at[place] for place in sorted(at))} FROM s CROSS JOIN LATERAL ("
+        f"SELECT * FROM {{schema}}{table} r WHERE r.tenant_id = :tenant AND r.thread_id = :thread"
+        f" AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high OFFSET 0) {alias}"
     )
 
 
@@ -87,6 +88,7 @@ SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage,
   CASE WHEN :backward::boolean THEN greatest(:low::bigint, least(:high::bigint, b.last_seq) - :size::bigint + 1)
     ELSE :low::bigint END AS first,
   CASE WHEN :backward::boolean THEN least(:high::bigint, b.last_seq)
+    WHEN :whole::boolean AND least(:high::bigint, b.last_seq) >= :low::bigint + :size::bigint THEN :low::bigint - 1
     ELSE least(:high::bigint, b.last_seq, :low::bigint + :size::bigint - 1) END AS last
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -94,6 +96,14 @@ LEFT JOIN {schema}branches b
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 LIMIT 1
 """
+_SEGMENTS = """
+SELECT (e.value->>0)::int AS branch, greatest((e.value->>1)::bigint, b.first) AS low,
+  least(coalesce((e.value->>2)::bigint, b.last), b.last) AS high
+FROM b CROSS JOIN LATERAL json_array_elements(b.lineage::json) AS e (value)
+WHERE (e.value->>1)::bigint <= b.last AND coalesce((e.value->>2)::bigint, b.last) >= b.first
+"""
+# One range scan for each segment of the path, nearly always one. OFFSET 0 keeps the planner from making joins of them,
+# which it would do by reading the whole thread where it expects short ones.
 # LIMIT says what the key says already, to a planner that multiplies the frequencies of its columns: with one thread id
 # in many tenants it would expect hundreds of branches, and read the whole thread to join them.
 # user_id, active_branch, branch, last_seq, lineage, first, last
@@ -105,7 +115,7 @@ _HEADER_SELECT = (
 )
 _STATEMENT = " UNION ALL ".join(
     (
-        f"WITH b AS ({_BRANCH}) {_HEADER_SELECT}",
+        f"WITH b AS ({_BRANCH}), s AS ({_SEGMENTS}) {_HEADER_SELECT}",
         _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),
         _select(_PART, "p", "message_parts", PART_COLUMNS),
         _select(_CALL, "c", "tool_calls", CALL_COLUMNS),
