@@ -37,6 +37,8 @@ class Ids:
     key: str
     agent: str
     partial: str
+    erased: str
+    erased_user: str
 
 
 THEIRS = Ids(
@@ -48,9 +50,20 @@ THEIRS = Ids(
     "their key",
     "their agent",
     "their partial",
+    "their erased",
+    "their gone",
 )
 NOBODYS = Ids(
-    "fake thread", "fake user", "fake message ", "fake run", "fake feedback", "fake key", "fake agent", "fake partial"
+    "fake thread",
+    "fake user",
+    "fake message ",
+    "fake run",
+    "fake feedback",
+    "fake key",
+    "fake agent",
+    "fake partial",
+    "fake erased",
+    "fake gone",
 )
 
 OUTPUT = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text="x")
@@ -68,6 +81,10 @@ async def fill(nouns: Nouns, ids: Ids) -> None:
     await nouns.outputs.add(ids.thread, [OUTPUT])
     left = assistant("Su", state="partial")
     await nouns.threads.load([nouns.threads.prepare(new_thread(ids.partial), [left])])  # nobody writes it
+    await nouns.threads.create(ids.erased, user_id=ids.erased_user)
+    await nouns.runs.start(ids.erased, run_id=f"{ids.run} once")
+    await nouns.feedback.record(Feedback(run_id=f"{ids.run} once", key="stars", score=2))
+    await nouns.erasures.erase_user(ids.erased_user, keep_scores=True)
     await nouns.agents.replace(ids.thread, [ThreadAgent(name=ids.agent, definition={})], stored=[])
     stars = Feedback(run_id=ids.run, key="stars", score=4, feedback_id=ids.feedback, message_id=f"{ids.message}4")
     await nouns.feedback.record(stars)
@@ -203,6 +220,23 @@ CALLS |= {
         )
     ],
 }
+CALLS |= {
+    "threads.find_many": [lambda s, ids: s.threads.find_many([ids.thread, "mine"])],
+    "threads.retain": [lambda s, ids: s.threads.retain(older_than=NOON)],
+    "messages.redact": [
+        lambda s, ids: s.messages.redact(ids.thread, 1),
+        lambda s, ids: s.messages.redact(ids.thread, 1, branch=1),
+    ],
+    "erasures.erase_user": [lambda s, ids: s.erasures.erase_user(ids.user)],
+    "erasures.erase_thread": [
+        lambda s, ids: s.erasures.erase_thread(ids.thread),
+        lambda s, ids: s.erasures.erase_thread(ids.erased),
+    ],
+    "erasures.erase_tenant": [lambda s, ids: s.erasures.erase_tenant()],
+    "erasures.find_thread": [lambda s, ids: s.erasures.find_thread(ids.erased)],
+    "erasures.find_user": [lambda s, ids: s.erasures.find_user(ids.erased_user)],
+    "erasures.list": [lambda s, ids: s.erasures.list()],
+}
 LIFETIME = {"open", "tenant", "begin", "close", "over", "threads.prepare"}  # they ask the database for no id
 """What makes and ends ledgers and transactions, and takes no id."""
 
@@ -272,13 +306,17 @@ async def rows_of(database: Database, tenant: str) -> dict[str, list[tuple[Any, 
     return rows
 
 
+# They take no id, tell none, or leave nothing for the calls after them.
+BLUNT = {"threads.delete", "threads.create", "threads.load", "threads.retain", "erasures.erase_tenant", "erasures.list"}
+
+
 async def test_the_comparison_has_teeth(ledger: Ledger) -> None:
     """With their own ids the same calls do tell something else, wherever a call takes an id."""
     await fill(ledger.tenant("a"), THEIRS)
     same = []
     for name, calls in CALLS.items():
         owner = ledger.tenant("a")
-        if name in ("threads.delete", "threads.create", "threads.load"):
+        if name in BLUNT:
             continue
         told = [await outcome(owner, call, THEIRS) == await outcome(owner, call, NOBODYS) for call in calls]
         same += [name] if all(told) else []

@@ -8,6 +8,7 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.openai_chat.fields import nested
 from chatledger.formats.openai_chat.fit_parts import fit_part
 from chatledger.formats.openai_chat.media import audio_object
 from chatledger.formats.openai_chat.message import NAME, is_function_call, is_function_result, write_message
@@ -91,6 +92,12 @@ def _with_text(call: ToolCall) -> ToolCall:
 
 
 def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    if message.role != "assistant" and nested(message.residual, "spelled", "content") is not None:
+        log.add(repairs.EMPTY, message, "a refusal or audio that only an assistant can give: written as its text")
+        return rewritten(message, content=message.content or "")
+    if isinstance(message.content, list) and message.content and not write_message(message).get("content"):
+        log.add(repairs.EMPTY, message, "nothing of the content can be said here: written as empty text")
+        return rewritten(message, content="")
     if message.content or isinstance(message.content, str):
         return message
     wire = write_message(message) if message.role == "assistant" else {}
