@@ -19,8 +19,11 @@ _TYPES: dict[str, Any] = {
 
 
 def validate(provider: str, payload: Any) -> None:
-    """Raises ValidationError. An Anthropic payload is checked by its messages."""
-    _exhaust(_adapter(provider).validate_python(payload["messages"] if provider == "anthropic" else payload))
+    """Raises ValidationError. Of a payload that is an object, its messages or its input items are checked."""
+    if isinstance(payload, dict):
+        payload = payload["messages"] if provider == "anthropic" else payload.get("input", [])
+    if not isinstance(payload, str):  # the Responses API takes a text for its input
+        _exhaust(_adapter(provider).validate_python(payload))
 
 
 @cache
