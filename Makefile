@@ -11,11 +11,11 @@ DATA ?= ../shared/data
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data test-kosong test-partitioned teeth soak lint types imports \
-  bench bench-full bench-peers bench-profile clean
+.PHONY: help setup demo test test-data test-kosong test-partitioned test-pgbouncer teeth soak lint types \
+  imports bench bench-full bench-peers bench-profile clean
 
 help:  ## Show the targets
-	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Set up .venv with the pinned versions
 
@@ -44,6 +44,9 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 
 test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
 	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage -k 'not sqlite'
+
+test-pgbouncer: $(READY)  ## Two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
+	$(BIN)/python -m tests.pgbouncer
 
 teeth: $(READY)  ## Run each proof of reliability without its protection: all must fail
 	$(BIN)/python -m tests.faults.teeth

@@ -61,7 +61,8 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     """An engine whose pool resets nothing: a reset costs a round trip, and each unit of work of ours ends itself.
 
     `pooler="transaction"`: behind a pooler that may give each transaction another server connection, no prepared
-    statement may be expected to be there again.
+    statement may be expected to be there again. Each is then parsed anew, unnamed: asyncpg asks for its parameters and
+    sends them in a second round trip, with no Sync between the two, so a pooler keeps them on one server connection.
     """
     arguments: dict[str, Any] = {"server_settings": {"application_name": "chatledger"}, "timeout": CONNECT_TIMEOUT}
     if pooler == "transaction":
@@ -72,6 +73,8 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
         url, pool_reset_on_return=None, pool_size=16, max_overflow=16, connect_args=arguments, pool_timeout=POOL_TIMEOUT
     )
     event.listen(engine.sync_engine, "invalidate", _hang_up)
+    if pooler == "transaction":
+        event.listen(engine.sync_engine, "connect", _on_pooled_connect)
     return engine
 
 
@@ -80,6 +83,22 @@ def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) 
     goodbye, and whoever was cancelled, or whose time is over, would wait with it.
     """
     dbapi_connection.driver_connection.terminate()
+
+
+_ARRAYS = "SELECT $1::text[], $2::int[], $3::bigint[], $4::boolean[], $5::timestamptz[]"
+
+
+def _on_pooled_connect(dbapi_connection: Any, _record: Any) -> None:
+    """Let asyncpg look up the array types of our parameters at once, in a transaction. It does so when it first meets
+    one, with `jit` switched off for the session meanwhile: outside of a transaction a pooler may bring the switch back
+    to another server connection, and leave somebody else without.
+    """
+    dbapi_connection.run_async(_meet_arrays)
+
+
+async def _meet_arrays(connection: Any) -> None:
+    async with connection.transaction():
+        await connection.prepare(_ARRAYS)
 
 
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:

@@ -88,6 +88,8 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
 
 async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool) -> Database:
     require_schema_name(schema)
+    if migrate and pooler == "transaction":  # the migrator's lock is its session's, which this pooler gives to others
+        raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
     engine = create_postgresql_engine(url, pooler=pooler)
     try:
         if migrate:

@@ -1,0 +1,131 @@
+"""Behind a pooler that gives each transaction another server connection: every public method, and no trace of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from chatledger import Ledger, StorageError
+from chatledger.ledger import Nouns
+from chatledger.storage import engine
+from tests.conftest import Database
+from tests.conversations import turn
+from tests.faults.pooler import TransactionPooler, pooled
+from tests.faults.proxy import proxied
+from tests.storage.test_tenants import CALLS, NOBODYS, NOON, THEIRS, fill, in_ledger, in_transaction, outcome
+
+In = Callable[[Ledger], AbstractAsyncContextManager[Nouns]]
+
+
+@pytest.fixture
+async def pooler(pg_database: Database) -> AsyncIterator[TransactionPooler]:
+    async with pooled(pg_database.url) as running:
+        yield running
+
+
+async def tell(ledger: Ledger, direct: Ledger, scope: In, prefix: str) -> dict[str, list[str]]:
+    """What every public method tells a tenant of its own, of ids that it has and of ids that it has not."""
+    told = {}
+    for name, calls in CALLS.items():
+        own = direct.tenant(f"{prefix} {name}")
+        await fill(own, THEIRS)
+        await own.threads.create("mine", created_at=NOON)
+        await own.runs.start("mine", run_id="my run")
+        async with scope(ledger.tenant(f"{prefix} {name}")) as nouns:
+            outcomes = [await outcome(nouns, call, ids) for call in calls for ids in (NOBODYS, THEIRS)]
+        told[name] = [re.sub(r"stamp=\d+", "stamp", one).replace(prefix, "") for one in outcomes]
+    return told
+
+
+async def traces(pooler: TransactionPooler) -> list[list[list[str]]]:
+    """What the server connections still hold of their clients: statements, locks, settings."""
+    return await pooler.ask(
+        "SELECT name FROM pg_prepared_statements UNION ALL"
+        " SELECT locktype FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' UNION ALL"
+        " SELECT name FROM pg_settings WHERE source = 'session' AND setting <> reset_val"
+    )
+
+
+@pytest.mark.parametrize("scope", [in_ledger, in_transaction])
+async def test_every_public_method_does_the_same_behind_a_transaction_pooler(
+    pg_database: Database, pooler: TransactionPooler, scope: Any
+) -> None:
+    async with pg_database.open() as direct:
+        async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+            behind = await tell(ledger, direct, scope, "behind")
+        assert await traces(pooler) == [[], [], []]
+        assert pooler.moves > len(CALLS)
+        assert behind == await tell(direct, direct, scope, "direct")
+
+
+async def append_turns(ledger: Ledger, thread_id: str, count: int) -> None:
+    await ledger.threads.create(thread_id)
+    for number in range(count):
+        await ledger.messages.append(thread_id, turn(ids=f"{number}/"))
+        await ledger.messages.history(thread_id, last=10)
+        await ledger.messages.history(thread_id)
+        await ledger.threads.get(thread_id)
+
+
+async def test_more_tasks_than_server_connections(pooler: TransactionPooler) -> None:
+    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+        await asyncio.gather(*(append_turns(ledger, f"t{number}", 4) for number in range(8)))
+        for number in range(8):
+            assert (await ledger.messages.history(f"t{number}", last=0)).version == 20
+            assert await ledger.threads.check(f"t{number}") == []
+    assert await traces(pooler) == [[], [], []]
+
+
+async def test_cancelled_tasks_leave_nothing_behind(pooler: TransactionPooler) -> None:
+    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+        for number in range(12):
+            task = asyncio.create_task(append_turns(ledger, f"t{number}", 100))
+            before = pooler.transactions
+            while pooler.transactions < before + 3 + number:  # noqa: ASYNC110 - a test may poll
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await append_turns(ledger, "after", 2)
+        assert (await ledger.messages.history("after", last=0)).version == 10
+    assert await traces(pooler) == [[], [], []]
+
+
+async def test_without_the_setting_statements_are_missed_or_left(pooler: TransactionPooler) -> None:
+    """Teeth: the pooler does what it is there for."""
+    with pytest.raises(StorageError, match="prepared statement"):
+        async with Ledger.open(pooler.url) as ledger:
+            await append_turns(ledger, "t", 3)
+    assert [name for rows in await traces(pooler) for (name,) in rows if "stmt" in name]
+
+
+async def test_types_met_outside_of_a_transaction_leave_a_setting(
+    pooler: TransactionPooler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Teeth: what the look-up at connecting is there for."""
+    monkeypatch.setattr(engine, "_on_pooled_connect", lambda *_: None)
+    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+        await append_turns(ledger, "t", 3)
+    assert ["jit"] in [row for rows in await traces(pooler) for row in rows]
+
+
+@pytest.mark.parametrize(("setting", "append", "window"), [("session", 1, 1), ("transaction", 2, 2)])
+async def test_the_round_trips(pg_database: Database, setting: Any, append: int, window: int) -> None:
+    """Asking for a statement's parameters is a round trip of its own where none is kept prepared."""
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, pooler=setting) as ledger:
+        await append_turns(ledger, "t", 3)
+        trips = proxy.round_trips
+        await ledger.messages.append("t", turn())
+        assert proxy.round_trips == trips + append
+        await ledger.messages.history("t", last=10)
+        assert proxy.round_trips == trips + append + window
+
+
+async def test_migrating_through_it_is_refused(pooler: TransactionPooler) -> None:
+    with pytest.raises(StorageError, match="directly"):
+        await Ledger.open(pooler.url, pooler="transaction", migrate=True)
