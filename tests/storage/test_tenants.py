@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import asyncpg
 import pytest
 
 from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
@@ -362,3 +364,35 @@ def test_no_two_ids_are_alike() -> None:
     """Otherwise replacing one in an outcome would hide another."""
     ids = [*astuple(THEIRS), *astuple(NOBODYS)]
     assert len(set(ids)) == len(ids)
+
+
+def literals(names: Sequence[str], row: Sequence[Any], between: str) -> str:
+    given = (value if isinstance(value, int) else f"'{value}'" for value in row)
+    return between.join(f"{name} = {value}" for name, value in zip(names, given, strict=True))
+
+
+async def change(database: Database, statement: str) -> None:
+    if database.kind == "postgresql":
+        await query(database, statement)
+        return
+    with closing(sqlite3.connect(database.url)) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(statement)
+
+
+async def test_no_row_can_be_linked_to_another_tenants(database: Database, ledger: Ledger) -> None:
+    """Not even by SQL: the tenant is in every foreign key, so what is there for one is not there for another."""
+    await fill(ledger.tenant("a"), THEIRS)
+    await fill(ledger.tenant("b"), NOBODYS)
+    links = [(table, link) for table in INSERTION_ORDER for link in table.foreign_key_constraints]
+    assert len(links) >= 13
+    for table, link in links:
+        assert (link.column_keys[0], link.elements[0].column.name) == ("tenant_id", "tenant_id")
+        key, columns = table.primary_key.columns.keys(), link.column_keys[1:]
+        linked = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+        rows = f"FROM {table.name} WHERE {linked} AND tenant_id ="
+        theirs = (await query(database, f"SELECT {', '.join(columns)} {rows} 'a'"))[0]
+        mine = (await query(database, f"SELECT {', '.join(key)} {rows} 'b'"))[0]
+        update = f"UPDATE {table.name} SET {literals(columns, theirs, ', ')} WHERE {literals(key, mine, ' AND ')}"
+        with pytest.raises((sqlite3.IntegrityError, asyncpg.ForeignKeyViolationError), match=r"(?i)foreign key"):
+            await change(database, update)
