@@ -1,7 +1,8 @@
 """Alembic's environment for chatledger's own revisions: an environment of its own, with its own version table.
 
 `chatledger.migrate` passes the connection, the schema and the seconds to wait for a lock; it holds the migrator's lock,
-owns the end of the transaction on SQLite and tries again on PostgreSQL.
+owns the end of the transaction on SQLite and tries again on PostgreSQL. `on_version_apply` is called after each
+revision, in its transaction: what is not a revision's affair, row-level security, is kept up by it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def run_online(connection: Connection, schema: str | None) -> None:
         version_table_schema=schema,
         transaction_per_migration=True,
         render_as_batch=connection.dialect.name == "sqlite",
+        on_version_apply=config.attributes["on_version_apply"],
     )
     with context.begin_transaction():
         context.run_migrations(schema=schema)

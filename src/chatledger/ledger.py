@@ -20,13 +20,13 @@ from chatledger.models import Appended, ChatMessage, FormattedHistory, Limits, R
 from chatledger.storage.agents import AgentRepository
 from chatledger.storage.branches import BranchRepository
 from chatledger.storage.caller import ConnectionWork
-from chatledger.storage.database import Database
+from chatledger.storage.database import Database, Work
 from chatledger.storage.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.engine import read_url
 from chatledger.storage.erasures import ErasureRepository
 from chatledger.storage.feedback import FeedbackRepository
 from chatledger.storage.messages import MessageRepository
-from chatledger.storage.opening import open_engine, open_postgresql, open_sqlite
+from chatledger.storage.opening import only_postgresql, open_engine, open_postgresql, open_sqlite
 from chatledger.storage.outputs import OutputRepository
 from chatledger.storage.partials import PartialRepository
 from chatledger.storage.request import LEASE, AppendRequest, make_request
@@ -34,7 +34,7 @@ from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import SCHEMA
-from chatledger.storage.text import encode_key
+from chatledger.storage.text import encode_key, encode_text
 from chatledger.storage.threads import ThreadRepository
 from chatledger.storage.tokens import CountTokens
 
@@ -226,12 +226,14 @@ class Ledger(Nouns):
         pooler: Literal["session", "transaction"] = "session",
         limits: Limits | None = None,
         migrate: bool | None = None,
+        rls: bool | None = None,
     ) -> Opening:
         """A ledger, by `async with Ledger.open(…) as ledger` or `ledger = await Ledger.open(…)` and `close()`.
 
         `url` is a path, `sqlite:///…` or `postgresql://…`; by default CHATLEDGER_URL, else ./chatledger.db. `engine` is
         the application's own instead, and is never disposed. A SQLite file is made, or brought up to date after a
-        copy; on PostgreSQL the schema is left alone unless `migrate` is True.
+        copy; on PostgreSQL the schema is left alone unless `migrate` is True. `rls=True` requires
+        PostgreSQL's row-level security, which is told of the tenant in every transaction; by default it is if it is on.
 
         Raises SchemaMismatch with the command that mends it, and StorageError if the database cannot be reached.
         """
@@ -239,15 +241,15 @@ class Ledger(Nouns):
             raise ValueError("give a url or an engine, not both")
 
         async def opened() -> Ledger:
-            database = await _open_database(url, engine, schema, pooler, migrate)
+            database = await _open_database(url, engine, schema, pooler, migrate, rls)
             work = _Guarded(database)
-            return cls(work, TenantScope(work, tenant, rules, limits or Limits()), owner=True)
+            return cls(work, TenantScope(work.of(tenant), tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)
 
     def tenant(self, name: str) -> Ledger:
         """The same database seen as another tenant. Closing it does nothing: the pool is this ledger's."""
-        scope = TenantScope(self._work, name, self._scope.rules, self._scope.limits)
+        scope = TenantScope(self._work.of(name), name, self._scope.rules, self._scope.limits)
         return Ledger(self._work, scope, owner=False)
 
     @asynccontextmanager
@@ -257,7 +259,7 @@ class Ledger(Nouns):
         Write through what it gives, not through the ledger. On SQLite it holds the file's one write lock meanwhile.
         """
         self._work.refuse_write()
-        async with self._database.transaction() as work:
+        async with self._database.transaction(encode_text(self._scope.tenant)) as work:
             begun = _Begun(self._database, outer=_innermost())
             token = _BEGUN.set(begun)
             try:
@@ -286,7 +288,8 @@ class Transaction(Nouns):
     """Several calls, one commit. `tx.<noun>` is what `ledger.<noun>` is, inside this transaction.
 
     `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection of theirs, and
-    commits with it. Each call is a savepoint there: what is refused does not end the caller's transaction.
+    commits with it. Each call is a savepoint there: what is refused does not end the caller's transaction. With `rls`
+    each call first tells row-level security of its tenant.
     """
 
     def __init__(
@@ -297,9 +300,13 @@ class Transaction(Nouns):
         rules: RulesLevel = "strict",
         schema: str = SCHEMA,
         limits: Limits | None = None,
+        rls: bool = False,
     ) -> None:
-        own_schema = schema if connection.dialect.name == "postgresql" else None
-        work = ConnectionWork(connection, own_schema, check=True)
+        postgresql = connection.dialect.name == "postgresql"
+        if rls and not postgresql:
+            raise only_postgresql()
+        secured = encode_key(tenant, "tenant") if rls else None
+        work = ConnectionWork(connection, schema if postgresql else None, check=True, tenant=secured)
         super().__init__(TenantScope(work, tenant, rules, limits or Limits()))
 
     @classmethod
@@ -338,14 +345,21 @@ class Opening:
 
 
 async def _open_database(
-    url: str | os.PathLike[str] | None, engine: AsyncEngine | None, schema: str, pooler: str, migrate: bool | None
+    url: str | os.PathLike[str] | None,
+    engine: AsyncEngine | None,
+    schema: str,
+    pooler: str,
+    migrate: bool | None,
+    rls: bool | None,
 ) -> Database:
     if engine is not None:
-        return await open_engine(engine, schema=schema)
+        return await open_engine(engine, schema=schema, rls=rls)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
+        if rls:
+            raise only_postgresql()
         return await open_sqlite(address, migrate=migrate is not False)
-    return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True)
+    return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls)
 
 
 # --- The ledger inside its own transaction ----------------------------------------------------------------------------
@@ -383,25 +397,19 @@ def _refuse_inside_transaction(database: Database) -> None:
 
 
 class _Guarded:
-    """The ledger's own work: each call a transaction, none of them inside an open `begin()` or after the end."""
+    """The ledger's database, which takes no write inside an open `begin()`, and nothing after the end."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.closed = False
 
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    def of(self, tenant: str) -> _GuardedWork:
+        return _GuardedWork(self, self.database.seen_by(encode_key(tenant, "tenant")))
+
+    def refuse_read(self) -> None:
         self._refuse_closed()
         if self.database.one_connection:  # a read waits for the transaction around it as a write does
             _refuse_inside_transaction(self.database)
-        return await self.database.read(query, snapshot=snapshot)
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        self.refuse_write()
-        return await self.database.write(command, single=single)
-
-    async def append(self, request: AppendRequest) -> Appended:
-        self.refuse_write()
-        return await self.database.append(request)
 
     def refuse_write(self) -> None:
         self._refuse_closed()
@@ -411,3 +419,23 @@ class _Guarded:
         """An engine that was disposed would quietly open connections anew, which nobody closes."""
         if self.closed:
             raise StorageError("this ledger is closed")
+
+
+class _GuardedWork:
+    """The ledger's own work for a tenant: each call a transaction."""
+
+    def __init__(self, guard: _Guarded, work: Work) -> None:
+        self._guard = guard
+        self._work = work
+
+    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        self._guard.refuse_read()
+        return await self._work.read(query, snapshot=snapshot)
+
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
+        self._guard.refuse_write()
+        return await self._work.write(command, single=single)
+
+    async def append(self, request: AppendRequest) -> Appended:
+        self._guard.refuse_write()
+        return await self._work.append(request)

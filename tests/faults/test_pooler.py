@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from chatledger import Ledger, StorageError
-from chatledger.ledger import Nouns
 from chatledger.storage import engine
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.pooler import TransactionPooler, pooled
 from tests.faults.proxy import proxied
-from tests.storage.test_tenants import CALLS, NOBODYS, NOON, THEIRS, fill, in_ledger, in_transaction, outcome
-
-In = Callable[[Ledger], AbstractAsyncContextManager[Nouns]]
+from tests.storage.test_tenants import CALLS, in_ledger, in_transaction, tell
 
 
 @pytest.fixture
 async def pooler(pg_database: Database) -> AsyncIterator[TransactionPooler]:
     async with pooled(pg_database.url) as running:
         yield running
-
-
-async def tell(ledger: Ledger, direct: Ledger, scope: In, prefix: str) -> dict[str, list[str]]:
-    """What every public method tells a tenant of its own, of ids that it has and of ids that it has not."""
-    told = {}
-    for name, calls in CALLS.items():
-        own = direct.tenant(f"{prefix} {name}")
-        await fill(own, THEIRS)
-        await own.threads.create("mine", created_at=NOON)
-        await own.runs.start("mine", run_id="my run")
-        async with scope(ledger.tenant(f"{prefix} {name}")) as nouns:
-            outcomes = [await outcome(nouns, call, ids) for call in calls for ids in (NOBODYS, THEIRS)]
-        told[name] = [re.sub(r"stamp=\d+", "stamp", one).replace(prefix, "") for one in outcomes]
-    return told
 
 
 async def traces(pooler: TransactionPooler) -> list[list[list[str]]]:
@@ -57,10 +38,10 @@ async def test_every_public_method_does_the_same_behind_a_transaction_pooler(
 ) -> None:
     async with pg_database.open() as direct:
         async with Ledger.open(pooler.url, pooler="transaction") as ledger:
-            behind = await tell(ledger, direct, scope, "behind")
+            behind = await tell(ledger, scope, "behind", filled_by=direct)
         assert await traces(pooler) == [[], [], []]
         assert pooler.moves > len(CALLS)
-        assert behind == await tell(direct, direct, scope, "direct")
+        assert behind == await tell(direct, scope, "direct")
 
 
 async def append_turns(ledger: Ledger, thread_id: str, count: int) -> None:

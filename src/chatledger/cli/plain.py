@@ -29,7 +29,8 @@ def run_plain(words: Sequence[str]) -> int:
     if given.command == "schema":
         return finish(lambda: schema(given.url, as_json=given.json), debug=given.debug)
     return finish(
-        lambda: migrate(given.url, to=given.to, sql=given.sql, yes=given.yes, as_json=given.json), debug=given.debug
+        lambda: migrate(given.url, to=given.to, sql=given.sql, yes=given.yes, as_json=given.json, rls=given.rls),
+        debug=given.debug,
     )
 
 
@@ -46,5 +47,6 @@ def _parser() -> argparse.ArgumentParser:
         if name == "migrate":
             one.add_argument("--to", default="head", help="a revision, head or base, which drops all (default: head)")
             one.add_argument("--yes", action="store_true", help="drop every table, with --to base")
+            one.add_argument("--rls", action=argparse.BooleanOptionalAction, help="row-level security, on PostgreSQL")
             one.add_argument("--sql", action="store_true", help="print the statements instead of running them")
     return parser

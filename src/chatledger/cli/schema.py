@@ -7,8 +7,12 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from chatledger.cli.outcome import ExitCode, UsageError, without_passwords
+
+if TYPE_CHECKING:
+    from chatledger.storage.schema import SchemaStatus
 
 
 def migrate(
@@ -18,6 +22,7 @@ def migrate(
     sql: bool,
     yes: bool,
     as_json: bool,
+    rls: bool | None = None,
     sign: AbstractContextManager[None] = nullcontext(),  # noqa: B008 - it holds nothing
 ) -> int:
     """Bring the database to a revision, or print the statements that would. `sign` is shown while it works."""
@@ -27,15 +32,19 @@ def migrate(
         raise UsageError(f"--to takes a revision such as 0001, head or base, not {to!r}")
     if to == "base" and not (sql or yes):
         raise UsageError("--to base drops every table with all that is in it, for every tenant; say --yes to do it")
+    if rls is not None and (sql or to == "base"):
+        raise UsageError("--rls and --no-rls ask the database for its tables: not with --sql, nor with --to base")
     if sql:
         print(chatledger.offline_sql(url, to=to), end="")
         return ExitCode.OK
     with sign:
-        status = chatledger.migrate(url, to=to)
+        status = chatledger.migrate(url, to=to, rls=rls)
     if as_json:
-        print(json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable}))
+        print(
+            json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls})
+        )
     else:
-        print(f"{_name(url)} is at schema {status.found or 'none'}")
+        print(f"{_name(url)} is at schema {status.found or 'none'}{_security(status.rls)}")
     return ExitCode.OK
 
 
@@ -45,11 +54,23 @@ def schema(url: str | None, *, as_json: bool) -> int:
 
     status = chatledger.schema_status(url)
     if as_json:
-        print(json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable}))
+        print(
+            json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls})
+        )
     else:
-        print(f"{_name(url)}: found {status.found or 'none'}, expected {status.expected}", end="")
+        found = f"found {status.found or 'none'}, expected {status.expected}"
+        print(f"{_name(url)}: {found}{_security(status.rls)}", end="")
         print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(_name(url))}")
     return ExitCode.OK if status.usable else ExitCode.FOUND
+
+
+def _as_json(status: SchemaStatus) -> str:
+    told = {"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls}
+    return json.dumps(told)
+
+
+def _security(rls: bool) -> str:
+    return ", with row-level security" if rls else ""
 
 
 def _name(url: str | None) -> str:

@@ -20,6 +20,9 @@ def migrate(
     to: Annotated[str, typer.Option("--to", metavar="REV", help="A revision, head or base, which drops all.")] = "head",
     sql: Annotated[bool, typer.Option("--sql", help="Print the statements instead of running them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Drop every table, with --to base.")] = False,
+    rls: Annotated[
+        bool | None, typer.Option("--rls/--no-rls", help="Switch PostgreSQL's row-level security on or off as well.")
+    ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -28,7 +31,7 @@ def migrate(
     """Bring a database to this release's schema, or to another revision."""
 
     sign = working("migrating", quiet=as_json)
-    run(lambda: schema_commands.migrate(url, to=to, sql=sql, yes=yes, as_json=as_json, sign=sign), debug=debug)
+    run(lambda: schema_commands.migrate(url, to=to, sql=sql, yes=yes, as_json=as_json, rls=rls, sign=sign), debug=debug)
 
 
 def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, debug: Debug = False) -> None:

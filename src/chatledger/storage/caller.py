@@ -17,14 +17,19 @@ from chatledger.models import Appended
 from chatledger.storage.append import attempt_locked
 from chatledger.storage.greenlets import in_greenlet
 from chatledger.storage.request import AppendRequest
+from chatledger.storage.row_security import SET_TENANT
 from chatledger.storage.sql import Sql
 
 T = TypeVar("T")
 
 
 class ConnectionWork:
-    def __init__(self, connection: AsyncConnection, schema: str | None, *, check: bool = False) -> None:
+    def __init__(
+        self, connection: AsyncConnection, schema: str | None, *, check: bool = False, tenant: str | None = None
+    ) -> None:
+        """`tenant`: whom row-level security is told of before each call; others may work on the same connection."""
         self._connection = connection
+        self._tenant = tenant
         self._schema = schema
         self._check = check  # a caller's connection shows on its first use whether it is fit for this
         self._turn = asyncio.Lock()  # tasks that share a transaction take turns: a connection does one thing at a time
@@ -49,6 +54,8 @@ class ConnectionWork:
         if self._check:
             _require_transaction(connection)
             self._check = False
+        if self._tenant is not None:
+            connection.exec_driver_sql(SET_TENANT, (self._tenant,))
         return function(Sql(connection, self._schema))
 
 

@@ -43,6 +43,7 @@ _LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, cras
 _FULL = {"53100", "53200"}  # no disk, no memory: the statement is undone, and there may be room later
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
+_LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 
@@ -82,12 +83,11 @@ def _is_lost(error: BaseException, driver_error: BaseException) -> bool:
 
 def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
     detail = str(getattr(error, "detail", None) or "")
-    columns = _KEY_COLUMNS.search(detail)
-    names = tuple(name.strip() for name in columns[1].split(",")) if columns else ()
+    said = f"{error}: {detail}" if detail else str(error)
     if sqlstate == "23505":
-        return Failure(Kind.UNIQUE, f"{error}: {detail}", names)
+        return Failure(Kind.UNIQUE, said, _columns(error, detail))
     if sqlstate == "23503":
-        return Failure(Kind.FOREIGN_KEY, f"{error}: {detail}", names)
+        return Failure(Kind.FOREIGN_KEY, said, _columns(error, detail))
     if sqlstate in _AGAIN:
         return Failure(Kind.AGAIN, str(error))
     if sqlstate in _LOST or sqlstate.startswith("08"):
@@ -95,6 +95,17 @@ def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
     if sqlstate in _FULL:
         return Failure(Kind.FULL, str(error))
     return Failure(Kind.SCHEMA if sqlstate in _UNDEFINED else Kind.OTHER, str(error))
+
+
+def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
+    """Under row-level security PostgreSQL keeps the detail to itself, because it holds values. What is left is the
+    constraint's name, which ends with its last column in every partition too.
+    """
+    columns = _KEY_COLUMNS.search(detail)
+    if columns:
+        return tuple(name.strip() for name in columns[1].split(","))
+    last = _LAST_COLUMN.search(str(getattr(error, "constraint_name", None) or ""))
+    return (last[1],) if last else ()
 
 
 def _read_sqlite(error: sqlite3.Error) -> Failure:

@@ -52,7 +52,11 @@ class Database(Work, Protocol):
     one_connection: bool
     """Whether a read has to wait for an open transaction, because there is one connection for everything."""
 
-    def transaction(self) -> AbstractAsyncContextManager[Work]:
+    def seen_by(self, tenant: str) -> Work:
+        """Work on behalf of one tenant, whose name comes as it is stored."""
+        ...
+
+    def transaction(self, tenant: str) -> AbstractAsyncContextManager[Work]:
         """Several calls, one commit; an exception rolls all of them back."""
         ...
 

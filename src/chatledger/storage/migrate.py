@@ -11,21 +11,24 @@ from __future__ import annotations
 import asyncio
 import io
 import sqlite3
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 from alembic import command, context
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chatledger.errors import ChatLedgerError, StorageError
+from chatledger.storage import row_security
 from chatledger.storage.constraints import Kind, read_failure, translate
 from chatledger.storage.engine import MEMORY, create_postgresql_engine, read_url, sqlite_path
 from chatledger.storage.files import look_at_file
+from chatledger.storage.opening import only_postgresql
 from chatledger.storage.schema import (
     VERSION_TABLE,
     SchemaStatus,
@@ -46,17 +49,21 @@ WAIT_FOR_MIGRATOR = 600
 """Seconds that a SQLite migrator waits for another: a large file takes its time."""
 
 
-def migrate(url: Any = None, *, to: str = "head", schema: str = SCHEMA) -> SchemaStatus:
+def migrate(url: Any = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
     """Bring a database to revision `to` (up or down) and give its status. Blocking: in a running event loop, call it
     with `asyncio.to_thread`. One step newer than this release is left as it is. Raises StorageError, and
     SchemaMismatch for a database that is newer than that.
+
+    `rls` then switches row-level security on or off for all tables, on PostgreSQL from version 15; None leaves it.
     """
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
+        if rls:
+            raise only_postgresql()
         if sqlite_path(address) == MEMORY:
             raise StorageError("a database in memory is made at the newest revision when it is opened")
         return upgrade_file(sqlite_path(address), to=to)
-    return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema)))
+    return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema), rls))
 
 
 def schema_status(url: Any = None, *, schema: str = SCHEMA) -> SchemaStatus:
@@ -108,10 +115,17 @@ def _config(schema: str | None, connection: Connection | None = None) -> Config:
     config.set_main_option("script_location", str(scripts_folder()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes |= {"schema": schema, "connection": connection, "lock_timeout": LOCK_TIMEOUT}
+    config.attributes["on_version_apply"] = _keep_row_security
     return config
 
 
+def _keep_row_security(ctx: MigrationContext, **_: Any) -> None:
+    if ctx.connection is not None:
+        row_security.keep(ctx.connection, ctx.version_table_schema)
+
+
 def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
+    """Leaves the last transaction to its caller."""
     status = read_status(connection, schema)
     if _is_done(status, to):
         return status
@@ -206,46 +220,68 @@ def _copy(path: str, target: str) -> None:
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
-async def _migrate_postgresql(address: Any, to: str, schema: str) -> SchemaStatus:
+async def _migrate_postgresql(address: Any, to: str, schema: str, rls: bool | None) -> SchemaStatus:
     engine = create_postgresql_engine(address)
     try:
-        return await upgrade_engine(engine, schema, to=to)
+        return await upgrade_engine(engine, schema, to=to, rls=rls)
     finally:
         await engine.dispose()
 
 
-async def upgrade_engine(engine: AsyncEngine, schema: str, *, to: str = "head") -> SchemaStatus:
+async def upgrade_engine(
+    engine: AsyncEngine, schema: str, *, to: str = "head", rls: bool | None = None
+) -> SchemaStatus:
     try:
         async with engine.connect() as lock:
             # A session lock on a connection of its own: revisions may commit as they go.
             await lock.execution_options(isolation_level="AUTOCOMMIT")
             await lock.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
             try:
-                return await _run_until_locked(engine, schema, to)
+                await _until_locked(lambda: _run_once(engine, schema, to))
+                return await _until_locked(lambda: _secure_once(engine, schema, rls))
             finally:
                 await lock.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
     except Exception as error:
         raise _ours(error) from error
 
 
-async def _run_until_locked(engine: AsyncEngine, schema: str, to: str) -> SchemaStatus:
+async def _until_locked(step: Callable[[], Awaitable[SchemaStatus]]) -> SchemaStatus:
     """Revisions that are done stay done, so trying again goes on where a lock was not to be had."""
     for pause in RETRY_AFTER:
         try:
-            return await _run_once(engine, schema, to)
+            return await step()
         except DBAPIError as error:
             failure = read_failure(error)
             if failure is None or failure.kind is not Kind.AGAIN:
                 raise
         await asyncio.sleep(pause)
-    return await _run_once(engine, schema, to)
+    return await step()
 
 
 async def _run_once(engine: AsyncEngine, schema: str, to: str) -> SchemaStatus:
     async with engine.connect() as connection:
-        status = await connection.run_sync(_run, schema, to)
-        await connection.commit()
+        await connection.exec_driver_sql(f"SELECT set_config('{row_security.MIGRATING}', 'on', false)")
+        try:
+            status = await connection.run_sync(_run, schema, to)
+            await connection.commit()
+            await connection.exec_driver_sql(f"RESET {row_security.MIGRATING}")
+            await connection.commit()
+        except BaseException:
+            await connection.invalidate()  # with its setting, which is nobody else's to have
+            raise
         return status
+
+
+async def _secure_once(engine: AsyncEngine, schema: str, rls: bool | None) -> SchemaStatus:
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
+        return await connection.run_sync(_secure, schema, rls)
+
+
+def _secure(connection: Connection, schema: str, rls: bool | None) -> SchemaStatus:
+    if rls is not None and read_status(connection, schema).found is not None:
+        (row_security.enable if rls else row_security.disable)(connection, schema)
+    return read_status(connection, schema)
 
 
 async def _read_postgresql_status(address: Any, schema: str) -> SchemaStatus:

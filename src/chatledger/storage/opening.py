@@ -14,6 +14,7 @@ from chatledger.storage.database import Database
 from chatledger.storage.engine import MEMORY, create_postgresql_engine, sqlite_path
 from chatledger.storage.files import look_at_file
 from chatledger.storage.pooled import PostgresqlDatabase, SharedSqliteDatabase
+from chatledger.storage.row_security import agreed
 from chatledger.storage.schema import (
     VERSION_TABLE,
     SchemaStatus,
@@ -86,7 +87,7 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
     return SchemaMismatch(None, status.expected, command, detail)
 
 
-async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool) -> Database:
+async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None) -> Database:
     require_schema_name(schema)
     if migrate and pooler == "transaction":  # the migrator's lock is its session's, which this pooler gives to others
         raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
@@ -96,14 +97,14 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool) 
             from chatledger.storage.migrate import upgrade_engine
 
             await upgrade_engine(engine, schema)
-        await require_engine(engine, schema, f"chatledger migrate --url {url.render_as_string()}")
+        secured = await require_engine(engine, schema, f"chatledger migrate --url {url.render_as_string()}", rls=rls)
     except BaseException:
         await engine.dispose()
         raise
-    return PostgresqlDatabase(engine, schema, owned=True)
+    return PostgresqlDatabase(engine, schema, owned=True, rls=secured)
 
 
-async def open_engine(engine: AsyncEngine, *, schema: str) -> Database:
+async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> Database:
     """A database on the application's own engine, which stays the application's to configure and to dispose."""
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise StorageError(
@@ -111,13 +112,20 @@ async def open_engine(engine: AsyncEngine, *, schema: str) -> Database:
         )
     postgresql = engine.dialect.name == "postgresql"
     own_schema = require_schema_name(schema) if postgresql else None
-    await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>")
+    if rls and not postgresql:
+        raise only_postgresql()
+    secured = await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>", rls=rls)
     if postgresql:
-        return PostgresqlDatabase(engine, schema, owned=False)
+        return PostgresqlDatabase(engine, schema, owned=False, rls=secured)
     return SharedSqliteDatabase(engine, None, owned=False)
 
 
-async def require_engine(engine: AsyncEngine, schema: str | None, command: str) -> None:
+def only_postgresql() -> StorageError:
+    return StorageError("row-level security is PostgreSQL's; a SQLite file has one reader of all of it")
+
+
+async def require_engine(engine: AsyncEngine, schema: str | None, command: str, *, rls: bool | None = None) -> bool:
+    """Whether row-level security is to be told of the tenant."""
     try:
         async with engine.connect() as connection:
             if engine.dialect.name == "sqlite":
@@ -127,9 +135,11 @@ async def require_engine(engine: AsyncEngine, schema: str | None, command: str) 
                         "this engine does not enforce foreign keys; call chatledger.configure_sqlite(engine)"
                     )
             status = await connection.run_sync(read_status, schema)
+            secured = status.usable and await connection.run_sync(agreed, schema, rls, command)
     except Exception as error:
         ours = translate(error)
         if ours is None:
             raise
         raise ours from error
     require_usable(status, command)
+    return secured

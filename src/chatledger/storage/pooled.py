@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from functools import partial
+from typing import Self, TypeVar
 
 from sqlalchemy import QueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -18,6 +19,7 @@ from chatledger.storage.engine import READ_ONLY
 from chatledger.storage.greenlets import in_greenlet, translated
 from chatledger.storage.postgresql_append import PATIENCE, PostgresqlAppend
 from chatledger.storage.request import AppendRequest
+from chatledger.storage.row_security import SET_TENANT, begin_as
 from chatledger.storage.sql import Sql
 from chatledger.storage.tips import TipMemory
 from chatledger.storage.turns import Turns
@@ -30,16 +32,19 @@ class PooledDatabase:
 
     one_connection = False
 
-    def __init__(self, engine: AsyncEngine, schema: str | None, *, owned: bool) -> None:
+    def __init__(self, engine: AsyncEngine, schema: str | None, *, owned: bool, rls: bool = False) -> None:
         self._engine = engine
         self._schema = schema
         self._owned = owned
+        self._rls = rls
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[ConnectionWork]:
+    async def transaction(self, tenant: str) -> AsyncIterator[ConnectionWork]:
         done, own = False, None
         try:
             async with self._engine.connect() as connection, connection.begin():
+                if self._rls:
+                    await connection.exec_driver_sql(SET_TENANT, (tenant,))
                 try:
                     yield ConnectionWork(connection, self._schema)
                     done = True
@@ -60,15 +65,21 @@ class PooledDatabase:
 class PostgresqlDatabase(PooledDatabase):
     """Transactions of single calls are begun on asyncpg itself, where the tuned paths run."""
 
-    def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool) -> None:
-        super().__init__(engine, schema, owned=owned)
+    def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool, rls: bool = False) -> None:
+        super().__init__(engine, schema, owned=owned, rls=rls)
         tips = TipMemory()
-        self._connections = AsyncpgConnections(engine.sync_engine, schema, tips, owned=owned)
+        self._connections = AsyncpgConnections(engine.sync_engine, schema, tips, owned=owned, secured=rls)
         self._append = PostgresqlAppend(self._connections, tips)
         self._turns = Turns()
 
+    def seen_by(self, tenant: str) -> PostgresqlDatabase | SecuredWork:
+        return SecuredWork(self, tenant) if self._rls else self
+
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await in_greenlet(self._read, self._in_snapshot if snapshot else self._alone, query)
+        return await self.repeatable(self._in_snapshot if snapshot else self._alone, query)
+
+    async def repeatable(self, read: Callable[[Callable[[Sql], T]], T], query: Callable[[Sql], T]) -> T:
+        return await in_greenlet(self._read, read, query)
 
     async def append(self, request: AppendRequest) -> Appended:
         async with self._turns.of((request.tenant, request.thread)):
@@ -96,9 +107,13 @@ class PostgresqlDatabase(PooledDatabase):
         return read(query)
 
     def _in_transaction(self, command: Callable[[Sql], T]) -> T:
+        return self.committed("BEGIN", command)
+
+    def committed(self, begin: str, command: Callable[[Sql], T], *, patience: float | None = None) -> T:
+        """In a transaction. Says so where the connection was lost at its COMMIT."""
         done = False
         try:
-            with self._connections.transaction() as sql:
+            with self._connections.transaction(begin, patience=patience) as sql:
                 result = command(sql)
                 done = True
         except Exception as error:
@@ -113,12 +128,38 @@ class PostgresqlDatabase(PooledDatabase):
             return query(sql)
 
     def _in_snapshot(self, query: Callable[[Sql], T]) -> T:
-        with self._connections.transaction(SNAPSHOT) as sql:
+        return self.in_reading(SNAPSHOT, query)
+
+    def in_reading(self, begin: str, query: Callable[[Sql], T]) -> T:
+        with self._connections.transaction(begin) as sql:
             return query(sql)
+
+
+class SecuredWork:
+    """A tenant's work under row-level security: every call is a transaction that knows the tenant."""
+
+    def __init__(self, database: PostgresqlDatabase, tenant: str) -> None:
+        self._database = database
+        self._tenant = tenant
+
+    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        begin = begin_as(SNAPSHOT if snapshot else "BEGIN READ ONLY", self._tenant)
+        return await self._database.repeatable(partial(self._database.in_reading, begin), query)
+
+    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
+        patience = PATIENCE if single else None
+        begin = begin_as("BEGIN", self._tenant)
+        return await in_greenlet(partial(self._database.committed, begin, patience=patience), command)
+
+    async def append(self, request: AppendRequest) -> Appended:
+        return await self._database.append(request)
 
 
 class SharedSqliteDatabase(PooledDatabase):
     """An application's own SQLite engine, over aiosqlite."""
+
+    def seen_by(self, tenant: str) -> Self:
+        return self
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await in_greenlet(self._read, query)

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.util import greenlet_spawn
 
 from chatledger.errors import ChatLedgerError, OutcomeUnknown, RunConflict, StorageError
 from chatledger.models import Appended
 from chatledger.storage.append import Attempted, attempt, outcome, plan_on_memory
-from chatledger.storage.asyncpg_connection import AsyncpgConnections
+from chatledger.storage.asyncpg_connection import AsyncpgConnections, Lent, is_spoilt
 from chatledger.storage.constraints import Failure, Kind, read_failure, translate
 from chatledger.storage.look import Look
 from chatledger.storage.request import AppendRequest
+from chatledger.storage.row_security import begin_as
+from chatledger.storage.sql import Row, Sql
 from chatledger.storage.tips import TipMemory
 from chatledger.storage.write import Plan, one_statement, raise_run_conflict, read_written
 
@@ -88,7 +92,10 @@ class PostgresqlAppend:
         async with await self._connections.lend() as connection:
             progress.sent = True
             try:
-                rows = await connection.fetch(template, parameters, patience)
+                if self._connections.secured:
+                    rows = await _fetch_as(plan.request.tenant, connection, template, parameters, patience)
+                else:
+                    rows = await connection.fetch(template, parameters, patience)
             except Exception as error:
                 raise_run_conflict(plan, error)
                 raise
@@ -99,10 +106,31 @@ class PostgresqlAppend:
         self, request: AppendRequest, progress: _Progress, patience: float, first: bool
     ) -> Attempted | None:
         """Inside a greenlet. The first attempt takes no lock."""
-        lend = self._connections.autocommit if first else self._connections.transaction
-        with lend(patience=patience) as sql:
+        with self._lend(request, patience, first) as sql:
             progress.sent = True
             return attempt(sql, request, lock=not first)
+
+    def _lend(self, request: AppendRequest, patience: float, first: bool) -> AbstractContextManager[Sql]:
+        if self._connections.secured:
+            return self._connections.transaction(begin_as("BEGIN", request.tenant), patience=patience)
+        if first:
+            return self._connections.autocommit(patience)
+        return self._connections.transaction(patience=patience)
+
+
+async def _fetch_as(
+    tenant: str, connection: Lent, template: str, parameters: Mapping[str, Any], patience: float
+) -> Sequence[Row]:
+    """The statement in a transaction that row-level security knows the tenant of: two round trips more."""
+    await connection.run(begin_as("BEGIN", tenant), patience)
+    try:
+        rows = await connection.fetch(template, parameters, patience)
+    except Exception as error:
+        if not is_spoilt(error):
+            await connection.run("ROLLBACK", patience)
+        raise
+    await connection.run("COMMIT", patience)
+    return rows
 
 
 def _repeatable(error: Exception) -> Failure | None:

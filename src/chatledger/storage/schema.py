@@ -7,12 +7,13 @@ Alembic's, in `migrate.py`. Revisions are numbered, so older and newer can be to
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.schema import CreateSchema
 
 from chatledger.errors import SchemaMismatch, StorageError
+from chatledger.storage import row_security
 from chatledger.storage.tables import SCHEMA, metadata
 from chatledger.storage.views import VIEWS, create_view
 
@@ -26,10 +27,11 @@ _SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """`found` is None for a database without our tables."""
+    """`found` is None for a database without our tables. `rls`: whether every table has its row-level security."""
 
     found: str | None
     expected: str
+    rls: bool = False
 
     @property
     def usable(self) -> bool:
@@ -58,7 +60,8 @@ def require_schema_name(schema: str) -> str:
 def read_status(connection: Connection, schema: str | None) -> SchemaStatus:
     if not inspect(connection).has_table(VERSION_TABLE, schema=schema):
         return status_of(None)
-    return status_of(connection.execute(text(f"SELECT version_num FROM {_prefix(schema)}{VERSION_TABLE}")).scalar())
+    found = connection.execute(text(f"SELECT version_num FROM {_prefix(schema)}{VERSION_TABLE}")).scalar()
+    return replace(status_of(found), rls=row_security.is_on(connection, schema))
 
 
 def status_of(found: str | None) -> SchemaStatus:

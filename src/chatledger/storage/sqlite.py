@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.models import Appended
@@ -53,8 +53,11 @@ class SqliteDatabase:
     async def append(self, request: AppendRequest) -> Appended:
         return await self._writer.submit(lambda sql: self._append(sql, request))
 
+    def seen_by(self, tenant: str) -> Self:
+        return self
+
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[WriterWork]:
+    async def transaction(self, tenant: str) -> AsyncIterator[WriterWork]:
         transaction = await self._writer.begin()
         try:
             yield WriterWork(transaction)

@@ -1,0 +1,274 @@
+"""PostgreSQL's row-level security: with the library's own filter gone, still no row of another tenant.
+
+The role here owns the tables, and is no superuser: for it the policies hold because they are forced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from chatledger import IdConflict, Ledger, RunConflict, StorageError, Transaction, migrate, schema_status
+from chatledger.storage.partitions import create_partitioned_schema
+from chatledger.storage.row_security import begin_as
+from chatledger.storage.tables import INSERTION_ORDER
+from tests.conftest import Database
+from tests.conversations import turn
+from tests.faults.proxy import proxied
+from tests.storage.test_tenants import (
+    CALLS,
+    NOBODYS,
+    NOON,
+    THEIRS,
+    fill,
+    in_ledger,
+    in_transaction,
+    outcome,
+    rows_of,
+    tell,
+)
+
+OWNER = "chatledger_owner"
+
+
+def as_owner(url: str) -> str:
+    address = urlsplit(url)
+    return address._replace(netloc=f"{OWNER}@{address.hostname}:{address.port}").geturl()
+
+
+@pytest.fixture
+def owned(pg_url: str) -> Iterator[str]:
+    """The URL of an empty database, as a role that may make a schema in it and is nothing else."""
+    name = urlsplit(pg_url).path[1:]
+    asyncio.run(execute(pg_url, f'CREATE ROLE {OWNER} LOGIN; GRANT CREATE ON DATABASE "{name}" TO {OWNER}'))
+    yield as_owner(pg_url)
+    asyncio.run(execute(pg_url, f"DROP OWNED BY {OWNER} CASCADE; DROP ROLE {OWNER}"))
+
+
+@pytest.fixture
+def secured(owned: str) -> str:
+    assert migrate(owned, rls=True).rls
+    return owned
+
+
+async def execute(url: str, statements: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(statements)
+    await connection.close()
+
+
+def without_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every statement as if its author had forgotten the tenant, in conditions and in joins."""
+    prepared = asyncpg.Connection._get_statement
+
+    async def unfiltered(self: Any, text: str, *args: Any, **named: Any) -> Any:
+        text = re.sub(r'[\w."]*tenant_id = [\w."]*tenant_id', "true", text)
+        return await prepared(
+            self, re.sub(r'[\w."]*tenant_id = (\$\d+)(::\w+)?', r"\1::text <> ''", text), *args, **named
+        )
+
+    monkeypatch.setattr(asyncpg.Connection, "_get_statement", unfiltered)
+
+
+async def differing(url: str, scope: Any) -> dict[tuple[str, int], list[str]]:
+    """The calls that tell a tenant more of another tenant's ids than of nobody's."""
+    found = {}
+    async with Ledger.open(url) as ledger:
+        for name, calls in CALLS.items():
+            for number, call in enumerate(calls):
+                told = []
+                for ids in (THEIRS, NOBODYS):
+                    own = ledger.tenant(f"{name} {number} {ids.user}")
+                    await own.threads.create("mine", created_at=NOON)
+                    await own.runs.start("mine", run_id="my run")
+                    async with scope(own) as nouns:
+                        told.append(await outcome(nouns, call, ids))
+                if told[0] != told[1]:
+                    found[name, number] = told
+    return found
+
+
+@pytest.mark.parametrize("scope", [in_ledger, in_transaction])
+async def test_without_the_librarys_filter_still_no_foreign_row(
+    secured: str, pg_url: str, scope: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Ledger.open(secured, rls=True) as ledger:
+        await fill(ledger.tenant("a"), THEIRS)
+    everything = Database("postgresql", pg_url)
+    before = await rows_of(everything, "a")
+    without_filter(monkeypatch)
+    assert await differing(secured, scope) == {}
+    monkeypatch.undo()
+    assert await rows_of(everything, "a") == before
+
+
+async def test_without_either_foreign_rows_are_read_and_written(owned: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Teeth: it is the policies that hold, and the filter really is gone."""
+    await asyncio.to_thread(migrate, owned)
+    async with Ledger.open(owned) as ledger:
+        await fill(ledger.tenant("a"), THEIRS)
+        await ledger.tenant("b").threads.create("mine")
+    without_filter(monkeypatch)
+    async with Ledger.open(owned, tenant="b") as ledger:
+        assert (await ledger.messages.history(THEIRS.thread)).version == 7
+        assert (await ledger.runs.get(THEIRS.run)).agent == THEIRS.agent
+        assert (await ledger.threads.update(THEIRS.thread, title="mine now")).title == "mine now"
+        assert len((await ledger.threads.list()).items) == 3
+
+
+async def test_every_public_method_does_the_same_under_it(secured: str) -> None:
+    async with Ledger.open(secured, rls=True) as ledger:
+        under = await tell(ledger, in_ledger, "under")
+    await asyncio.to_thread(migrate, secured, rls=False)
+    async with Ledger.open(secured, rls=False) as ledger:
+        assert under == await tell(ledger, in_ledger, "without")
+
+
+async def test_the_round_trips(secured: str) -> None:
+    """The price: a call is a transaction that begins with the tenant, so two more."""
+    async with proxied(secured) as proxy, Ledger.open(proxy.url, rls=True) as ledger:
+        await ledger.threads.create("t")
+        for _ in range(2):
+            await ledger.messages.append("t", turn(), run_id="r")
+            await ledger.messages.history("t", last=10)
+        trips = proxy.round_trips
+        await ledger.messages.append("t", turn(), run_id="r")
+        assert proxy.round_trips - trips == 3
+        await ledger.messages.history("t", last=10)
+        assert proxy.round_trips - trips == 6
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "'); DROP SCHEMA chatledger CASCADE; --", "\\", "a\0b", "\ud800", "ü'\"$$", "%s:x{}"]
+)
+async def test_a_tenants_name_is_data(secured: str, name: str) -> None:
+    async with Ledger.open(secured, rls=True, tenant=name) as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", turn())
+        await ledger.messages.append("t", turn())
+        async with ledger.begin() as tx:
+            await tx.messages.append("t", turn())
+        assert (await ledger.messages.history("t")).version == 15
+        assert await ledger.tenant("b").threads.find("t") is None
+
+
+def test_what_begins_a_transaction_holds_no_character_of_the_name() -> None:
+    assert "61273b" in (begun := begin_as("BEGIN", "a';"))
+    assert "a';" not in begun
+
+
+async def test_it_follows_the_database_and_can_be_required(owned: str, pg_url: str) -> None:
+    await asyncio.to_thread(migrate, owned)
+    with pytest.raises(StorageError, match="--rls"):
+        await Ledger.open(owned, rls=True)
+    assert (await asyncio.to_thread(migrate, owned, rls=True)).rls
+    assert (await asyncio.to_thread(migrate, owned)).rls
+    assert (await asyncio.to_thread(schema_status, owned)).rls
+    with pytest.raises(StorageError, match="rls=False"):
+        await Ledger.open(owned, rls=False)
+    async with Ledger.open(owned) as ledger:
+        await ledger.threads.create("t")
+    with pytest.raises(StorageError, match="superuser"):
+        await Ledger.open(pg_url, rls=True)
+    async with Ledger.open(pg_url) as ledger:  # for whom no policy holds
+        assert await ledger.threads.find("t") is not None
+
+
+async def test_it_is_switched_on_twice_off_and_on_again(owned: str) -> None:
+    for rls in (True, True, False, False, True):
+        assert (await asyncio.to_thread(migrate, owned, rls=rls)).rls == rls
+    connection = await asyncpg.connect(owned)
+    assert await connection.fetchval("SELECT count(*) FROM pg_policy") == 2 * len(INSERTION_ORDER)
+    await connection.close()
+
+
+async def test_nothing_is_there_for_who_names_no_tenant(secured: str) -> None:
+    async with Ledger.open(secured, rls=True) as ledger:
+        await fill(ledger, THEIRS)
+    connection = await asyncpg.connect(secured)
+    for name in [table.name for table in INSERTION_ORDER] + ["transcript", "scores"]:
+        assert await connection.fetchval(f"SELECT count(*) FROM chatledger.{name}") == 0
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await connection.execute("INSERT INTO chatledger.erasures SELECT 'default', * FROM (SELECT 1) AS x")
+    await connection.close()
+
+
+async def test_a_callers_own_transaction(secured: str) -> None:
+    """Two tenants take turns on one connection, each told of before each call."""
+    engine = create_async_engine(secured.replace("postgresql:", "postgresql+asyncpg:"))
+    async with engine.begin() as connection:
+        a, b = (Transaction(connection, tenant=name, rls=True) for name in ("a", "b"))
+        for own in (a, b, a):
+            await own.threads.create("t", exist_ok=True)
+            await own.messages.append("t", turn())
+        assert (await a.messages.history("t")).version == 10
+        assert (await b.messages.history("t")).version == 5
+    await engine.dispose()
+
+
+async def test_a_revision_sees_every_row_and_secures_what_it_makes(
+    secured: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Down and up again: `0003` makes its tables anew, with the policies that the others have."""
+    async with Ledger.open(secured, rls=True) as ledger:
+        await ledger.threads.create("t")
+    await asyncio.to_thread(migrate, secured, to="0002")
+    assert (await asyncio.to_thread(schema_status, secured)).rls
+    assert (await asyncio.to_thread(migrate, secured)).rls
+    async with Ledger.open(secured, rls=True) as ledger:
+        assert await ledger.threads.find("t") is not None
+
+
+async def test_partitions_are_secured_too(owned: str) -> None:
+    await create_partitioned(owned, 2)
+    assert (await asyncio.to_thread(migrate, owned, rls=True)).rls
+    async with Ledger.open(owned, rls=True, tenant="a") as ledger:
+        await fill(ledger, THEIRS)
+        assert await ledger.tenant("b").threads.find(THEIRS.thread) is None
+    connection = await asyncpg.connect(owned)
+    for remainder in range(2):
+        assert await connection.fetchval(f"SELECT count(*) FROM chatledger.threads_tenants_{remainder}") == 0
+    await connection.close()
+
+
+async def test_it_is_postgresqls(tmp_path: Any) -> None:
+    path = tmp_path / "ledger.db"
+    with pytest.raises(StorageError, match="PostgreSQL"):
+        await Ledger.open(path, rls=True)
+    with pytest.raises(StorageError, match="PostgreSQL"):
+        await asyncio.to_thread(migrate, path, rls=True)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_an_id_that_another_client_stored_meanwhile_is_found(owned: str, partitions: int) -> None:
+    """PostgreSQL says less of a key that is there already: no column, no value. A repeat is known all the same."""
+    if partitions:
+        await create_partitioned(owned, partitions)
+    await asyncio.to_thread(migrate, owned, rls=True)
+    async with Ledger.open(owned) as one, Ledger.open(owned) as other:
+        await one.threads.create("t")
+        await one.messages.append("t", turn())
+        await one.branches.fork("t", 5, activate=False)
+        await one.messages.append("t", turn(), branch=1)
+        await other.messages.append("t", turn(ids="same/"), branch=0)
+        with pytest.raises(IdConflict):  # on a remembered tip of the other branch, so without a look
+            await one.messages.append("t", turn(ids="same/"), branch=1)
+        await other.runs.start("t", run_id="r")
+        await other.threads.create("elsewhere")
+        with pytest.raises(RunConflict, match="'r'"):
+            await other.messages.append("elsewhere", turn(), run_id="r")
+
+
+async def create_partitioned(url: str, partitions: int) -> None:
+    engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:"))
+    async with engine.begin() as connection:
+        await connection.run_sync(create_partitioned_schema, partitions=partitions)
+    await engine.dispose()
