@@ -104,6 +104,26 @@ def own_server(*, durable: bool = False, settings: tuple[str, ...] = ()) -> Iter
             stop(running.process)
 
 
+@contextlib.contextmanager
+def standby(primary: Server) -> Iterator[Server]:
+    """A streaming replica of a server of our own."""
+    with tempfile.TemporaryDirectory(prefix="chatledger-standby-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        account = _account()
+        binaries = _readable(find_binaries(), root, account)
+        data = root / "data"
+        data.mkdir(mode=0o700)
+        if account is not None:
+            os.chown(data, account.pw_uid, account.pw_gid)
+        _call(account, [binaries / "pg_basebackup", "-d", primary.url, "-D", data, "-R", "-X", "stream", "-c", "fast"])
+        process, url = start(binaries, data, account)
+        try:
+            yield Server(url, process)
+        finally:
+            stop(process)
+
+
 LOCALE = ("-E", "UTF8", "--locale=C")
 
 

@@ -26,9 +26,11 @@ from chatledger.storage.engine import read_url
 from chatledger.storage.erasures import ErasureRepository
 from chatledger.storage.feedback import FeedbackRepository
 from chatledger.storage.messages import MessageRepository
-from chatledger.storage.opening import only_postgresql, open_engine, open_postgresql, open_sqlite
+from chatledger.storage.opening import only_postgresql, open_engine, open_postgresql, open_replica, open_sqlite
 from chatledger.storage.outputs import OutputRepository
 from chatledger.storage.partials import PartialRepository
+from chatledger.storage.pooled import PostgresqlDatabase
+from chatledger.storage.replica import Replica, TenantReplica
 from chatledger.storage.request import LEASE, AppendRequest, make_request
 from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
@@ -157,6 +159,7 @@ class Nouns:
         run_id: str | None = None,
         user_id: str | None = None,
         partials: bool = True,
+        min_position: str | None = None,
     ) -> FormattedHistory:
         """`messages.history` as another format writes it: `.payload` is what that format's own API takes.
 
@@ -189,6 +192,7 @@ class Nouns:
             run_id=run_id,
             user_id=user_id,
             partials=partials,
+            min_position=min_position,
         )
         repairs: Sequence[Repair] = ()
         if view == "model":
@@ -227,6 +231,7 @@ class Ledger(Nouns):
         limits: Limits | None = None,
         migrate: bool | None = None,
         rls: bool | None = None,
+        replica: str | AsyncEngine | None = None,
     ) -> Opening:
         """A ledger, by `async with Ledger.open(…) as ledger` or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -234,6 +239,7 @@ class Ledger(Nouns):
         the application's own instead, and is never disposed. A SQLite file is made, or brought up to date after a
         copy; on PostgreSQL the schema is left alone unless `migrate` is True. `rls=True` requires
         PostgreSQL's row-level security, which is told of the tenant in every transaction; by default it is if it is on.
+        `replica`, the URL or engine of a standby, answers histories that are asked for with a `min_position`.
 
         Raises SchemaMismatch with the command that mends it, and StorageError if the database cannot be reached.
         """
@@ -242,15 +248,23 @@ class Ledger(Nouns):
 
         async def opened() -> Ledger:
             database = await _open_database(url, engine, schema, pooler, migrate, rls)
-            work = _Guarded(database)
-            return cls(work, TenantScope(work.of(tenant), tenant, rules, limits or Limits()), owner=True)
+            standby = await _open_replica(replica, database, schema, pooler)
+            work = _Guarded(database, standby)
+            return cls(work, work.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)
 
     def tenant(self, name: str) -> Ledger:
         """The same database seen as another tenant. Closing it does nothing: the pool is this ledger's."""
-        scope = TenantScope(self._work.of(name), name, self._scope.rules, self._scope.limits)
+        scope = self._work.scope(name, self._scope.rules, self._scope.limits)
         return Ledger(self._work, scope, owner=False)
+
+    async def position(self) -> str:
+        """A place in the database's history that all that is committed by now comes before: give it to a reader as the
+        `min_position` of its `history`. One round trip; on SQLite always the same, and always reached.
+        """
+        self._work.refuse_read()
+        return await self._database.position()
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Transaction]:
@@ -276,6 +290,8 @@ class Ledger(Nouns):
             _refuse_inside_transaction(self._database)
             self._work.closed = True
             await self._database.close()
+            if self._work.replica is not None:
+                await self._work.replica.database.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -362,6 +378,20 @@ async def _open_database(
     return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls)
 
 
+async def _open_replica(
+    replica: str | AsyncEngine | None, database: Database, schema: str, pooler: str
+) -> Replica | None:
+    if replica is None:
+        return None
+    if not isinstance(database, PostgresqlDatabase):
+        raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
+    try:
+        return open_replica(replica, schema=schema, pooler=pooler, rls=database.rls)
+    except BaseException:
+        await database.close()
+        raise
+
+
 # --- The ledger inside its own transaction ----------------------------------------------------------------------------
 
 
@@ -399,12 +429,18 @@ def _refuse_inside_transaction(database: Database) -> None:
 class _Guarded:
     """The ledger's database, which takes no write inside an open `begin()`, and nothing after the end."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, replica: Replica | None) -> None:
         self.database = database
+        self.replica = replica
         self.closed = False
 
-    def of(self, tenant: str) -> _GuardedWork:
-        return _GuardedWork(self, self.database.seen_by(encode_key(tenant, "tenant")))
+    def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> TenantScope:
+        stored = encode_key(tenant, "tenant")
+        work = _GuardedWork(self, self.database.seen_by(stored))
+        replica = None
+        if self.replica is not None:
+            replica = TenantReplica(self.replica, self.refuse_read, stored if self.replica.database.rls else None)
+        return TenantScope(work, tenant, rules, limits, replica)
 
     def refuse_read(self) -> None:
         self._refuse_closed()

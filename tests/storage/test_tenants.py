@@ -244,8 +244,8 @@ CALLS |= {
     "erasures.find_user": [lambda s, ids: s.erasures.find_user(ids.erased_user)],
     "erasures.list": [lambda s, ids: s.erasures.list()],
 }
-LIFETIME = {"open", "tenant", "begin", "close", "over", "threads.prepare"}  # they ask the database for no id
-"""What makes and ends ledgers and transactions, and takes no id."""
+LIFETIME = {"open", "tenant", "begin", "close", "over", "position", "threads.prepare"}
+"""What makes and ends ledgers and transactions, or asks the database for no id."""
 
 
 def public_methods(owner: type) -> set[str]:

@@ -6,7 +6,7 @@ SQLAlchemy still owns the pool and the connection, in autocommit; transactions a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -132,9 +132,13 @@ class AsyncpgConnections:
                 raise
 
     @contextmanager
-    def transaction(self, begin: str = "BEGIN", *, patience: float | None = None) -> Iterator[Sql]:
-        """Commits on exit, rolls back on an exception."""
+    def transaction(
+        self, begin: str = "BEGIN", *, patience: float | None = None, first: Callable[[Sql], None] | None = None
+    ) -> Iterator[Sql]:
+        """Commits on exit, rolls back on an exception. `first` uses the connection before the transaction begins."""
         with self._lent(patience) as (sql, driver):
+            if first is not None:
+                first(sql)
             driver.run(begin)
             try:
                 yield sql

@@ -36,6 +36,10 @@ class Work(Protocol):
 class Scope(Work, Protocol):
     """Work on behalf of one tenant."""
 
+    async def read_at(self, position: str, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        """From the replica if there is one that has come to that position, else as `read`. Raises InvalidCursor."""
+        ...
+
     @property
     def tenant(self) -> str: ...
 
@@ -54,6 +58,10 @@ class Database(Work, Protocol):
 
     def seen_by(self, tenant: str) -> Work:
         """Work on behalf of one tenant, whose name comes as it is stored."""
+        ...
+
+    async def position(self) -> str:
+        """Where the database is: what was committed up to now is before it."""
         ...
 
     def transaction(self, tenant: str) -> AbstractAsyncContextManager[Work]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from chatledger.errors import InvalidCursor, LimitExceeded, MessageNotFound, VersionConflict
@@ -120,6 +121,7 @@ class MessageRepository:
         run_id: str | None = None,
         user_id: str | None = None,
         partials: bool = True,
+        min_position: str | None = None,
     ) -> History:
         """The messages of a branch (None: the active one) in order, whole or a window of them, in one state.
 
@@ -133,6 +135,8 @@ class MessageRepository:
         message costs; by default that is the characters of its texts and calls divided by four, rounded up, and media
         cost nothing. It is called where the database is read, perhaps in another thread. Custom messages, which no
         model gets, are not counted. What is read is what is given, and one turn more.
+
+        `min_position` lets a replica answer that has come to that `ledger.position()`; the primary does otherwise.
 
         Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
         """
@@ -149,11 +153,12 @@ class MessageRepository:
             run_id=run_id,
             user_id=user_id,
         )
+        read = self._scope.read if min_position is None else partial(self._scope.read_at, min_position)
         history = None
         if is_small(request):
-            history = await self._scope.read(lambda sql: load_at_once(sql, request))
+            history = await read(lambda sql: load_at_once(sql, request))
         if history is None:
-            history = await self._scope.read(lambda sql: load_history(sql, request), snapshot=True)
+            history = await read(lambda sql: load_history(sql, request), snapshot=True)
         if partials or not history.messages or history.messages[-1].state != "partial":
             return history
         return replace(history, messages=history.messages[:-1])

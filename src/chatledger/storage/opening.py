@@ -11,9 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from chatledger.errors import SchemaMismatch, StorageError
 from chatledger.storage.constraints import translate
 from chatledger.storage.database import Database
-from chatledger.storage.engine import MEMORY, create_postgresql_engine, sqlite_path
+from chatledger.storage.engine import MEMORY, create_postgresql_engine, read_url, sqlite_path
 from chatledger.storage.files import look_at_file
 from chatledger.storage.pooled import PostgresqlDatabase, SharedSqliteDatabase
+from chatledger.storage.replica import Replica
 from chatledger.storage.row_security import agreed
 from chatledger.storage.schema import (
     VERSION_TABLE,
@@ -85,6 +86,14 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
         f"to put them beside those, run: {command}"
     )
     return SchemaMismatch(None, status.expected, command, detail)
+
+
+def open_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, rls: bool) -> Replica:
+    """Nothing is asked of it yet."""
+    if isinstance(replica, AsyncEngine):
+        return Replica(PostgresqlDatabase(replica, schema, owned=False, rls=rls))
+    engine = create_postgresql_engine(read_url(replica), pooler=pooler)
+    return Replica(PostgresqlDatabase(engine, schema, owned=True, rls=rls))
 
 
 async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None) -> Database:

@@ -18,6 +18,7 @@ from chatledger.storage.constraints import Kind, commit_unheard, read_failure, t
 from chatledger.storage.engine import READ_ONLY
 from chatledger.storage.greenlets import in_greenlet, translated
 from chatledger.storage.postgresql_append import PATIENCE, PostgresqlAppend
+from chatledger.storage.replica import CURRENT, START
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.row_security import SET_TENANT, begin_as
 from chatledger.storage.sql import Sql
@@ -36,14 +37,14 @@ class PooledDatabase:
         self._engine = engine
         self._schema = schema
         self._owned = owned
-        self._rls = rls
+        self.rls = rls
 
     @asynccontextmanager
     async def transaction(self, tenant: str) -> AsyncIterator[ConnectionWork]:
         done, own = False, None
         try:
             async with self._engine.connect() as connection, connection.begin():
-                if self._rls:
+                if self.rls:
                     await connection.exec_driver_sql(SET_TENANT, (tenant,))
                 try:
                     yield ConnectionWork(connection, self._schema)
@@ -72,8 +73,12 @@ class PostgresqlDatabase(PooledDatabase):
         self._append = PostgresqlAppend(self._connections, tips)
         self._turns = Turns()
 
+    async def position(self) -> str:
+        position: str = await self.read(lambda sql: sql.fetch(CURRENT, {})[0][0])
+        return position
+
     def seen_by(self, tenant: str) -> PostgresqlDatabase | SecuredWork:
-        return SecuredWork(self, tenant) if self._rls else self
+        return SecuredWork(self, tenant) if self.rls else self
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self.repeatable(self._in_snapshot if snapshot else self._alone, query)
@@ -130,6 +135,15 @@ class PostgresqlDatabase(PooledDatabase):
     def _in_snapshot(self, query: Callable[[Sql], T]) -> T:
         return self.in_reading(SNAPSHOT, query)
 
+    def read_once(self, first: Callable[[Sql], None], begin: str | None, query: Callable[[Sql], T]) -> T:
+        """On the connection that `first` has used, in a transaction or none, and only once."""
+        if begin is None:
+            with self._connections.autocommit(PATIENCE) as sql:
+                first(sql)
+                return query(sql)
+        with self._connections.transaction(begin, patience=PATIENCE, first=first) as sql:
+            return query(sql)
+
     def in_reading(self, begin: str, query: Callable[[Sql], T]) -> T:
         with self._connections.transaction(begin) as sql:
             return query(sql)
@@ -157,6 +171,9 @@ class SecuredWork:
 
 class SharedSqliteDatabase(PooledDatabase):
     """An application's own SQLite engine, over aiosqlite."""
+
+    async def position(self) -> str:
+        return START
 
     def seen_by(self, tenant: str) -> Self:
         return self

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from chatledger.models import Appended, Limits, RulesLevel
 from chatledger.storage.database import Work
+from chatledger.storage.replica import TenantReplica, require_position
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
 
@@ -22,9 +23,15 @@ class TenantScope:
     tenant: str
     rules: RulesLevel
     limits: Limits
+    replica: TenantReplica | None = None
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self.work.read(query, snapshot=snapshot)
+
+    async def read_at(self, position: str, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        require_position(position)
+        found = None if self.replica is None else await self.replica.read(position, query, snapshot=snapshot)
+        return await self.read(query, snapshot=snapshot) if found is None else found.value
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await self.work.write(command, single=single)

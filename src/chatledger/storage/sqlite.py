@@ -19,6 +19,7 @@ from chatledger.models import Appended
 from chatledger.storage.append import attempt, attempt_locked, attempt_on_memory
 from chatledger.storage.constraints import translate
 from chatledger.storage.engine import MEMORY
+from chatledger.storage.replica import START
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.sql import Sql
 from chatledger.storage.sqlite_connection import SqliteConnection
@@ -52,6 +53,9 @@ class SqliteDatabase:
 
     async def append(self, request: AppendRequest) -> Appended:
         return await self._writer.submit(lambda sql: self._append(sql, request))
+
+    async def position(self) -> str:
+        return START
 
     def seen_by(self, tenant: str) -> Self:
         return self
