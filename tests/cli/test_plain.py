@@ -50,3 +50,8 @@ def test_failure_is_one_line() -> None:
     code, out, err = plain("schema", "--url", "mysql://u:secret@h/d")
     assert (code, out) == (3, "")
     assert err == "chatledger: mysql is not supported; use a path, sqlite:///… or postgresql://…\n"
+
+
+def test_row_level_security_is_postgresqls(tmp_path: Path) -> None:
+    code, out, err = plain("migrate", "--rls", "--url", tmp_path / "l.db")
+    assert (code, out, "PostgreSQL" in err) == (3, "", True)

@@ -30,3 +30,12 @@ def test_migrate_prints_sql_without_a_database() -> None:
 
 def test_revision_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
     assert chatledger("migrate", "--to", "newest", url=str(tmp_path / "l.db")).code == 2
+
+
+def test_row_level_security_is_switched_on_and_off(pg_url: str, tmp_path: Path) -> None:
+    assert chatledger("migrate", "--rls", "--json", url=pg_url).json["rls"] is True
+    assert "with row-level security" in chatledger("schema", url=pg_url).out
+    assert chatledger("migrate", "--json", url=pg_url).json["rls"] is True
+    assert chatledger("migrate", "--no-rls", "--json", url=pg_url).json["rls"] is False
+    assert chatledger("migrate", "--rls", "--sql", url=pg_url).code == 2
+    assert "PostgreSQL" in chatledger("migrate", "--rls", url=str(tmp_path / "l.db")).error

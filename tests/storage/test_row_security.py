@@ -131,18 +131,19 @@ async def test_every_public_method_does_the_same_under_it(secured: str) -> None:
         assert under == await tell(ledger, in_ledger, "without")
 
 
-async def test_the_round_trips(secured: str) -> None:
+@pytest.mark.parametrize(("pooler", "trips"), [("session", 3), ("transaction", 4)])
+async def test_the_round_trips(secured: str, pooler: Any, trips: int) -> None:
     """The price: a call is a transaction that begins with the tenant, so two more."""
-    async with proxied(secured) as proxy, Ledger.open(proxy.url, rls=True) as ledger:
+    async with proxied(secured) as proxy, Ledger.open(proxy.url, pooler=pooler, rls=True) as ledger:
         await ledger.threads.create("t")
         for _ in range(2):
             await ledger.messages.append("t", turn(), run_id="r")
             await ledger.messages.history("t", last=10)
-        trips = proxy.round_trips
+        before = proxy.round_trips
         await ledger.messages.append("t", turn(), run_id="r")
-        assert proxy.round_trips - trips == 3
+        assert proxy.round_trips - before == trips
         await ledger.messages.history("t", last=10)
-        assert proxy.round_trips - trips == 6
+        assert proxy.round_trips - before == 2 * trips
 
 
 @pytest.mark.parametrize(
