@@ -246,6 +246,29 @@ def share_one_too_many() -> None:
     _put(branches, forked=further)
 
 
+def meet_types_anywhere() -> None:
+    from chatledger.storage import engine
+
+    _put(engine, _on_pooled_connect=lambda *_: None)
+
+
+def let_every_tenant_in() -> None:
+    from chatledger.storage import row_security
+
+    secure = row_security._secure
+
+    def open_to_all(table: str, owner: str) -> list[str]:
+        return [re.sub(r"\(tenant_id = .*\)", "(true)", statement) for statement in secure(table, owner)]
+
+    _put(row_security, _secure=open_to_all)
+
+
+def trust_the_replica() -> None:
+    from chatledger.storage import replica
+
+    _put(replica, _CAUGHT_UP="SELECT true OR :position::text IS NULL")
+
+
 TEETH = (
     Tooth(
         "kill-client-sqlite",
@@ -389,6 +412,27 @@ TEETH = (
         "the seq at which a fork ends what it shares",
         "assert",
         share_one_too_many,
+    ),
+    Tooth(
+        "pooler",
+        "test_pooler.py -k 'same_behind and in_ledger'",
+        "looking up the types of arrays in a transaction",
+        r"\['jit'\]",
+        meet_types_anywhere,
+    ),
+    Tooth(
+        "row-security",
+        "../storage/test_row_security.py -k 'still_no_foreign_row and in_ledger'",
+        "the tenant in the policies",
+        "AlreadyExists|assert",
+        let_every_tenant_in,
+    ),
+    Tooth(
+        "replica",
+        "../storage/test_replica.py -k 'ever_lacks'",
+        "asking the standby how far it is",
+        "assert",
+        trust_the_replica,
     ),
 )
 
