@@ -1,0 +1,166 @@
+"""Migrations while others write: no append fails, none is lost, and code of one revision back reads and writes on.
+
+On PostgreSQL the writers go on beside the migrator; on SQLite they wait for its lock, and their appends come after it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chatledger import migrate
+from tests.conftest import Database
+from tests.migrations.access import run_script
+from tests.migrations.catalog import read_catalog
+from tests.migrations.later import later_revision
+from tests.migrations.processes import run_together
+from tests.migrations.revisions import HEAD, dump_of, released, revisions
+from tests.migrations.writing import WRITERS, Traffic, check_stored, size_of, writers
+
+OLDER = [name for name in released() if name < HEAD]
+
+CHANGES_THE_MESSAGES = """
+def upgrade(schema):
+    with op.batch_alter_table("messages", schema=schema, recreate="never") as messages:
+        messages.add_column(sa.Column("colour", sa.Text()))
+    name = "messages_tenant_id_colour_idx"
+    if op.get_context().dialect.name == "sqlite":
+        op.create_index(name, "messages", ["tenant_id", "colour"])
+        return
+    with op.get_context().autocommit_block():
+        op.create_index(name, "messages", ["tenant_id", "colour"], schema=schema, postgresql_concurrently=True)
+
+def downgrade(schema):
+    op.drop_index("messages_tenant_id_colour_idx", schema=schema)
+    op.drop_column("messages", "colour", schema=schema)
+"""
+
+
+@pytest.fixture(params=OLDER)
+def older(request: pytest.FixtureRequest, empty: Database) -> tuple[Database, str]:
+    """A database of a released schema, with its rows."""
+    revision: str = request.param
+    run_script(empty, dump_of(revision, empty.kind).read_text())
+    return empty, revision
+
+
+def say(database: Database, step: str, traffic: Traffic) -> None:
+    counted = f"{len(traffic.written):,} appends of {WRITERS} writers, {len(traffic.failed)} failed"
+    print(f"{database.kind}, {step}: {counted}, the longest {traffic.stall * 1000:,.0f} ms; {size_of(database)}")
+
+
+def test_no_append_fails_while_revisions_run(older: tuple[Database, str], other: Database) -> None:
+    """Step by step, with writers of the revision below each."""
+    database, below = older
+    done = []
+    for revision in (name for name in revisions() if name > below):
+        with writers(database, below) as traffic:
+            assert migrate(database.url, to=revision).found == revision
+        assert traffic.failed == []
+        say(database, f"{below} to {revision}", traffic)
+        done.append(traffic)
+        below = revision
+    check_stored(database, done)
+    migrate(other.url)
+    assert read_catalog(database) == read_catalog(other)
+
+
+def test_code_of_today_writes_on_what_the_next_release_makes(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writers(database, HEAD) as traffic:
+        following = later_revision(CHANGES_THE_MESSAGES, tmp_path, monkeypatch)
+        assert migrate(database.url).found == following
+    assert traffic.failed == []
+    say(database, f"{HEAD} to one to come", traffic)
+    check_stored(database, [traffic])
+
+
+@pytest.mark.parametrize("older", OLDER[-1:], indirect=True)
+def test_of_two_migrators_one_waits_and_no_append_fails(older: tuple[Database, str]) -> None:
+    database, below = older
+    following = revisions()[revisions().index(below) + 1]
+    script = f"print((await asyncio.to_thread(migrate, arguments[0], to={following!r})).found)"
+    with writers(database, below) as traffic:
+        assert run_together(script, database.url, count=2) == [following, following]
+    assert traffic.failed == []
+    check_stored(database, [traffic])
+
+
+def test_migrators_killed_before_each_statement_leave_a_whole_revision(older: tuple[Database, str]) -> None:
+    """Also before each COMMIT. The next one goes on from there, and the writers notice none of it."""
+    database, below = older
+    following = revisions()[revisions().index(below) + 1]
+    with writers(database, below) as traffic:
+        found = migrators_killed(database, following)
+    assert traffic.failed == []
+    print(f"{database.kind}: {len(found)} migrators killed between {below} and {following}")
+    assert found == sorted(found)
+    assert found.count(below) >= 4
+    assert set(found) <= {below, following}
+    check_stored(database, [traffic])
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import Engine, event
+from chatledger import migrate, schema_status
+from chatledger.storage import migrate as _
+from chatledger.storage.sqlite_connection import SqliteConnection
+
+url, to = sys.argv[1:]
+
+def migrate_until(statement):
+    left = statement
+    def count(*given):
+        nonlocal left
+        words = given[2].split() if len(given) > 2 else ["COMMIT"]
+        if words[0].upper() not in ("SELECT", "PRAGMA", "SHOW", "SET"):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    event.listen(Engine, "before_cursor_execute", count)
+    event.listen(Engine, "commit", count)
+    execute = SqliteConnection.execute
+    def execute_or_die(self, text):
+        if text == "COMMIT":
+            count()
+        execute(self, text)
+    SqliteConnection.execute = execute_or_die
+    migrate(url, to=to)
+
+def in_a_child(work):
+    child = os.fork()
+    if child == 0:
+        work()
+        sys.stdout.flush()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+statement = 1
+while (code := in_a_child(lambda: migrate_until(statement))) == signal.SIGKILL:
+    assert in_a_child(lambda: print(schema_status(url).found)) == 0
+    statement += 1
+sys.exit(code)
+"""
+
+
+def migrators_killed(database: Database, revision: str) -> list[str]:
+    """Where the database was after a migrator was killed before its first statement that writes, then before its
+    second, and so on until one came to its end.
+    """
+    process = subprocess.run(
+        [sys.executable, "-c", KILLED, database.url, revision],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout.split()
