@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -39,27 +39,59 @@ def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[
     """(path, what is wrong) of a place that is not JSON, or None."""
     if value is None or isinstance(value, str):
         return None
-    pending = [(value, "$", 1)]
+    pending: list[tuple[Any, Place | None, str | int, int]] = [(value, None, "$", 1)]
     while pending:
-        item, path, depth = pending.pop()
+        item, around, step, depth = pending.pop()
         if item is None or isinstance(item, (str, float)):
             continue
         if isinstance(item, int):
-            if item.bit_length() > _INTEGER_BITS:
-                return path, f"an integer of more than {_INTEGER_DIGITS:,} digits"
+            if is_long(item):
+                return path_of((around, step)), f"an integer of more than {_INTEGER_DIGITS:,} digits"
             continue
+        place = (around, step)
         if depth > max_depth:
-            return path[:80], f"nested deeper than {max_depth}"
+            return path_of(place)[:80], f"nested deeper than {max_depth}"
         if isinstance(item, dict):
             for key, child in item.items():
                 if not isinstance(key, str):
-                    return path, f"the key {key!r} is {type(key).__name__}, not text"
-                pending.append((child, f"{path}.{key}", depth + 1))
+                    return path_of(place), f"the key {text_of(key)} is {type(key).__name__}, not text"
+                pending.append((child, place, key, depth + 1))
         elif isinstance(item, list):
-            pending.extend((child, f"{path}[{index}]", depth + 1) for index, child in enumerate(item))
+            pending.extend((child, place, index, depth + 1) for index, child in enumerate(item))
         else:
-            return path, f"{type(item).__name__} is not JSON"
+            return path_of(place), f"{type(item).__name__} is not JSON"
     return None
+
+
+Place: TypeAlias = "tuple[Place | None, str | int]"
+"""Where a value stands: the place of what holds it, and its key or index there. The path is told when it is asked for:
+as texts, the paths of a long list below a long key would together be far larger than the payload.
+"""
+
+
+def path_of(place: Place) -> str:
+    """The root's step is the beginning of the path, as it is."""
+    steps = []
+    around, step = place
+    while around is not None:
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        around, step = around
+    return str(step) + "".join(reversed(steps))
+
+
+def is_long(value: object) -> bool:
+    """Whether it is an integer that Python does not write."""
+    return isinstance(value, int) and value.bit_length() > _INTEGER_BITS
+
+
+def text_of(value: object, write: Callable[[Any], str] = repr) -> str:
+    """A live object as its text, whatever it raises when it is asked for it; a long integer in hexadecimal."""
+    if is_long(value):
+        return hex(value)  # type: ignore[arg-type]
+    try:
+        return write(value)
+    except Exception:  # of the application's own class
+        return f"<{type(value).__name__}>"
 
 
 def dumps(value: JsonValue) -> str:

@@ -66,7 +66,9 @@ CODEC = AgentServiceCodec()
 
 def _is_message(value: object) -> bool:
     row = fields_of(value)
-    if row is None or row.get("type") not in ROLE_OF_TYPE or not isinstance(row.get("content"), str):
+    if row is None or not isinstance(row.get("type"), str) or not isinstance(row.get("content"), str):
+        return False
+    if row["type"] not in ROLE_OF_TYPE:
         return False
     return row.keys() <= _FIELDS if isinstance(value, dict) else row.keys() >= _FIELDS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.models import Loss
-from chatledger.models.json import MAX_DEPTH, JsonValue
+from chatledger.models.json import MAX_DEPTH, JsonValue, Place, is_long, path_of, text_of
 
 COERCED = "coerced"
 
@@ -19,28 +19,28 @@ def coerce(row: dict[Any, Any], path: str) -> tuple[dict[str, JsonValue], list[L
     """A copy of the row that is JSON throughout, and what had to change. Without recursion."""
     losses: list[Loss] = []
     root: list[Any] = [row]
-    pending: list[tuple[Any, Any, str, int]] = [(root, 0, path, 1)]
+    pending: list[tuple[Any, Any, Place, int]] = [(root, 0, (None, path), 1)]
     while pending:
-        holder, place, where, depth = pending.pop()
+        holder, step, place, depth = pending.pop()
         if depth > MAX_DEPTH:
-            raise DecodeError(where[:80], f"nested deeper than {MAX_DEPTH}")
-        value, changed = _nearest(holder[place])
+            raise DecodeError(path_of(place)[:80], f"nested deeper than {MAX_DEPTH}")
+        value, changed = _nearest(holder[step])
         if changed:
-            losses.append(Loss(COERCED, None, where))
-        holder[place] = value
+            losses.append(Loss(COERCED, None, path_of(place)))
+        holder[step] = value
         if isinstance(value, dict):
-            pending += [(value, key, f"{where}.{key}", depth + 1) for key in reversed(value)]
+            pending += [(value, key, (place, key), depth + 1) for key in reversed(value)]
         elif isinstance(value, list):
-            pending += [(value, index, f"{where}[{index}]", depth + 1) for index in reversed(range(len(value)))]
+            pending += [(value, index, (place, index), depth + 1) for index in reversed(range(len(value)))]
     return root[0], losses
 
 
 def _nearest(value: Any) -> tuple[Any, bool]:
     """A shallow copy in a JSON type, and whether it is another value than before."""
-    if value is None or isinstance(value, (str, int, float)):
+    if value is None or (isinstance(value, (str, int, float)) and not is_long(value)):
         return value, False
     if isinstance(value, dict):
-        named = {key if isinstance(key, str) else str(key): child for key, child in value.items()}
+        named = {key if isinstance(key, str) else text_of(key, str): child for key, child in value.items()}
         return named, list(named) != list(value)
     if isinstance(value, list):
         return list(value), False
@@ -48,4 +48,4 @@ def _nearest(value: Any) -> tuple[Any, bool]:
         return list(value), True
     if isinstance(getattr(type(value), "model_fields", None), dict):
         return dict(vars(value)), True
-    return str(value), True
+    return text_of(value, str), True

@@ -9,31 +9,36 @@ from collections.abc import Callable
 from typing import Any
 
 from chatledger.errors import DecodeError
+from chatledger.models.json import Place, path_of
 
 _DEPTH = 8
 """How far down objects may stand in a payload: messages, their blocks, those of a tool result, their sources."""
 
 
-def plain(value: object, path: str, depth: int = _DEPTH) -> Any:
+def plain(value: object, path: str) -> Any:
     """The value with each object in it that dumps itself as what it dumps; anything else as it is."""
+    return _plain(value, (None, path), _DEPTH)
+
+
+def _plain(value: object, place: Place, depth: int) -> Any:
     if value is None or isinstance(value, (str, int, float)):
         return value
-    value = _dumped(value, path)
+    value = _dumped(value, place)
     if depth and isinstance(value, dict):
-        return {key: plain(child, f"{path}.{key}", depth - 1) for key, child in value.items()}
+        return {key: _plain(child, (place, key), depth - 1) for key, child in value.items()}
     if depth and isinstance(value, list):
-        return [plain(child, f"{path}[{idx}]", depth - 1) for idx, child in enumerate(value)]
+        return [_plain(child, (place, idx), depth - 1) for idx, child in enumerate(value)]
     return value
 
 
-def _dumped(value: object, path: str) -> object:
+def _dumped(value: object, place: Place) -> object:
     if isinstance(value, (dict, list)):
         return value
     try:
         dump = getattr(value, "model_dump", None)
         return _dump(dump) if callable(dump) else value
     except Exception as error:  # foreign code, so anything: what it raised is the cause
-        raise DecodeError(path, f"{type(value).__name__}.model_dump raised {type(error).__name__}") from error
+        raise DecodeError(path_of(place), f"{type(value).__name__}.model_dump raised {type(error).__name__}") from error
 
 
 def _dump(dump: Callable[..., Any]) -> object:

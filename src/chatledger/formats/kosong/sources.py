@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -14,7 +15,7 @@ from chatledger.formats.kosong.reading import read_message
 from chatledger.formats.kosong.revision import AS_DICT, CLASSES, DUMP, FIELDS, GIVEN, PARTIAL, SHORT, Revision
 from chatledger.formats.kosong.writing import Row, dump, shortened, write
 from chatledger.models import ChatMessage, Loss
-from chatledger.models.json import MAX_DEPTH, json_problem
+from chatledger.models.json import MAX_DEPTH, json_problem, text_of
 
 COERCED = "coerced"
 
@@ -70,11 +71,25 @@ def as_json(source: Row, path: str, losses: list[Loss], *, lenient: bool) -> Row
 
 def _coerced(source: Row, place: str) -> Row:
     """Live objects as their JSON or their text, tuples as lists, keys as text; too deep is refused even so."""
+    if _holds_iterator(source):
+        raise DecodeError(place, "an iterator, which may have no end")
     try:
-        coerced: Row = to_jsonable_python(source, fallback=repr, inf_nan_mode="constants")
-    except (ValueError, RecursionError) as error:
+        coerced: Row = to_jsonable_python(source, fallback=text_of, inf_nan_mode="constants")
+    except Exception as error:  # of an application's class, its own
         raise DecodeError(place, "cannot be written as JSON") from error
     problem = json_problem(coerced, max_depth=MAX_DEPTH)
     if problem is not None:
         raise DecodeError(place, problem[1])
     return coerced
+
+
+def _holds_iterator(source: Row) -> bool:
+    pending, seen = [source], set[int]()
+    while pending:
+        item: Any = pending.pop()
+        if isinstance(item, Iterator):
+            return True
+        if isinstance(item, (dict, list, tuple, set, frozenset)) and id(item) not in seen:
+            seen.add(id(item))
+            pending += item.values() if isinstance(item, dict) else item
+    return False

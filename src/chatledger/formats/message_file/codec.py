@@ -74,20 +74,36 @@ def _is_item(value: object) -> bool:
     if isinstance(value, dict):
         kind = value.get("type")
         return isinstance(kind, str) and kind in _TYPES and value.keys() >= _TELLING
-    return isinstance(value, MessageItem) and value.type in _TYPES
+    try:
+        return isinstance(value, MessageItem) and value.type in _TYPES
+    except Exception:  # of an application's class: none that is surely ours
+        return False
 
 
 def _item(value: object, path: str) -> TextItem | CallItem:
     """Our own item, of anyone's. Raises DecodeError at the first thing that is not of the format."""
-    row = value.to_dict() if isinstance(value, MessageItem) else value
+    row = value if isinstance(value, dict) else _dict_of(value, path)
     if not isinstance(row, dict):
         raise DecodeError(path, f"an item is a dict or an object with the interface, not {type(value).__name__}")
+    kind = row.get("type")
+    if not isinstance(kind, str) or kind not in _TYPES:  # asked for here: who quotes it may fail to write it
+        raise DecodeError(path, "its type is neither message nor function_call")
     try:
         return item_from_dict(row)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         steps = [step for step in first["loc"] if step not in _TAGS]
         raise DecodeError(path + "".join(_step(step) for step in steps), first["msg"]) from error
+    except (ValueError, RecursionError) as error:  # of Pydantic, when it cannot quote what it refuses
+        raise DecodeError(path, "holds what is not JSON") from error
+
+
+def _dict_of(value: object, path: str) -> object:
+    """Whatever an application's class raises, it is the payload that cannot be read."""
+    try:
+        return value.to_dict() if isinstance(value, MessageItem) else None
+    except Exception as error:
+        raise DecodeError(path, f"{type(value).__name__} raised {type(error).__name__}") from error
 
 
 _TAGS = frozenset({*_TYPES, "plain", "code"})
