@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -165,3 +166,39 @@ def test_comparing_deep_values_needs_no_recursion() -> None:
 def test_an_object_is_asked_for_where_an_object_belongs() -> None:
     with pytest.raises(ValidationError, match="valid dictionary"):
         ChatMessage.model_validate({"role": "user", "custom_data": [1]})
+
+
+def spelled(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@given(VALUES, VALUES)
+def test_what_is_written_alike_is_the_same(left: Any, right: Any) -> None:
+    for one, other in ((left, right), (left, json.loads(spelled(left))), ([left, right], [right, left])):
+        assert same_json(one, other) == (spelled(one) == spelled(other))
+
+
+DIFFERENT = [
+    (1, True),
+    (1, 1.0),
+    (0.0, -0.0),
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    ("1", 1),
+    ([], {}),
+    ([1], [1, 2]),
+    ({"a": [1]}, {"a": [True]}),
+    (None, ""),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), DIFFERENT)
+def test_what_is_spelled_otherwise_is_not_the_same(left: Any, right: Any) -> None:
+    assert not same_json(left, right)
+    assert not same_json([left], [right])
+
+
+def test_a_list_that_holds_itself_twice_is_refused_at_once() -> None:
+    endless: list[Any] = []
+    endless += [endless, endless]
+    with pytest.raises(ValueError, match="nested deeper"):
+        check_json(endless)
