@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from chatledger.errors import DecodeError
-from chatledger.ids import derived_id
+from chatledger.ids import derived_id, deriving
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue, dumps
+from chatledger.models.trusted import copy_with
 from chatledger.transfer.choosing import DEFAULT_FORMAT, ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Parcel, Place, take_out, to_metadata
 from chatledger.transfer.fields import find_value, read_id, read_time
@@ -189,19 +190,22 @@ _BEFORE_ROOT = re.compile(r"^(?!\[|\.)[^.\[]*")
 def _identified(lines: Sequence[Line], thread_id: str, times: Sequence[datetime | None]) -> list[Line]:
     """The messages with an id each, of their position, unless the format brings one."""
     left = iter(times)
+    id_of = deriving("imported message", thread_id)
     return [
         replace(
             line,
-            messages=[_filled(message, thread_id, number, n, next(left)) for n, message in enumerate(line.messages)],
+            messages=[_filled(message, id_of, number, n, next(left)) for n, message in enumerate(line.messages)],
         )
         for number, line in enumerate(lines)
     ]
 
 
-def _filled(message: ChatMessage, thread_id: str, line: int, number: int, time: datetime | None) -> ChatMessage:
+def _filled(
+    message: ChatMessage, id_of: Callable[[str], str], line: int, number: int, time: datetime | None
+) -> ChatMessage:
     place = str(number) if not line else f"{line}/{number}"
     filled = {
-        "message_id": message.message_id or derived_id("imported message", thread_id, place),
+        "message_id": message.message_id or id_of(place),
         "created_at": message.created_at or time,
     }
-    return message.model_copy(update=filled)
+    return copy_with(message, filled)
