@@ -107,6 +107,32 @@ def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(paylo
     assert same_json(CODEC.encode(rebuilt).payload, payload)
 
 
+@settings(max_examples=200)
+@given(st.lists(messages | misshapen, max_size=2))
+def test_what_is_built_is_what_validation_gives(payload: list[Json]) -> None:
+    try:
+        decoded = CODEC.decode(payload, rules="lenient").messages
+    except DecodeError:
+        return
+    for message in decoded:
+        rebuilt = ChatMessage.model_validate(message.model_dump(), context=LENIENT)
+        assert rebuilt == message
+        assert list(message.__dict__) == list(rebuilt.__dict__)
+        assert message.model_dump_json() == rebuilt.model_dump_json()
+
+
+def test_a_text_of_a_class_of_its_own_becomes_plain_text() -> None:
+    class Said(str):
+        pass
+
+    call = {"id": Said("c"), "type": Said("function"), "function": {"name": Said("f"), "arguments": Said("{}")}}
+    source = {"role": Said("assistant"), "content": Said("x"), "tool_calls": [call]}
+    (message,) = CODEC.decode([source]).messages
+    assert [type(text) for text in (message.role, message.content, message.name)] == [str, str, type(None)]
+    (read,) = message.tool_calls or ()
+    assert [type(text) for text in (read.name, read.arguments)] == [str, str]
+
+
 @settings(max_examples=100)
 @given(st.lists(messages, min_size=1, max_size=4), st.integers(0, 4))
 def test_any_end_of_a_payload_comes_back_alone(payload: list[Json], start: int) -> None:

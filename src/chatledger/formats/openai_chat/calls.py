@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import NoneType
+
 from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
 from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at, wrong
 from chatledger.formats.residual import keep, restore
 from chatledger.models import ToolCall
 from chatledger.models.json import JsonValue
+from chatledger.models.trusted import build, copy_with
 
 CUSTOM = "custom"
 OTHER = "other"
@@ -23,7 +26,7 @@ def read_call(value: JsonValue, path: str) -> tuple[ToolCall, JsonValue]:
         call, form = _read_named(object_at(source, kind, path), "input", f"{path}.{kind}"), CUSTOM
     else:
         call, form = ToolCall(name=kind), OTHER
-    call = call.model_copy(update={"id": optional_text_at(source, "id", path)})
+    call = copy_with(call, {"id": optional_text_at(source, "id", path)})
     return call, keep_envelope(source, _encoded(call, form), form)
 
 
@@ -46,7 +49,10 @@ def _read_named(source: dict[str, JsonValue], key: str, path: str) -> ToolCall:
     arguments = source.get(key)
     if arguments is not None and not isinstance(arguments, (str, dict)):
         raise wrong(f"{path}.{key}", "text, an object or null", arguments)
-    return ToolCall(name=text_at(source, "name", path), arguments=arguments)
+    fields = {"name": text_at(source, "name", path), "arguments": arguments}
+    # Only of plain texts there is nothing left to check, and no dict to be copied.
+    plain = type(fields["name"]) is str and type(arguments) in (str, NoneType)
+    return build(ToolCall, fields) if plain else ToolCall(**fields)
 
 
 def _encoded(call: ToolCall, form: JsonValue) -> dict[str, JsonValue]:

@@ -10,6 +10,7 @@ from chatledger.models.json import Place, path_of
 
 _DEPTH = 4
 """How far down objects may stand in a message: its calls and parts, what these hold, and one more."""
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def plain_message(value: object, path: str) -> Any:
@@ -33,7 +34,10 @@ def _plain(value: object, place: Place, depth: int) -> Any:
         return value
     value = _dumped(value, place, exclude_unset=True)
     if depth and isinstance(value, dict):
-        return {key: _plain(child, (place, key), depth - 1) for key, child in value.items()}
+        return {
+            key: child if type(child) in _PLAIN else _plain(child, (place, key), depth - 1)
+            for key, child in value.items()
+        }
     if depth and isinstance(value, list):
         return [_plain(child, (place, idx), depth - 1) for idx, child in enumerate(value)]
     return value

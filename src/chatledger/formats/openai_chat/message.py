@@ -11,6 +11,7 @@ What is written from the typed fields is compared with the source when reading; 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_chat.calls import read_call, read_function_call, write_call, write_function_call
@@ -19,6 +20,7 @@ from chatledger.formats.openai_chat.parts import read_part, write_part
 from chatledger.formats.residual import EXTRA, keep, restore
 from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
 from chatledger.models.json import JsonValue
+from chatledger.models.trusted import blank, copy_with, revive
 
 NAME = "openai-chat"
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -43,7 +45,7 @@ class _Notes:
 def read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> ChatMessage:
     """The message that a source object says. Raises DecodeError at the path of what is not of the format."""
     notes = _Notes()
-    message = ChatMessage.model_validate(
+    message = _checked(
         {
             "role": _read_role(source, path, lenient=lenient),
             "content": _read_content(source, path, notes, lenient=lenient),
@@ -52,12 +54,24 @@ def read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> C
             "tool_calls": _read_calls(source, path, notes, lenient=lenient),
             "tool_call_id": optional_text_at(source, "tool_call_id", path),
             "format": NAME,
-            "residual": notes.residual,
-        },
-        context=LENIENT,
+            "residual": notes.residual or None,
+        }
     )
-    residual = {**notes.residual, **(keep(source, write_message(message)) or {})}
-    return message.model_copy(update={"residual": residual or None})
+    kept = keep(source, write_message(message))
+    return message if kept is None else copy_with(message, {"residual": {**notes.residual, **kept}})
+
+
+def _checked(fields: dict[str, Any]) -> ChatMessage:
+    """A message of fields whose types were looked at when they were read, so that only a subclass of text is left to
+    Pydantic, which makes a plain text of it.
+    """
+    if _PLAIN.issuperset(map(type, fields.values())):
+        return revive(ChatMessage, {**blank(ChatMessage), **fields}, _GIVEN)
+    return ChatMessage.model_validate(fields, context=LENIENT)
+
+
+_PLAIN = frozenset({str, list, dict, type(None)})
+_GIVEN = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id", "format", "residual"}
 
 
 def write_message(message: ChatMessage) -> dict[str, JsonValue]:
@@ -77,7 +91,7 @@ def write_message(message: ChatMessage) -> dict[str, JsonValue]:
         wire["tool_calls"] = [
             write_call(call, nested(residual, "calls", str(idx))) for idx, call in enumerate(message.tool_calls)
         ]
-    return _with_said(restore(wire, residual), wire)
+    return _with_said(restore(wire, residual), wire) if residual else wire
 
 
 def _with_said(restored: dict[str, JsonValue], wire: dict[str, JsonValue]) -> dict[str, JsonValue]:
