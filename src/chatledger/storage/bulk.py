@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from chatledger.errors import AlreadyExists
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, Limits, RulesLevel, Thread
+from chatledger.models import ChatMessage, Limits, RulesLevel, Thread, Violation
 from chatledger.rules import Judgement, Tip, judge
 from chatledger.storage.constraints import Kind, read_failure
 from chatledger.storage.erasures import refuse_erased
@@ -50,12 +49,9 @@ class NewThread:
     rows: Rows
 
     @property
-    def messages(self) -> list[ChatMessage]:
-        """As they will be stored, with what they violate."""
-        return [
-            judged.message.model_copy(update={"seq": judged.seq, "violations": list(judged.violations)})
-            for judged in self.judgement.messages
-        ]
+    def violations(self) -> list[Violation]:
+        """What all its messages violate."""
+        return [violation for judged in self.judgement.messages for violation in judged.violations]
 
 
 def encode_thread(tenant: str, thread: Thread, messages: Sequence[ChatMessage], *, level: RulesLevel) -> NewThread:
@@ -63,13 +59,14 @@ def encode_thread(tenant: str, thread: Thread, messages: Sequence[ChatMessage], 
     request = make_request(tenant, thread.thread_id, messages, limits=_UNLIMITED)
     judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
     key = (request.tenant, request.thread)
+    place = (*key, 0)
     rows = {
         "threads": [(*key, *_thread_row(thread))],
         "branches": [(*key, *_branch_row(thread, judgement.tip))],
         "runs": [(*key, run, "running", request.now) for run in request.runs],
     }
     for name, own in plan_rows(request, judgement).items():
-        rows[name] = [(*key, 0, *row) for row in own]
+        rows[name] = [place + row for row in own]
     return NewThread(tenant, thread, judgement, rows)
 
 
@@ -104,11 +101,13 @@ def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
     """
     for tenant, ids in _ids_by_tenant(new).items():
         refuse_erased(sql, tenant, ids)
+    # In the order of their keys, rows that are neighbours in the tables and their indexes come one after the other.
+    new = sorted(new, key=lambda one: one.rows["threads"][0][:2])
     try:
         for table, columns in _COLUMNS.items():
             rows = [row for thread in new for row in thread.rows[table]]
             if rows:
-                sql.load(table, columns, rows if sql.dialect == "postgresql" else list(map(_with_microseconds, rows)))
+                sql.load(table, columns, rows if sql.dialect == "postgresql" else _with_microseconds(columns, rows))
     except Exception as error:
         failure = read_failure(error)
         if failure is None or failure.kind is not Kind.UNIQUE:
@@ -116,8 +115,12 @@ def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
         raise AlreadyExists("", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
 
 
-def _with_microseconds(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(to_microseconds(value) if isinstance(value, datetime) else value for value in row)
+def _with_microseconds(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """The rows with their moments as integers; in all tables these are the last columns."""
+    moments = sum(column.endswith("_at") for column in columns)
+    if not moments:
+        return rows
+    return [row[:-moments] + tuple(map(to_microseconds, row[-moments:])) for row in rows]
 
 
 def _ids_by_tenant(new: Sequence[NewThread]) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded, NotFound, RuleViolation, UnknownFormat
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, Thread
+from chatledger.models import Thread, Violation
 from chatledger.transfer.envelope import from_metadata
 from chatledger.transfer.loading import NewThreads
 from chatledger.transfer.planning import ImportOptions, PlannedThread, Planner
@@ -110,7 +110,7 @@ class _FileImport:
         gathered, found = await self._new.load()
         for one in gathered:
             if found is None:
-                self._stored(one.planned, "created", one.new.messages)
+                self._stored(one.planned, "created", one.planned.count, one.new.violations)
             else:
                 await self._store(one.record, one.planned, found.get(one.planned.thread_id))
 
@@ -143,10 +143,11 @@ class _FileImport:
         except _OF_A_RECORD as error:
             self._failed(record, error)
         else:
-            self._stored(planned, outcome, messages)
+            violations = [violation for message in messages for violation in message.violations]
+            self._stored(planned, outcome, len(messages), violations)
 
-    def _stored(self, planned: PlannedThread, outcome: Outcome, messages: Sequence[ChatMessage]) -> None:
-        self._report.add(outcome, messages)
+    def _stored(self, planned: PlannedThread, outcome: Outcome, messages: int, violations: Sequence[Violation]) -> None:
+        self._report.add(outcome, messages, violations)
         self._report.losses.update(loss.code for loss in planned.losses)
         self._report.without_time += not planned.has_time
 

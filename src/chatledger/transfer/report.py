@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from chatledger.errors import DecodeError, UnknownFormat
-from chatledger.models import ChatMessage
+from chatledger.models import Violation
 
 Outcome: TypeAlias = Literal["created", "grown", "unchanged"]
 
@@ -64,10 +64,10 @@ class ImportReport:
     def threads(self) -> int:
         return self.created + self.grown + self.unchanged
 
-    def add(self, outcome: Outcome, stored: Sequence[ChatMessage]) -> None:
+    def add(self, outcome: Outcome, messages: int, violations: Sequence[Violation]) -> None:
         setattr(self, outcome, getattr(self, outcome) + 1)
-        self.messages += len(stored)
-        self.violations.update(violation.rule for message in stored for violation in message.violations)
+        self.messages += messages
+        self.violations.update(violation.rule for violation in violations)
 
     def to_json(self) -> dict[str, Any]:
         threads = {name: getattr(self, name) for name in ("created", "grown", "unchanged", "failed")}
