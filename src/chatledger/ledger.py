@@ -284,6 +284,11 @@ class Ledger(Nouns):
                 with suppress(ValueError):  # left in another context than it was entered in, as a test's fixture is
                     _BEGUN.reset(token)
 
+    @property
+    def has_server(self) -> bool:
+        """Whether the database is a process of its own, which works while this one does something else."""
+        return self._database.is_server
+
     async def close(self) -> None:
         """Give the connections back; an application's own engine keeps its own. The ledger is of no use after that."""
         if self._owner:

@@ -326,3 +326,24 @@ async def test_record_over_64_mib_is_split_into_appends(ledger: Ledger) -> None:
     record = {"messages": talk(*(str(number) * 10 * 1024 * 1024 for number in range(7)))}
     assert outcome(await bring(ledger, lines(record))) == (1, 0, 0, 0, 7)
     assert await exported(ledger) == [record]
+
+
+async def test_a_database_that_fails_while_more_is_planned_ends_the_import(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = ThreadRepository.load
+    before = asyncio.all_tasks()
+
+    async def failing(self: ThreadRepository, new: Any) -> None:
+        if any(one.thread.thread_id == "d" for one in new):
+            raise StorageError("gone", retryable=True)
+        await load(self, new)
+
+    monkeypatch.setattr(ThreadRepository, "load", failing)
+    records = [{"id": name, "messages": talk(name)} for name in "abcdefgh"]
+    monkeypatch.setattr(loading, "MAX_BYTES", 2 * len(lines(records[0])))
+    content = lines(*records)
+    with pytest.raises(StorageError, match="gone"):
+        await bring(ledger, content, thread_field="id")
+    assert sorted(await texts(ledger)) == [["a"], ["b"]]
+    assert asyncio.all_tasks() == before

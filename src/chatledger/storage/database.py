@@ -56,6 +56,9 @@ class Database(Work, Protocol):
     one_connection: bool
     """Whether a read has to wait for an open transaction, because there is one connection for everything."""
 
+    is_server: bool
+    """Whether it is a process of its own, which works while this one does something else."""
+
     def seen_by(self, tenant: str) -> Work:
         """Work on behalf of one tenant, whose name comes as it is stored."""
         ...

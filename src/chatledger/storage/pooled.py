@@ -32,6 +32,7 @@ class PooledDatabase:
     """What both kinds share: an explicit transaction through SQLAlchemy."""
 
     one_connection = False
+    is_server = False
 
     def __init__(self, engine: AsyncEngine, schema: str | None, *, owned: bool, rls: bool = False) -> None:
         self._engine = engine
@@ -65,6 +66,8 @@ class PooledDatabase:
 
 class PostgresqlDatabase(PooledDatabase):
     """Transactions of single calls are begun on asyncpg itself, where the tuned paths run."""
+
+    is_server = True
 
     def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool, rls: bool = False) -> None:
         super().__init__(engine, schema, owned=owned, rls=rls)

@@ -32,6 +32,8 @@ READERS = 4
 
 
 class SqliteDatabase:
+    is_server = False
+
     def __init__(self, path: str) -> None:
         self._path = path
         self.one_connection = path == MEMORY

@@ -7,6 +7,7 @@ number of times, and an import that was killed is finished by the next.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
@@ -17,7 +18,7 @@ from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded,
 from chatledger.ledger import Ledger
 from chatledger.models import Thread, Violation
 from chatledger.transfer.envelope import from_metadata
-from chatledger.transfer.loading import NewThreads
+from chatledger.transfer.loading import Loaded, NewThreads
 from chatledger.transfer.planning import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
 from chatledger.transfer.report import Failure, ImportReport, Outcome
@@ -47,16 +48,19 @@ async def import_file(
     """
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
-    for found in read_records(stream, field=options.field, lines=lines):
-        for record in each_request(found):
-            await importing.add(record)
-            report.stopped = options.stop_on_error and importing.failed
+    try:
+        for found in read_records(stream, field=options.field, lines=lines):
+            for record in each_request(found):
+                await importing.add(record)
+                report.stopped = options.stop_on_error and importing.failed
+                if report.stopped:
+                    break
+            on_bytes(found.end)
             if report.stopped:
                 break
-        on_bytes(found.end)
-        if report.stopped:
-            break
-    await importing.finish()
+        await importing.finish()
+    finally:
+        await importing.abandon()
     return report
 
 
@@ -70,6 +74,7 @@ class _FileImport:
         self._new = NewThreads(ledger)
         # With either of these, what becomes of a record must be known before the next one is read.
         self._one_by_one = options.dry_run or options.stop_on_error
+        self._loading: asyncio.Task[Loaded] | None = None
         self._read_as: Counter[str] = Counter()
         self._unknown: list[Failure] = []
 
@@ -95,7 +100,11 @@ class _FileImport:
             stored = await self._ledger.threads.find_many([planned.thread_id])
             await self._store(record, planned, stored.get(planned.thread_id))
         elif self._new.full:
-            await self.store_gathered()
+            await self._begin_to_store()
+            if not self._ledger.has_server:  # its thread and this one would only wait for each other
+                await self._loaded()
+        elif self._loading is not None:
+            await asyncio.sleep(0)  # the database's turn
 
     async def finish(self) -> None:
         """Store what was gathered. Raises UnknownFormat for a recording of which nothing is known."""
@@ -107,7 +116,26 @@ class _FileImport:
             self._report.read_as.setdefault(self._file, Counter()).update(self._read_as)
 
     async def store_gathered(self) -> None:
-        gathered, found = await self._new.load()
+        """Store all that was added, and report it."""
+        await self._begin_to_store()
+        await self._loaded()
+
+    async def _begin_to_store(self) -> None:
+        """Load what was gathered while more is read and planned: one batch is on its way at a time."""
+        await self._loaded()
+        self._loading = asyncio.create_task(self._new.load())
+
+    async def abandon(self) -> None:
+        """Leave nothing running. After an error what is on its way may be stored or not, as if the process died."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+
+    async def _loaded(self) -> None:
+        if self._loading is None:
+            return
+        gathered, found = await self._loading
+        self._loading = None
         for one in gathered:
             if found is None:
                 self._stored(one.planned, "created", one.planned.count, one.new.violations)

@@ -6,8 +6,10 @@ mostly brings new threads.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 from chatledger.errors import AlreadyExists, Conflict, LimitExceeded, RuleViolation
 from chatledger.ledger import Ledger
@@ -16,7 +18,7 @@ from chatledger.storage.bulk import NewThread
 from chatledger.transfer.planning import PlannedThread
 from chatledger.transfer.records import Record
 
-MAX_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 1024 * 1024
 """How much of a file is held until it is stored. A record of this size is stored alone."""
 
 
@@ -25,6 +27,9 @@ class Gathered:
     record: Record
     planned: PlannedThread
     new: NewThread
+
+
+Loaded: TypeAlias = tuple[list[Gathered], dict[str, Thread] | None]
 
 
 class NewThreads:
@@ -52,12 +57,15 @@ class NewThreads:
         self._bytes += record.end - record.byte
         return True
 
-    async def load(self) -> tuple[list[Gathered], dict[str, Thread] | None]:
-        """What was gathered since. It is stored, unless there is a dict beside it: the threads that were there already
-        by their ids, found in one query; then none of it is.
+    def load(self) -> Coroutine[Any, Any, Loaded]:
+        """To be awaited: what was gathered until now. It is stored, unless there is a dict beside it: the threads that
+        were there already by their ids, found in one query; then none of it is.
         """
         gathered = list(self._gathered.values())
         self._gathered, self._bytes = {}, 0
+        return self._load(gathered)
+
+    async def _load(self, gathered: list[Gathered]) -> Loaded:
         if not gathered:
             return [], None
         try:
