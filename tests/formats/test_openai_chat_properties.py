@@ -129,7 +129,7 @@ def test_a_text_of_a_class_of_its_own_becomes_plain_text() -> None:
     source = {"role": Said("assistant"), "content": Said("x"), "tool_calls": [call]}
     (message,) = CODEC.decode([source]).messages
     assert [type(text) for text in (message.role, message.content, message.name)] == [str, str, type(None)]
-    (read,) = message.tool_calls or ()
+    [read] = message.tool_calls or []
     assert [type(text) for text in (read.name, read.arguments)] == [str, str]
 
 
