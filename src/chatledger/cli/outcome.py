@@ -26,10 +26,11 @@ class UsageError(Exception):
 
 
 _PASSWORD = re.compile(r"(://[^:/\s]*):[^\s]*@")
+_PARAMETER = re.compile(r"([?&]\w*password=)[^&\s'\"]*", re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:
-    return _PASSWORD.sub(r"\1:***@", text)
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
 
 
 def finish(command: Callable[[], int], *, debug: bool = False) -> int:

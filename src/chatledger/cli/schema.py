@@ -9,7 +9,7 @@ import shlex
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from chatledger.cli.outcome import ExitCode, UsageError, without_passwords
+from chatledger.cli.outcome import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from chatledger.storage.schema import SchemaStatus
@@ -74,8 +74,7 @@ def _security(rls: bool) -> str:
 
 
 def _name(url: str | None) -> str:
-    from chatledger.storage.engine import read_url, sqlite_path
+    from chatledger.storage.engine import read_url, sqlite_path, without_password
 
     address = read_url(url)
-    name = sqlite_path(address) if address.get_backend_name() == "sqlite" else address.render_as_string()
-    return without_passwords(name)
+    return sqlite_path(address) if address.get_backend_name() == "sqlite" else without_password(address)

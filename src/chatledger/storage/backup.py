@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from chatledger.errors import StorageError
 from chatledger.storage.constraints import translate
-from chatledger.storage.engine import BUSY_TIMEOUT, MEMORY, read_url, sqlite_path
+from chatledger.storage.engine import BUSY_TIMEOUT, MEMORY, read_url, sqlite_path, without_password
 from chatledger.storage.files import look_at_file
 from chatledger.storage.schema import require_usable
 
@@ -60,7 +60,7 @@ def restore(source: str | Path, url: str | Path | None, *, progress: Progress | 
 def _path_of(url: str | Path | None) -> str:
     target = read_url(url)
     if target.get_backend_name() != "sqlite":
-        shown = target.set(drivername="postgresql").render_as_string(hide_password=True)
+        shown = without_password(target.set(drivername="postgresql"))
         command = f"pg_dump --format=custom --schema=chatledger --file=FILE {shown}"
         raise StorageError(f"a PostgreSQL database is backed up by its own tools: {command}")
     path = sqlite_path(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from chatledger.errors import StorageError
+from chatledger.models.secrets import is_secret_name
 
 DEFAULT_URL = "chatledger.db"
 URL_VARIABLE = "CHATLEDGER_URL"
@@ -33,12 +35,11 @@ def read_url(url: str | os.PathLike[str] | URL | None) -> URL:
         text = os.fspath(text)
         if not text:  # as a path it would be a database in memory, and all that is written to it gone
             raise StorageError(f"the database URL is empty; leave it (and {URL_VARIABLE}) out for ./{DEFAULT_URL}")
+        if _ALMOST_A_URL.match(text):  # as a path it would be quoted, with the password that is in it
+            raise StorageError(f"not a database URL: {_scheme(text)}; a path that begins so is written ./…")
         if "://" not in text:
             return URL.create("sqlite+aiosqlite", database=text)
-        try:
-            text = make_url(text)
-        except ArgumentError as error:
-            raise StorageError(f"not a database URL: {_scheme(str(url))}") from error
+        text = _made(text)
     backend = text.get_backend_name().replace("postgres", "postgresql").replace("postgresqlql", "postgresql")
     if backend == "sqlite":
         return text.set(drivername="sqlite+aiosqlite", database=text.database or MEMORY)
@@ -47,9 +48,25 @@ def read_url(url: str | os.PathLike[str] | URL | None) -> URL:
     raise StorageError(f"{backend} is not supported; use a path, sqlite:///… or postgresql://…")
 
 
+def _made(text: str) -> URL:
+    try:
+        return make_url(text)
+    except (ArgumentError, ValueError):  # its cause would quote what it could not read
+        raise StorageError(f"not a database URL: {_scheme(text)}") from None
+
+
+_ALMOST_A_URL = re.compile(r"(postgres|postgresql|sqlite)(\+\w+)?(:(?!//)|//)", re.IGNORECASE)
+
+
 def _scheme(url: str) -> str:
     """Enough of a URL to recognise it, without its password."""
-    return url.partition("://")[0] + "://…"
+    return re.split("[:/]", url, maxsplit=1)[0] + "://…"
+
+
+def without_password(url: URL) -> str:
+    """A URL to show: the password is masked wherever it may stand."""
+    secret = {name: "***" for name in url.query if is_secret_name(name)}
+    return url.update_query_dict(secret).render_as_string()
 
 
 def sqlite_path(url: URL) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from chatledger.errors import SchemaMismatch, StorageError
 from chatledger.storage.constraints import translate
 from chatledger.storage.database import Database
-from chatledger.storage.engine import MEMORY, create_postgresql_engine, read_url, sqlite_path
+from chatledger.storage.engine import MEMORY, create_postgresql_engine, read_url, sqlite_path, without_password
 from chatledger.storage.files import look_at_file
 from chatledger.storage.pooled import PostgresqlDatabase, SharedSqliteDatabase
 from chatledger.storage.replica import Replica
@@ -106,7 +106,7 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, 
             from chatledger.storage.migrate import upgrade_engine
 
             await upgrade_engine(engine, schema)
-        secured = await require_engine(engine, schema, f"chatledger migrate --url {url.render_as_string()}", rls=rls)
+        secured = await require_engine(engine, schema, f"chatledger migrate --url {without_password(url)}", rls=rls)
     except BaseException:
         await engine.dispose()
         raise

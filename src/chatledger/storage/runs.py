@@ -11,6 +11,7 @@ from chatledger.errors import RunConflict, RunNotFound, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import JsonValue, same_json
+from chatledger.models.secrets import masked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.sql import Sql, insert_if_absent
@@ -36,6 +37,9 @@ class RunRepository:
     ) -> Run:
         """The run, running. One that exists is completed by what it does not say yet: an append may have named it
         first. RunConflict if it says otherwise already, or belongs to another thread.
+
+        Keys and passwords are never stored: what stands in `input` or `metadata` under a name such as `api_key`,
+        `authorization` or `password` becomes `"***"` (`SECRET_NAMES` in `chatledger.models.secrets`).
         """
         run = Run(
             run_id=new_id() if run_id is None else run_id,
@@ -46,6 +50,7 @@ class RunRepository:
             metadata=metadata,
             started_at=datetime.now(UTC),
         )
+        run = run.model_copy(update={"input": masked(run.input), "metadata": masked(run.metadata)})
         encode_key(run.run_id, "run_id")
         encode_key(thread_id, "thread_id")
         return await self._scope.write(lambda sql: _start(sql, self._scope.tenant, run))

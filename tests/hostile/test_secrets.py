@@ -1,0 +1,153 @@
+"""Secrets: a password in a URL, and keys in what an application keeps of a run, reach no log, no error and no row."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chatledger import Ledger, SchemaMismatch, StorageError, migrate
+from chatledger.cli import main
+from chatledger.models.secrets import SECRET_NAMES, is_secret_name, masked
+from tests.conftest import Database
+from tests.migrations.access import all_rows
+
+CANARY = "c4n4ry-7f3a"
+
+
+@pytest.fixture
+def heard(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
+    """Everything that any logger said, at its most talkative."""
+    caplog.set_level(logging.DEBUG)
+    for name in ("sqlalchemy.engine", "sqlalchemy.pool", "asyncio", "alembic", "aiosqlite"):
+        caplog.set_level(logging.DEBUG, name)
+    return lambda: caplog.text
+
+
+URLS = [
+    f"postgresql://u:{CANARY}@127.0.0.1:1/x",
+    f"postgresql://127.0.0.1:1/x?user=u&password={CANARY}",
+    f"postgresql://u:{CANARY}@127.0.0.1:port/x",
+    f"postgresql://u:{CANARY}@127.0.0.1:1/x?ssl=nonsense",
+    f"postgresql:/u:{CANARY}@127.0.0.1/x",
+    f"postgresql:u:{CANARY}@127.0.0.1/x",
+    f"postgresql//u:{CANARY}@127.0.0.1/x",
+    f"postgres+asyncpg:/u:{CANARY}@127.0.0.1/x",
+    f"mysql://u:{CANARY}@127.0.0.1/x",
+]
+
+
+@pytest.mark.parametrize("url", URLS)
+async def test_an_error_says_no_password(url: str, heard: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(error: BaseException) -> str:
+        return "".join(traceback.format_exception(error)) + repr(vars(error))
+
+    with pytest.raises(StorageError) as opening:
+        await Ledger.open(url)
+    with pytest.raises(StorageError) as migrating:
+        await asyncio.to_thread(migrate, url)
+    assert CANARY not in told(opening.value) + told(migrating.value) + heard()
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("command", ["schema", "threads", "migrate"])
+def test_a_command_says_no_password(url: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--url", url, "--debug"]) != 0
+    said = capsys.readouterr()
+    assert CANARY not in said.out + said.err
+
+
+def with_password(url: str) -> str:
+    """The tests' server asks for none, so any will do."""
+    return url.replace("://chatledger@", f"://chatledger:{CANARY}@") + f"?password={CANARY}"
+
+
+async def test_the_command_that_mends_a_schema_says_no_password(pg_url: str) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        await Ledger.open(with_password(pg_url))
+    assert "***" in caught.value.command
+    assert CANARY not in str(caught.value) + caught.value.command
+
+
+def test_the_status_of_a_schema_says_no_password(pg_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["schema", "--url", with_password(pg_url)])
+    assert CANARY not in capsys.readouterr().out
+
+
+async def test_a_ledger_shows_no_password(pg_database: Database, heard: Callable[[], str]) -> None:
+    async with Ledger.open(with_password(pg_database.url)) as ledger:
+        await ledger.threads.create("t")
+        shown = repr(ledger) + repr(vars(ledger)) + repr(ledger._scope)
+        assert CANARY not in shown + heard()
+
+
+SPOKEN = {
+    "model": "m-1",
+    "llm": {"api_key": CANARY, "headers": {"Authorization": f"Bearer {CANARY}", "X-API-Key": CANARY}},
+    "providers": [{"openaiApiKey": CANARY, "max_tokens": 5, "eos_token": "</s>", "key": "stars"}],
+    "db": {"url": "here", "PASSWORD": {"old": CANARY, "new": [CANARY]}, "client-secret": CANARY},
+    "api_key": "",
+    "token": None,
+}
+KEPT = {
+    "model": "m-1",
+    "llm": {"api_key": "***", "headers": {"Authorization": "***", "X-API-Key": "***"}},
+    "providers": [{"openaiApiKey": "***", "max_tokens": 5, "eos_token": "</s>", "key": "stars"}],
+    "db": {"url": "here", "PASSWORD": "***", "client-secret": "***"},
+    "api_key": "",
+    "token": None,
+}
+
+
+async def test_keys_of_a_run_reach_no_row(database: Database, heard: Callable[[], str]) -> None:
+    given = json.dumps(SPOKEN)
+    async with database.open() as ledger:
+        await ledger.threads.create("t")
+        for _ in range(2):  # the same again completes nothing
+            run = await ledger.runs.start("t", run_id="r", input=SPOKEN, metadata=SPOKEN)
+        assert (run.input, run.metadata) == (KEPT, KEPT)
+        assert await ledger.runs.get("r") == run
+    assert json.dumps(SPOKEN) == given
+    assert CANARY not in repr(await asyncio.to_thread(all_rows, database)) + heard()
+    if database.kind == "sqlite":
+        files = Path(database.url).parent.glob(Path(database.url).name + "*")
+        assert not any(CANARY.encode() in file.read_bytes() for file in files)
+
+
+async def test_an_error_about_a_run_says_no_key(database: Database) -> None:
+    async with database.open() as ledger:
+        await ledger.threads.create("t")
+        await ledger.runs.start("t", run_id="r", input={"a": 1})
+        with pytest.raises(Exception, match="another input") as caught:
+            await ledger.runs.start("t", run_id="r", input=SPOKEN)
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_holds_no_secret_is_kept_as_it_is() -> None:
+    harmless: Any = {"keys": ["a"], "tokens": 5, "total_tokens": 1, "passwordless": True, "author": "ada", "secrets": 2}
+    assert masked(harmless) == harmless
+    assert not any(map(is_secret_name, harmless))
+    assert all(map(is_secret_name, SECRET_NAMES))
+
+
+def test_masking_needs_no_recursion() -> None:
+    deep: Any = {"api_key": CANARY}
+    for _ in range(20_000):
+        deep = [deep]
+    kept = masked(deep)
+    while isinstance(kept, list):
+        [kept] = kept
+    assert kept == {"api_key": "***"}
+
+
+def test_the_environment_is_not_quoted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(os.environ, "CHATLEDGER_URL", URLS[0])
+    assert main(["threads", "--debug"]) != 0
+    assert CANARY not in str(capsys.readouterr())
