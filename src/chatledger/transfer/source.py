@@ -12,18 +12,7 @@ from typing import BinaryIO
 
 CHUNK = 1 << 18
 _STRUCTURE = re.compile(rb'[{}\[\]"]')
-_STRING_REST = rb'[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_STRING_END = re.compile(_STRING_REST, re.DOTALL)
-
-
-def _whole(depth: int) -> bytes:
-    """A pattern of all that follows up to a bracket that closes what is open, or nests deeper than this."""
-    nested = rb"|[{\[]" + _whole(depth - 1) + rb"[}\]]" if depth else b""
-    return rb'(?:[^{}\[\]"]++|"' + _STRING_REST + nested + rb")*+"
-
-
-_WHOLE = re.compile(_whole(3), re.DOTALL)
-"""Skips the messages of a record in one call; whatever it cannot skip is looked at bracket by bracket."""
+_STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SCALAR_END = re.compile(rb"[,\]}\s]")
 _NOT_BLANK = re.compile(rb"[^ \t\r\n]")
 BOM = b"\xef\xbb\xbf"
@@ -105,8 +94,7 @@ class ByteSource:
     def _composite_length(self) -> int | None:
         depth = offset = 0
         while True:
-            skipped = _WHOLE.match(self._data, self._at + offset) if depth else None
-            match = _STRUCTURE.search(self._data, self._at + offset if skipped is None else skipped.end())
+            match = _STRUCTURE.search(self._data, self._at + offset)
             if match is None:
                 offset = len(self._data) - self._at
                 if not self._fill():
