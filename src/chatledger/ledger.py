@@ -31,7 +31,7 @@ from chatledger.storage.outputs import OutputRepository
 from chatledger.storage.partials import PartialRepository
 from chatledger.storage.pooled import PostgresqlDatabase
 from chatledger.storage.replica import Replica, TenantReplica
-from chatledger.storage.request import LEASE, AppendRequest, make_request
+from chatledger.storage.request import LEASE, AppendRequest, closes_calls, make_request
 from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
 from chatledger.storage.sql import Sql
@@ -102,7 +102,7 @@ class Nouns:
             expected_version=expected_version,
             rules=rules,
             default_rules=self._scope.rules,
-            close_open_calls=on_open_calls == "close",
+            close_open_calls=closes_calls(on_open_calls),
             lease=lease,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), decode=decode)
@@ -177,6 +177,8 @@ class Nouns:
         from chatledger.formats.model_view import get_provider, model_view
 
         codec = get_codec(format)
+        if view not in ("stored", "model"):  # another word would send a provider what it refuses
+            raise ValueError(f"view must be 'stored' or 'model', not {view!r}")
         if view == "model":
             get_provider(codec.name)  # before anything is read
         history = await self.messages.history(

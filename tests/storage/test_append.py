@@ -659,3 +659,12 @@ async def test_what_is_no_message_or_no_level_is_refused_by_name(ledger: Ledger)
         await ledger.messages.append("t", [{"role": "user", "content": "a"}])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="one of lenient, strict, ordered"):
         await ledger.messages.append("t", [user("a")], rules="Ordered")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'error' or 'close'"):
+        await ledger.messages.append("t", [user("a")], on_open_calls="closed")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'error' or 'close'"):
+        ledger.stream("t", on_open_calls="closed")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'stored' or 'model'"):
+        await ledger.history("t", format="openai-chat", view="Model")  # type: ignore[arg-type]
+    for no_id in (None, 5):
+        with pytest.raises(TypeError, match="thread_id must be a str"):
+            await ledger.messages.append(no_id, [user("a")])  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from chatledger.storage.history import is_small, load_at_once, load_history
 from chatledger.storage.lineage import END
 from chatledger.storage.path import HistoryRequest, find_path, load_range
 from chatledger.storage.redaction import redact_message
-from chatledger.storage.request import make_request
+from chatledger.storage.request import closes_calls, make_request
 from chatledger.storage.sql import Sql
 from chatledger.storage.sync import following
 from chatledger.storage.text import decode_text, encode_key, encode_text
@@ -66,7 +66,7 @@ class MessageRepository:
             idempotency_key=idempotency_key,
             rules=rules,
             default_rules=self._scope.rules,
-            close_open_calls=on_open_calls == "close",
+            close_open_calls=closes_calls(on_open_calls),
         )
         return await self._scope.append(request)
 

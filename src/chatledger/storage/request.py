@@ -94,6 +94,13 @@ def prepare_messages(
     return prepared
 
 
+def closes_calls(on_open_calls: str) -> bool:
+    """Raises ValueError for a word that would otherwise mean "error" without saying so."""
+    if on_open_calls not in ("error", "close"):
+        raise ValueError(f"on_open_calls must be 'error' or 'close', not {on_open_calls!r}")
+    return on_open_calls == "close"
+
+
 def make_request(
     tenant: str,
     thread_id: str,

@@ -50,7 +50,9 @@ def _escape(character: str) -> str:
 
 
 def encode_key(key: str, what: str) -> str:
-    """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes."""
+    """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes, TypeError if it is no text."""
+    if not isinstance(key, str):
+        raise TypeError(f"{what} must be a str, not {type(key).__name__}")
     stored = encode_text(key)
     size = len(stored) if stored.isascii() else len(stored.encode())
     if not 1 <= size <= MAX_KEY_BYTES:
