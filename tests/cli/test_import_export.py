@@ -76,6 +76,11 @@ def test_standard_input_is_read(folder: Path) -> None:
     assert counts(outcome) == [1, 0, 0, 0, 1]
 
 
+def test_a_folder_is_said_to_be_one(folder: Path) -> None:
+    outcome = chatledger("import", ".", url="l.db", cwd=folder)
+    assert (outcome.code, outcome.error) == (2, "chatledger: . is a folder; give its files")
+
+
 def test_missing_file_is_a_usage_error(folder: Path) -> None:
     outcome = chatledger("import", "two.json", "none.json", url="l.db", cwd=folder)
     assert (outcome.code, outcome.error) == (2, "chatledger: there is no file none.json")

@@ -127,7 +127,9 @@ def _size(file: str) -> int:
 
 def require_files(files: Sequence[str]) -> None:
     for file in files:
-        if file != "-" and (Path(file).is_dir() or not Path(file).exists()):
+        if file != "-" and Path(file).is_dir():
+            raise UsageError(f"{file} is a folder; give its files")
+        if file != "-" and not Path(file).exists():
             raise UsageError(f"there is no file {file}")
 
 
