@@ -234,6 +234,7 @@ async def test_a_key_over_512_bytes_is_refused_wherever_it_is_written(ledger: Le
         lambda: ledger.messages.append(key, [user("x")]),
         lambda: ledger.runs.start(t, run_id=key),
         lambda: ledger.feedback.record(stars, idempotency_key=key),
+        lambda: ledger.messages.append(t, [user("?")], idempotency_key=key),
         lambda: ledger.feedback.record(stars.model_copy(update={"run_id": key})),
     )
     for write in writes:

@@ -126,6 +126,8 @@ def make_request(
         raise ValueError(f"rules must be one of {', '.join(_LEVELS)}, not {(rules or default_rules)!r}")
     if len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
+    if idempotency_key is not None:
+        encode_key(idempotency_key, "idempotency_key")
     prepared = prepare_messages(messages, thread_id=thread_id, run_id=run_id, idempotency_key=idempotency_key)
     _refuse_repeated_ids(prepared)
     rows = tuple(map(_encode, prepared))
