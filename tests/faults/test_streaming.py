@@ -66,9 +66,7 @@ async def test_a_killed_streamer_loses_no_more_than_its_last_interval(ledger: Le
         (left,) = await ledger.partials.list()
         with pytest.raises(RuleViolation, match="R10"):  # its lease is not over: it could be alive
             await ledger.messages.append(THREAD, [user("next")])
-        async with asyncio.timeout(
-            10
-        ):  # what the dead writer had sent may come in only now
+        async with asyncio.timeout(10):  # what the dead writer had sent may come in only now
             while not await ledger.partials.interrupt(left):
                 (left,) = await ledger.partials.list()
     await ledger.messages.append(THREAD, [user("next")])
