@@ -32,7 +32,7 @@ def main() -> int:
         wanted = [one for one in sections if options.part is None or options.part in one[0]]
         outcomes = list(_run(wanted, kept))
     if options.page is not None:
-        write_page(options.page, where, outcomes)
+        write_page(options.page, where, outcomes, full=options.full)
     kept.forget()
     print(summary(outcomes, time.monotonic() - start))
     return 0

@@ -11,9 +11,10 @@ from benchmarks.plot import Line, draw
 from benchmarks.report import as_markdown
 
 
-def write_page(page: Path, machine: str, outcomes: Sequence[Outcome]) -> None:
+def write_page(page: Path, machine: str, outcomes: Sequence[Outcome], *, full: bool) -> None:
     """The part `figures` of the page, and the plots beside it."""
-    parts = [f"Measured on: {machine}."]
+    run = "The full run" if full else "The short run, on threads of up to 10,000 messages"
+    parts = [f"{run}. Measured on: {machine}."]
     for outcome in outcomes:
         parts.append(f"### {outcome.title}")
         parts += [_plot(page, outcome.title, name, growth) for name, growth in outcome.plots.items()]
