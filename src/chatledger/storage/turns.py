@@ -6,23 +6,48 @@ Otherwise they would meet at the branch's row: each writes on a tip that another
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Hashable
+from types import TracebackType
 
 
 class Turns:
     def __init__(self) -> None:
-        self._locks: dict[Hashable, tuple[asyncio.Lock, int]] = {}
+        self._places: dict[Hashable, _Turn] = {}
 
-    @asynccontextmanager
-    async def of(self, place: Hashable) -> AsyncIterator[None]:
-        """First come, first served; a place that nobody waits for costs nothing to keep."""
-        lock, waiting = self._locks.get(place) or (asyncio.Lock(), 0)
-        self._locks[place] = lock, waiting + 1
+    def of(self, place: Hashable) -> _Turn:
+        """To be entered at once. First come, first served; a place that nobody waits for costs nothing to keep."""
+        turn = self._places.get(place)
+        if turn is None:
+            turn = self._places[place] = _Turn(self._places, place)
+        return turn
+
+
+class _Turn:
+    """The queue before one place."""
+
+    __slots__ = ("_lock", "_place", "_places", "_taken")
+
+    def __init__(self, places: dict[Hashable, _Turn], place: Hashable) -> None:
+        self._places = places
+        self._place = place
+        self._lock = asyncio.Lock()
+        self._taken = 0
+
+    async def __aenter__(self) -> None:
+        self._taken += 1
         try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._locks.pop(place)
-            if waiting > 1:
-                self._locks[place] = lock, waiting - 1
+            await self._lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._lock.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._taken -= 1
+        if not self._taken:
+            del self._places[self._place]

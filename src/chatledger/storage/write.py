@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from chatledger.models.json import dumps
 from chatledger.rules import Judgement
@@ -153,8 +153,7 @@ def raise_run_conflict(plan: Plan, error: Exception) -> None:
         raise run_conflict(foreign) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(NamedTuple):
     """The columns of a table that a batch fills: one array each, or one value where all rows have the same."""
 
     table: str
@@ -167,14 +166,14 @@ def _columns(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, 
     whatever is in it.
     """
     arrays, values = [], []
-    for column, own in zip(TABLES[table], zip(*rows, strict=True), strict=True):
-        if column in _OFTEN_THE_SAME and own.count(own[0]) == len(own):
+    for (column, parameter, often_the_same), own in zip(_PARAMETERS[table], zip(*rows, strict=True), strict=True):
+        if often_the_same and own.count(own[0]) == len(own):
             if own[0] is not None:
                 values.append(column)
-                parameters[f"{table}_{column}"] = own[0]
+                parameters[parameter] = own[0]
         else:
             arrays.append(column)
-            parameters[f"{table}_{column}"] = own
+            parameters[parameter] = own
     return _Columns(table, tuple(arrays), tuple(values))
 
 
@@ -186,6 +185,10 @@ _OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
     "body",
     "arguments_form",
     "call_branch",
+}
+_PARAMETERS = {
+    table: [(column, f"{table}_{column}", column in _OFTEN_THE_SAME) for column in columns]
+    for table, columns in TABLES.items()
 }
 
 
