@@ -34,7 +34,7 @@ from chatledger.storage.replica import Replica, TenantReplica
 from chatledger.storage.request import LEASE, AppendRequest, closes_calls, make_request
 from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import OneStatement, Sql
 from chatledger.storage.tables import SCHEMA
 from chatledger.storage.text import encode_key, encode_text
 from chatledger.storage.threads import ThreadRepository
@@ -474,6 +474,10 @@ class _GuardedWork:
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         self._guard.refuse_read()
         return await self._work.read(query, snapshot=snapshot)
+
+    async def fetch(self, statement: OneStatement[T]) -> T:
+        self._guard.refuse_read()
+        return await self._work.fetch(statement)
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         self._guard.refuse_write()

@@ -15,6 +15,7 @@ from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.boundaries import Boundary, BoundaryProxy, Side, bounded
 from tests.faults.checker import verdict
+from tests.faults.connections import connections_of
 from tests.faults.recording import Recorder, Recording
 from tests.storage.raw import query
 
@@ -34,10 +35,6 @@ async def ledger(proxy: BoundaryProxy) -> AsyncIterator[Ledger]:
         yield opened
 
 
-def pool_of(ledger: Ledger) -> Any:
-    return ledger._database._engine.pool  # type: ignore[attr-defined]
-
-
 async def remembered(ledger: Ledger) -> None:
     """A connection that has prepared everything, and a tip in memory."""
 
@@ -50,6 +47,7 @@ async def forgotten(ledger: Ledger) -> None:
 async def cold(ledger: Ledger) -> None:
     """No connection: it is made, and what it says is prepared, within the append."""
     await forgotten(ledger)
+    connections_of(ledger).close()
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
 
 
@@ -81,7 +79,7 @@ async def test_an_append_cut_at_any_message_is_stored_once(
         proxy.cut(boundary)
         await recorder.append(f"n5 {side} {boundary.after}", THREAD)
         recording.faults += 1
-        assert pool_of(ledger).checkedout() == 0
+        assert connections_of(ledger).busy == 0
 
     assert await boundaries(proxy, side, one) >= least
     await verdict(pg_database, ledger, [THREAD], recording)
@@ -106,7 +104,7 @@ async def test_an_append_under_the_lock_cut_at_any_message_is_stored_once(
         await forgotten(ledger)
         monkeypatch.setattr(append_module, "write", moved)
         await recorder.append(f"n5 {boundary.after}", THREAD)
-        assert pool_of(ledger).checkedout() == 0
+        assert connections_of(ledger).busy == 0
 
     assert await boundaries(proxy, side, one) >= 10
     await verdict(pg_database, ledger, [THREAD], recording)
@@ -132,7 +130,7 @@ async def test_a_transaction_cut_at_any_message_is_whole_or_not_there(
                 if name in recording.appends:
                     recording.appends[name].outcome = "refused" if error.retryable else "unknown"
             unheard.append(not error.retryable)
-        assert pool_of(ledger).checkedout() == 0
+        assert connections_of(ledger).busy == 0
 
     assert await boundaries(proxy, side, one) >= 15
     assert any(unheard)
@@ -154,7 +152,7 @@ async def test_a_read_cut_at_any_message_is_read_again(
         await recorder.read(THREAD, last=last)
         proxy.cut(boundary)
         await recorder.read(THREAD, last=last)
-        assert pool_of(ledger).checkedout() == 0
+        assert connections_of(ledger).busy == 0
 
     assert await boundaries(proxy, side, one) >= 3
     await verdict(pg_database, ledger, [THREAD], recording)
@@ -166,9 +164,9 @@ async def test_reads_after_a_restart_find_a_connection_that_lives(
     """Every connection of the pool is dead, and several read at once."""
     await ledger.messages.append(THREAD, turn())
     await asyncio.gather(*(ledger.messages.history(THREAD) for _ in range(8)))
-    assert pool_of(ledger).checkedin() > 1
+    assert connections_of(ledger).idle > 1
     ours = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'chatledger'"
     await query(pg_database, ours)
     histories = await asyncio.gather(*(ledger.messages.history(THREAD) for _ in range(8)))
     assert {history.version for history in histories} == {5}
-    assert pool_of(ledger).checkedout() == 0
+    assert connections_of(ledger).busy == 0

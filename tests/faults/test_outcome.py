@@ -24,6 +24,7 @@ from chatledger.storage import append as append_module
 from chatledger.storage import postgresql_append
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
+from tests.faults.connections import connections_of
 from tests.faults.proxy import Cut, Proxy, proxied
 from tests.storage.raw import query
 
@@ -53,10 +54,6 @@ def forget(ledger: Ledger) -> None:
     ledger._database._append._tips._seen.clear()  # type: ignore[attr-defined]
 
 
-def pool_of(ledger: Ledger) -> Any:
-    return ledger._database._engine.pool  # type: ignore[attr-defined]
-
-
 async def assert_stored_once(ledger: Ledger, outcome: Appended, *, before: int = 10) -> None:
     """The batch is the last turn, whole, and the thread goes on."""
     history = await ledger.messages.history("t")
@@ -64,7 +61,7 @@ async def assert_stored_once(ledger: Ledger, outcome: Appended, *, before: int =
     assert (outcome.first_seq, outcome.last_seq, outcome.version) == (before + 1, before + 5, before + 5)
     assert (await ledger.messages.append("t", turn())).version == before + 10
     assert await ledger.threads.check("t") == []
-    assert pool_of(ledger).checkedout() == 0
+    assert connections_of(ledger).busy == 0
 
 
 # --- Row 12: the connection is lost -----------------------------------------------------------------------------------
@@ -252,7 +249,8 @@ async def test_a_pool_without_a_free_connection_in_time(
 ) -> None:
     """Retryable, unless an attempt was sent before: then nobody looked what became of it."""
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
-    pool = pool_of(ledger)
+    connections_of(ledger).close()  # none at hand
+    pool = ledger._database._engine.pool  # type: ignore[attr-defined]
     lend, calls = pool.connect, []
 
     def exhausted() -> Any:
@@ -304,7 +302,7 @@ async def test_a_commit_that_nobody_heard_of_is_no_retryable_error(ledger: Ledge
     assert not of_several.value.retryable
     assert not of_one.value.retryable
     assert (await ledger.messages.history("t")).version == 15
-    assert pool_of(ledger).checkedout() == 0
+    assert connections_of(ledger).busy == 0
 
 
 async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
@@ -368,7 +366,7 @@ async def test_attempts_are_bounded(ledger: Ledger, monkeypatch: pytest.MonkeyPa
         await ledger.messages.append("t", turn(), run_id="r")
     assert caught.value.retryable
     assert 2 <= len(attempts) <= postgresql_append.ATTEMPTS
-    assert pool_of(ledger).checkedout() == 0
+    assert connections_of(ledger).busy == 0
 
 
 # --- Rows 9 and 11: a key fires ---------------------------------------------------------------------------------------
@@ -443,7 +441,7 @@ async def test_a_cancelled_append_gives_its_connection_up(ledger: Ledger, proxy:
     appending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(appending, 2)
-    assert pool_of(ledger).checkedout() == 0
+    assert connections_of(ledger).busy == 0
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
     assert proxy.connections == 2
 
@@ -462,7 +460,7 @@ async def test_an_append_cancelled_while_it_waits_for_the_lock_gives_its_connect
         appending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(appending, 2)
-        assert pool_of(ledger).checkedout() == 0
+        assert connections_of(ledger).busy == 0
     await other.close()
     monkeypatch.undo()
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
@@ -482,7 +480,7 @@ async def test_a_cancelled_transaction_is_rolled_back(ledger: Ledger, proxy: Pro
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert pool_of(ledger).checkedout() == 0
+    assert connections_of(ledger).busy == 0
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
 
 
@@ -490,5 +488,5 @@ async def test_a_refused_append_keeps_its_connection(ledger: Ledger, proxy: Prox
     for _ in range(3):
         with pytest.raises(RuleViolation):
             await ledger.messages.append("t", [result("orphan")])
-    assert (proxy.connections, pool_of(ledger).checkedin()) == (1, 1)
+    assert (proxy.connections, connections_of(ledger).idle) == (1, 1)
     assert texts(await ledger.messages.history("t", after=9)) == ["It is sunny in both."]

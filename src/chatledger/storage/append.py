@@ -58,7 +58,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     if plan is None:
         return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
     written = write(sql, plan)
-    return None if written is None else outcome(plan, seen, written)
+    return None if written is None else Attempted(appended(plan), seen_after(plan, seen, written))
 
 
 def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Look) -> Attempted | None:
@@ -68,7 +68,7 @@ def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Look) -> Att
         return None
     with suppress(RunConflict):
         written = write(sql, plan)
-        return None if written is None else outcome(plan, remembered, written)
+        return None if written is None else Attempted(appended(plan), seen_after(plan, remembered, written))
     return None
 
 
@@ -117,15 +117,19 @@ def plan_append(request: AppendRequest, seen: Look) -> Plan | None:
     )
 
 
-def outcome(plan: Plan, seen: Look, written: Written) -> Attempted:
-    """The caller's own messages as stored, and what a look would see now."""
-    request, branch, tip = plan.request, plan.branch, plan.judgement.tip
+def appended(plan: Plan) -> Appended:
+    """The caller's own messages as they will be stored. It needs no answer of the database, only that it agrees."""
     own = plan.judgement.messages
-    if request.rows is not plan.own:
+    if plan.request.rows is not plan.own:
         ids = {row.message_id for row in plan.own}
-        own = [judged for judged, row in zip(own, request.rows, strict=True) if row.message_id in ids]
-    now = seen.after(tip, plan.new_stamp, touched=request.now if written.touched else seen.touched)
-    return Attempted(_appended([_stored(request, branch, judged) for judged in own], tip.last_seq), now)
+        own = [judged for judged, row in zip(own, plan.request.rows, strict=True) if row.message_id in ids]
+    return _appended([_stored(plan.request, plan.branch, judged) for judged in own], plan.judgement.tip.last_seq)
+
+
+def seen_after(plan: Plan, seen: Look, written: Written) -> Look:
+    """What a look would see now."""
+    touched = plan.request.now if written.touched else seen.touched
+    return seen.after(plan.judgement.tip, plan.new_stamp, touched=touched)
 
 
 def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:

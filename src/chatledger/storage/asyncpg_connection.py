@@ -6,16 +6,19 @@ SQLAlchemy still owns the pool and the connection, in autocommit; transactions a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from sqlalchemy import Engine, PoolProxiedConnection
+from sqlalchemy import Engine, PoolProxiedConnection, QueuePool
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.constraints import Kind, read_failure
+from chatledger.storage.engine import MAX_OVERFLOW, POOL_SIZE
 from chatledger.storage.sql import Row, Sql, numbered
 from chatledger.storage.tips import TipMemory
+
+T = TypeVar("T")
 
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -57,15 +60,20 @@ class AsyncpgDriver:
 class Lent:
     """A connection out of the pool, as an asynchronous context manager; discarded if nobody knows its state."""
 
-    __slots__ = ("_close_in_greenlet", "_lent", "_schema")
+    __slots__ = ("_give_back", "_lent", "_schema")
 
-    def __init__(self, lent: PoolProxiedConnection, schema: str | None, *, close_in_greenlet: bool) -> None:
+    def __init__(
+        self,
+        lent: PoolProxiedConnection,
+        schema: str | None,
+        give_back: Callable[[PoolProxiedConnection], Awaitable[None] | None],
+    ) -> None:
         self._lent = lent
         self._schema = schema
-        self._close_in_greenlet = close_in_greenlet
+        self._give_back = give_back
 
-    async def fetch(self, template: str, parameters: Mapping[str, Any], patience: float) -> Sequence[Row]:
-        """Raises TimeoutError after that many seconds."""
+    async def fetch(self, template: str, parameters: Mapping[str, Any], patience: float | None = None) -> Sequence[Row]:
+        """Raises TimeoutError after `patience` seconds."""
         text, values = numbered(template, self._schema, parameters)
         driver: Any = self._lent.driver_connection
         rows: Sequence[Row] = await driver.fetch(text, *values, timeout=patience)
@@ -84,14 +92,17 @@ class Lent:
             driver: Any = self._lent.driver_connection
             driver.terminate()
             self._lent.invalidate()
-        if self._close_in_greenlet:
-            await greenlet_spawn(self._lent.close)
-        else:
-            self._lent.close()
+        giving_back = self._give_back(self._lent)
+        if giving_back is not None:
+            await giving_back
 
 
 class AsyncpgConnections:
-    """The connections of an engine's pool, lent one at a time inside a greenlet."""
+    """The connections of an engine's pool, lent one at a time: inside a greenlet, or to be awaited on.
+
+    Of a pool of our own, those that are awaited on stay at hand for the next such statement: to go through the pool, in
+    the greenlet in which it may have to wait, costs a quarter of all else that the process does for an append.
+    """
 
     def __init__(
         self, engine: Engine, schema: str | None, tips: TipMemory, *, owned: bool, secured: bool = False
@@ -104,11 +115,46 @@ class AsyncpgConnections:
         self._schema = schema
         self._tips = tips
         self._owned = owned
+        self._at_hand: list[PoolProxiedConnection] = []
+
+    @property
+    def idle(self) -> int:
+        """Connections that nobody uses, each of which may be found to be dead."""
+        return len(self._at_hand) + self._idle_in_pool
+
+    @property
+    def busy(self) -> int:
+        pool: Any = self._engine.pool
+        return int(pool.checkedout()) - len(self._at_hand)
+
+    @property
+    def _idle_in_pool(self) -> int:
+        pool = self._engine.pool
+        return pool.checkedin() if isinstance(pool, QueuePool) else 0
 
     async def lend(self) -> Lent:
         """A connection for one statement, without SQLAlchemy's own around it. Not to be called inside a greenlet."""
-        lent = await greenlet_spawn(self._engine.pool.connect)  # which may have to wait
-        return Lent(lent, self._schema, close_in_greenlet=not self._owned)
+        if self._at_hand:
+            return Lent(self._at_hand.pop(), self._schema, self._keep)
+        lent = await greenlet_spawn(self._engine.pool.connect)  # which may have to wait, or to connect
+        return Lent(lent, self._schema, self._keep if self._owned else self._return)
+
+    def _keep(self, lent: PoolProxiedConnection) -> None:
+        """At hand for the next statement, unless the pool has no other and somebody may be waiting for it."""
+        pool: Any = self._engine.pool
+        if lent.is_valid and pool.overflow() < MAX_OVERFLOW and self.idle < POOL_SIZE:
+            self._at_hand.append(lent)
+        else:
+            lent.close()
+
+    @staticmethod
+    def _return(lent: PoolProxiedConnection) -> Awaitable[None]:
+        return greenlet_spawn(lent.close)
+
+    def close(self) -> None:
+        """Give the pool back what is its own, before it is disposed of."""
+        while self._at_hand:
+            self._at_hand.pop().close()
 
     @contextmanager
     def autocommit(self, patience: float | None = None) -> Iterator[Sql]:
@@ -120,6 +166,8 @@ class AsyncpgConnections:
 
     @contextmanager
     def _lent(self, patience: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
+        if self._at_hand and not self._idle_in_pool:  # rather than to open another
+            self._at_hand.pop().close()
         with self._engine.connect() as connection:
             driver: Any = connection.connection.driver_connection
             ours = AsyncpgDriver(driver, patience, copies=not self.secured)

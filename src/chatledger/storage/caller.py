@@ -18,7 +18,7 @@ from chatledger.storage.append import attempt_locked
 from chatledger.storage.greenlets import in_greenlet
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.row_security import SET_TENANT
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import OneStatement, Sql
 
 T = TypeVar("T")
 
@@ -36,6 +36,9 @@ class ConnectionWork:
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self._do(query)
+
+    async def fetch(self, statement: OneStatement[T]) -> T:
+        return await self.read(statement.over)
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await self._do(lambda sql: _in_savepoint(sql, command))

@@ -1,7 +1,7 @@
 """What a ledger needs of a database, whichever it is.
 
 A scope is where a repository's work happens: the ledger, where each call is a transaction of its own, or a transaction,
-whose owner commits. It has three methods; a repository never opens, never commits and never sees which database it is.
+whose owner commits. It has four methods; a repository never opens, never commits and never sees which database it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from chatledger.models import Appended, Limits, RulesLevel
 from chatledger.storage.request import AppendRequest
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import OneStatement, Sql
 
 T = TypeVar("T")
 
@@ -22,6 +22,10 @@ class Work(Protocol):
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         """`snapshot`: the query is more than one statement, and all of them see one state."""
+        ...
+
+    async def fetch(self, statement: OneStatement[T]) -> T:
+        """A read that needs no snapshot, since it is one statement where others may write between two."""
         ...
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:

@@ -21,6 +21,10 @@ BUSY_TIMEOUT = 10.0
 """Seconds that a writer waits for another process's lock on a SQLite file."""
 CONNECT_TIMEOUT = 5.0
 """Seconds that a new connection to PostgreSQL may take: an append must learn its outcome within ten."""
+POOL_SIZE = 16
+"""Connections to PostgreSQL that are kept open."""
+MAX_OVERFLOW = 16
+"""How many more there may be while all of them are busy."""
 POOL_TIMEOUT = 10.0
 """Seconds that a call waits for a connection of the pool to be given back."""
 
@@ -87,7 +91,12 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     elif pooler != "session":
         raise ValueError(f"pooler must be 'session' or 'transaction', not {pooler!r}")
     engine = create_async_engine(
-        url, pool_reset_on_return=None, pool_size=16, max_overflow=16, connect_args=arguments, pool_timeout=POOL_TIMEOUT
+        url,
+        pool_reset_on_return=None,
+        pool_size=POOL_SIZE,
+        max_overflow=MAX_OVERFLOW,
+        connect_args=arguments,
+        pool_timeout=POOL_TIMEOUT,
     )
     event.listen(engine.sync_engine, "invalidate", _hang_up)
     if pooler == "transaction":

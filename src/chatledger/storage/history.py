@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chatledger.models import CONTINUES, ChatMessage, History, continues, json
 from chatledger.storage.lineage import END, cut
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path, read_path
 from chatledger.storage.rows import decode_messages
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import OneStatement, Row, Sql
 from chatledger.storage.text import MARK, encode_text
 from chatledger.storage.tokens import newest_that_fit
-from chatledger.storage.window import SMALL, read_window
+from chatledger.storage.window import SMALL, WINDOW, read_window, window_parameters
 
 
 def load_history(sql: Sql, request: HistoryRequest) -> History:
@@ -26,44 +28,49 @@ def load_history(sql: Sql, request: HistoryRequest) -> History:
     messages = load_path(sql, request, path, first, last)
     if request.run_id is not None:
         messages = [message for message in messages if message.run_id == request.run_id]
-    return _page(sql, request, path, messages, _next_cursor(request, first, last, low, high))
+    if request.last is not None:
+        messages = _from_turn_start(sql, request, path, messages)
+    if request.last is not None or request.last_turns is not None:
+        messages = _with_calls(sql, request, path, messages)
+    next_cursor = _next_cursor(request, first, last, low, high)
+    return History(request.thread_id, path.branch, messages, path.last_seq, next_cursor)
 
 
 def is_small(request: HistoryRequest) -> bool:
-    """Whether `load_at_once` may read it: a window of few messages, or a whole branch that may have few."""
+    """Whether `at_once` may read it: a window of few messages, or a whole branch that may have few."""
     if request.run_id is not None or request.last_turns is not None or request.max_tokens is not None:
         return False
     size = request.limit if request.last is None else request.last
     return size is None or size <= SMALL
 
 
-def load_at_once(sql: Sql, request: HistoryRequest) -> History | None:
-    """By one statement where a statement is a round trip, so that it needs no transaction to be one state; None if that
-    would have been too much for one. Raises ThreadNotFound and BranchNotFound.
+def at_once(request: HistoryRequest) -> OneStatement[History | None]:
+    """A small history in one statement, so that it needs no transaction to be one state; None if it takes more. Raises
+    as `load_history`.
     """
-    if sql.dialect != "postgresql":
-        return load_history(sql, request)
     low, high = (request.after or 0) + 1, END if request.before is None else request.before - 1
     size = request.limit if request.last is None else request.last
-    backward = request.last is not None or request.before is not None
-    window = read_window(sql, request.place, low=low, high=high, size=size, backward=backward and size is not None)
+    backward = size is not None and (request.last is not None or request.before is not None)
+    parameters = {**request.place, **window_parameters(low=low, high=high, size=size, backward=backward)}
+    return OneStatement(
+        WINDOW, parameters, lambda rows: _read_at_once(request, high, rows), lambda sql: load_history(sql, request)
+    )
+
+
+def _read_at_once(request: HistoryRequest, high: int, rows: Sequence[Row]) -> History | None:
+    window = read_window(rows)
     path = read_path(request, None if window is None else window.header)
     assert window is not None
-    if size is None and window.last < min(high, path.last_seq):
+    if request.limit is None and request.last is None and window.last < min(high, path.last_seq):
         return None
     messages = decode_messages(request.thread_id, window.messages, window.parts, window.calls)
-    cursor = _next_cursor(request, window.first, window.last, 1, path.last_seq)
-    return _page(sql, request, path, messages, cursor)
-
-
-def _page(
-    sql: Sql, request: HistoryRequest, path: Path, messages: list[ChatMessage], next_cursor: int | None
-) -> History:
     if request.last is not None:
-        messages = _from_turn_start(sql, request, path, messages)
-    if request.last is not None or request.last_turns is not None:
-        messages = _with_calls(sql, request, path, messages)
-    return History(request.thread_id, path.branch, messages, path.last_seq, next_cursor)
+        start = _first_turn(messages)
+        if start is None or (messages and interrupts_calls(messages[start])):
+            return None
+        messages = messages[start:]
+    cursor = _next_cursor(request, window.first, window.last, 1, path.last_seq)
+    return History(request.thread_id, path.branch, messages, path.last_seq, cursor)
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------
@@ -93,13 +100,18 @@ def _from_turn_start(sql: Sql, request: HistoryRequest, path: Path, messages: li
     """`last` messages, but from the first turn that is whole: a call is never split from its results. If not even the
     last turn fits, it is given whole.
     """
-    if not messages or messages[0].seq == 1:
-        return messages
-    for index, message in enumerate(messages):
-        if starts_turn(message):
-            return messages[index:]
+    start = _first_turn(messages)
+    if start is not None:
+        return messages[start:]
     first = turn_start(sql, request, path, (messages[0].seq or 1) - 1)
     return load_path(sql, request, path, first, messages[-1].seq or path.last_seq)
+
+
+def _first_turn(messages: Sequence[ChatMessage]) -> int | None:
+    """The index of the first of them that begins a turn, as the beginning of the thread does; None without one."""
+    if not messages or messages[0].seq == 1:
+        return 0
+    return next((index for index, message in enumerate(messages) if starts_turn(message)), None)
 
 
 def _with_calls(sql: Sql, request: HistoryRequest, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:

@@ -12,7 +12,7 @@ from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append import close_open_calls
 from chatledger.storage.database import Scope
-from chatledger.storage.history import is_small, load_at_once, load_history
+from chatledger.storage.history import at_once, is_small, load_history
 from chatledger.storage.lineage import END
 from chatledger.storage.path import HistoryRequest, find_path, load_range
 from chatledger.storage.redaction import redact_message
@@ -153,15 +153,19 @@ class MessageRepository:
             run_id=run_id,
             user_id=user_id,
         )
-        read = self._scope.read if min_position is None else partial(self._scope.read_at, min_position)
-        history = None
-        if is_small(request):
-            history = await read(lambda sql: load_at_once(sql, request))
+        history = await self._read_at_once(request, min_position) if is_small(request) else None
         if history is None:
+            read = self._scope.read if min_position is None else partial(self._scope.read_at, min_position)
             history = await read(lambda sql: load_history(sql, request), snapshot=True)
         if partials or not history.messages or history.messages[-1].state != "partial":
             return history
         return replace(history, messages=history.messages[:-1])
+
+    async def _read_at_once(self, request: HistoryRequest, min_position: str | None) -> History | None:
+        statement = at_once(request)
+        if min_position is None:
+            return await self._scope.fetch(statement)
+        return await self._scope.read_at(min_position, statement.over)
 
     async def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True

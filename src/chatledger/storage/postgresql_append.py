@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from sqlalchemy.util import greenlet_spawn
 
 from chatledger.errors import ChatLedgerError, OutcomeUnknown, RunConflict, StorageError
 from chatledger.models import Appended
-from chatledger.storage.append import Attempted, attempt, outcome, plan_on_memory
+from chatledger.storage.append import Attempted, appended, attempt, plan_on_memory, seen_after
 from chatledger.storage.asyncpg_connection import AsyncpgConnections, Lent, is_spoilt
 from chatledger.storage.constraints import Failure, Kind, read_failure, translate
 from chatledger.storage.look import Look
+from chatledger.storage.overlap import overlapping
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.row_security import begin_as
-from chatledger.storage.sql import Row, Sql
+from chatledger.storage.sql import Sql
 from chatledger.storage.tips import TipMemory
 from chatledger.storage.write import Plan, one_statement, raise_run_conflict, read_written
+
+T = TypeVar("T")
 
 DEADLINE = 10.0
 """Seconds in which an append finds out its outcome: however long the database is away, or silent."""
@@ -91,16 +95,16 @@ class PostgresqlAppend:
         template, parameters = one_statement(plan)
         async with await self._connections.lend() as connection:
             progress.sent = True
+            fetching = connection.fetch(template, parameters, patience)
+            if self._connections.secured:
+                fetching = _as_tenant(plan.request.tenant, connection, fetching, patience)
             try:
-                if self._connections.secured:
-                    rows = await _fetch_as(plan.request.tenant, connection, template, parameters, patience)
-                else:
-                    rows = await connection.fetch(template, parameters, patience)
+                rows, ours = await overlapping(fetching, partial(appended, plan))
             except Exception as error:
                 raise_run_conflict(plan, error)
                 raise
         written = read_written(rows)
-        return None if written is None else outcome(plan, remembered, written)
+        return None if written is None else Attempted(ours, seen_after(plan, remembered, written))
 
     def _look_and_write(
         self, request: AppendRequest, progress: _Progress, patience: float, first: bool
@@ -118,19 +122,18 @@ class PostgresqlAppend:
         return self._connections.transaction(patience=patience)
 
 
-async def _fetch_as(
-    tenant: str, connection: Lent, template: str, parameters: Mapping[str, Any], patience: float
-) -> Sequence[Row]:
-    """The statement in a transaction that row-level security knows the tenant of: two round trips more."""
-    await connection.run(begin_as("BEGIN", tenant), patience)
+async def _as_tenant(tenant: str, connection: Lent, work: Coroutine[Any, Any, T], patience: float) -> T:
+    """The work in a transaction that row-level security knows the tenant of: two round trips more."""
     try:
-        rows = await connection.fetch(template, parameters, patience)
+        await connection.run(begin_as("BEGIN", tenant), patience)
+        result = await work
     except Exception as error:
+        work.close()
         if not is_spoilt(error):
             await connection.run("ROLLBACK", patience)
         raise
     await connection.run("COMMIT", patience)
-    return rows
+    return result
 
 
 def _repeatable(error: Exception) -> Failure | None:

@@ -10,7 +10,7 @@ from chatledger.models import Appended, Limits, RulesLevel
 from chatledger.storage.database import Work
 from chatledger.storage.replica import TenantReplica, require_position
 from chatledger.storage.request import AppendRequest
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import OneStatement, Sql
 
 T = TypeVar("T")
 
@@ -27,6 +27,9 @@ class TenantScope:
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self.work.read(query, snapshot=snapshot)
+
+    async def fetch(self, statement: OneStatement[T]) -> T:
+        return await self.work.fetch(statement)
 
     async def read_at(self, position: str, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         require_position(position)

@@ -8,9 +8,10 @@ ledger's own transactions and a caller's, and a whole operation crosses to the d
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from chatledger.storage.tips import TipMemory
 
 Row = Sequence[Any]
+T = TypeVar("T")
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_][a-z_0-9]*)")
 
@@ -98,6 +100,22 @@ class Sql:
         values = ", ".join(f":{column}" for column in columns)
         template = f"INSERT INTO {{schema}}{table} ({', '.join(columns)}) VALUES ({values})"
         self.insert(template, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class OneStatement(Generic[T]):
+    """A read that is one statement on PostgreSQL, where a statement is a round trip, and so sees one state."""
+
+    template: str
+    parameters: Mapping[str, Any]
+    read: Callable[[Sequence[Row]], T]
+    elsewhere: Callable[[Sql], T]
+    """The same on SQLite, in as many statements as it takes."""
+
+    def over(self, sql: Sql) -> T:
+        if sql.dialect != "postgresql":
+            return self.elsewhere(sql)
+        return self.read(sql.fetch(self.template, self.parameters))
 
 
 def numbered(template: str, schema: str | None, parameters: Mapping[str, Any]) -> tuple[str, list[Any]]:

@@ -21,7 +21,7 @@ from chatledger.storage.constraints import translate
 from chatledger.storage.engine import MEMORY
 from chatledger.storage.replica import START
 from chatledger.storage.request import AppendRequest
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import OneStatement, Sql
 from chatledger.storage.sqlite_connection import SqliteConnection
 from chatledger.storage.tips import TipMemory
 from chatledger.storage.writer import Writer, WriterTransaction
@@ -49,6 +49,9 @@ class SqliteDatabase:
         given: list[T] = []
         await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query, given)
         return given.pop()
+
+    async def fetch(self, statement: OneStatement[T]) -> T:
+        return await self.read(statement.over)
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await self._writer.submit(command)
@@ -117,6 +120,9 @@ class WriterWork:
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await self._transaction.submit(query)
+
+    async def fetch(self, statement: OneStatement[T]) -> T:
+        return await self.read(statement.over)
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await self._transaction.submit(command)

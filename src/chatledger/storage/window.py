@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
-from chatledger.storage.sql import Row, Sql
+from chatledger.storage.sql import Row
 
 SMALL = 1_000
 """Messages that are read in one statement."""
@@ -36,21 +36,17 @@ class Window:
     calls: list[Row]
 
 
-def read_window(
-    sql: Sql,
-    place: dict[str, Any],
-    *,
-    low: int,
-    high: int,
-    size: int | None,
-    backward: bool,
-) -> Window | None:
-    """The `size` messages of the path within low … high, at its beginning or at its end; None without the thread.
+def window_parameters(*, low: int, high: int, size: int | None, backward: bool) -> dict[str, Any]:
+    """Of WINDOW, beside the place: the `size` messages of the path within low … high, at its beginning or at its end.
 
     `size` None is all of them, and none at all if they are more than SMALL.
     """
-    wanted = {"low": low, "high": high, "size": SMALL if size is None else size, "whole": size is None}
-    rows = sql.fetch(_STATEMENT, {**place, **wanted, "backward": backward})
+    size, whole = (SMALL, True) if size is None else (size, False)
+    return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward}
+
+
+def read_window(rows: Sequence[Row]) -> Window | None:
+    """What WINDOW gave; None without the thread."""
     if not rows:
         return None
     kinds: list[list[Row]] = [[], [], [], []]
@@ -113,7 +109,7 @@ _HEADER_SELECT = (
     f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
     f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
 )
-_STATEMENT = " UNION ALL ".join(
+WINDOW = " UNION ALL ".join(
     (
         f"WITH b AS ({_BRANCH}), s AS ({_SEGMENTS}) {_HEADER_SELECT}",
         _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),
