@@ -32,7 +32,7 @@ RATE = 200
 LEAST = 0.01
 """Places with a smaller share are put together."""
 
-_BEFORE = ("importlib", "_fill (", "load_threads (", "_open_database (")
+_BEFORE = ("importlib", "_fill (", "load_threads (", "open_database (")
 """What stands in the stacks of what a process does before its calls."""
 _FRAME = re.compile(r"(?P<name>.*) \((?P<file>.*):(?P<line>\d+)\)$")
 _IDLE = (".get(", ".get_nowait(", ".wait(", ".acquire(")

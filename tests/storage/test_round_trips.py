@@ -181,9 +181,9 @@ async def test_appends_that_wait_share_a_commit(traced: Ledger, statements: list
 
 async def append_outside(ledger: Ledger, number: int) -> None:
     """As a task that was not started inside the transaction would."""
-    from chatledger.ledger import _BEGUN
+    from chatledger.storage.guarding import BEGUN
 
-    _BEGUN.set(None)
+    BEGUN.set(None)
     await ledger.messages.append("t", turn(ids=f"{number}-"), run_id="r")
 
 

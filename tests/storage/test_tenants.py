@@ -18,8 +18,8 @@ import asyncpg
 import pytest
 
 from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
-from chatledger.ledger import Nouns
 from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.nouns import Nouns
 from chatledger.storage.marks import Mark
 from chatledger.storage.tables import INSERTION_ORDER
 from tests.conftest import Database

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 
 from sqlalchemy import URL, Connection, inspect
@@ -26,6 +27,26 @@ from chatledger.storage.schema import (
 )
 from chatledger.storage.sqlite import SqliteDatabase
 from chatledger.storage.sqlite_connection import SqliteConnection
+
+
+async def open_database(
+    url: str | os.PathLike[str] | None,
+    engine: AsyncEngine | None,
+    *,
+    schema: str,
+    pooler: str,
+    migrate: bool | None,
+    rls: bool | None,
+) -> Database:
+    """`migrate` None: a file is brought up to date, PostgreSQL is left alone."""
+    if engine is not None:
+        return await open_engine(engine, schema=schema, rls=rls)
+    address = read_url(url)
+    if address.get_backend_name() == "sqlite":
+        if rls:
+            raise only_postgresql()
+        return await open_sqlite(address, migrate=migrate is not False)
+    return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls)
 
 
 async def open_sqlite(url: URL, *, migrate: bool) -> Database:
@@ -88,8 +109,18 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
     return SchemaMismatch(None, status.expected, command, detail)
 
 
-def open_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, rls: bool) -> Replica:
-    """Nothing is asked of it yet."""
+async def open_replica(replica: str | AsyncEngine, database: Database, *, schema: str, pooler: str) -> Replica:
+    """A standby of the database, which is closed if it can have none. Nothing is asked of the standby yet."""
+    try:
+        if not isinstance(database, PostgresqlDatabase):
+            raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
+        return _make_replica(replica, schema=schema, pooler=pooler, rls=database.rls)
+    except BaseException:
+        await database.close()
+        raise
+
+
+def _make_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, rls: bool) -> Replica:
     if isinstance(replica, AsyncEngine):
         return Replica(PostgresqlDatabase(replica, schema, owned=False, rls=rls))
     engine = create_postgresql_engine(read_url(replica), pooler=pooler)

@@ -14,6 +14,8 @@ from chatledger.storage.sql import OneStatement, Sql
 
 T = TypeVar("T")
 
+DEFAULT_TENANT = "default"
+
 
 @dataclass(frozen=True, slots=True)
 class TenantScope:

@@ -1,0 +1,54 @@
+"""Several calls with one commit, on the ledger's connection or on the caller's own."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from chatledger.models import Limits, RulesLevel
+from chatledger.nouns import Nouns
+from chatledger.storage.caller import ConnectionWork
+from chatledger.storage.opening import only_postgresql
+from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
+from chatledger.storage.tables import SCHEMA
+from chatledger.storage.text import encode_key
+
+
+class Transaction(Nouns):
+    """Several calls, one commit. `tx.<noun>` is what `ledger.<noun>` is, inside this transaction.
+
+    `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection of theirs, and
+    commits with it. Each call is a savepoint there: what is refused does not end the caller's transaction. With `rls`
+    each call first tells row-level security of its tenant.
+    """
+
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        rules: RulesLevel = "strict",
+        schema: str = SCHEMA,
+        limits: Limits | None = None,
+        rls: bool = False,
+    ) -> None:
+        postgresql = connection.dialect.name == "postgresql"
+        if rls and not postgresql:
+            raise only_postgresql()
+        secured = encode_key(tenant, "tenant") if rls else None
+        work = ConnectionWork(connection, schema if postgresql else None, check=True, tenant=secured)
+        super().__init__(TenantScope(work, tenant, rules, limits or Limits()))
+
+    @classmethod
+    def over(cls, scope: TenantScope) -> Transaction:
+        """A transaction that the ledger began."""
+        transaction = cls.__new__(cls)
+        Nouns.__init__(transaction, scope)
+        return transaction
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        return None
