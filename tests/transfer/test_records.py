@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatledger.models.json import MAX_DEPTH, same_json
-from chatledger.transfer import source
+from chatledger.transfer import records, source
 from chatledger.transfer.records import BadRecord, Record, read_records
 
 
@@ -150,6 +150,25 @@ def test_any_array_is_read_in_any_chunks(values: list[Any], indent: int | None, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "CHUNK", chunk)
         assert same_json(outcomes(content, field="x"), values)
+
+
+@given(
+    st.lists(json_values, min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 300), st.sampled_from([b"", b'"', b"]", b"{", b"\xff", b"\xc3", b",", b" x"]))),
+    st.integers(1, 80),
+    st.booleans(),
+)
+def test_what_is_parsed_in_place_is_what_is_found_by_its_bounds(
+    values: list[Any], broken: list[tuple[int, bytes]], chunk: int, ascii_only: bool
+) -> None:
+    content = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    for at, put in broken:
+        content = content[:at] + put + content[at + 1 :]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "CHUNK", chunk)
+        in_place = read(content, field="x")
+        patch.setattr(records, "_BRACKETS", ())
+        assert repr(in_place) == repr(read(content, field="x"))  # as NaN is not NaN, and an error not its like
 
 
 @given(st.lists(json_values, min_size=1, max_size=5), st.integers(1, 9))

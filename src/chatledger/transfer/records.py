@@ -122,18 +122,30 @@ def _read_array(source: ByteSource) -> Iterator[Record | BadRecord]:
             return
         if mark == b"]":  # after a comma too: one comma more than JSON allows hides no record
             break
-        length = source.value_length() if mark else 0
-        if not length or mark in b",:}":
-            yield _torn(source, index, "expected a record" if length else _ENDS_IN_RECORD if mark else _ENDS_IN_ARRAY)
-            return
-        byte = source.byte
-        yield _parse(source.take(length), "array", index, None, byte)
+        record: Record | BadRecord | None = _read_good(source, index) if mark in _BRACKETS else None
+        if record is None:
+            length = source.value_length() if mark else 0
+            if not length or mark in b",:}":
+                detail = "expected a record" if length else _ENDS_IN_RECORD if mark else _ENDS_IN_ARRAY
+                yield _torn(source, index, detail)
+                return
+            byte = source.byte
+            record = _parse(source.take(length), "array", index, None, byte)
+        yield record
         index += 1
     source.take(1)
     if source.peek():
         yield _torn(source, index, "more after the end of the array")
 
 
+def _read_good(source: ByteSource, index: int) -> Record | None:
+    """A record that nothing is wrong with, parsed where it stands: looking for its end first costs more than that."""
+    byte = source.byte
+    read = source.take_parsed(_load_at)
+    return None if read is None else Record(read[0], "array", index, None, byte, source.byte, read[1])
+
+
+_BRACKETS = (b"{", b"[")
 _ENDS_IN_ARRAY = "the file ends inside the array"
 _ENDS_IN_RECORD = "the file ends inside the record"
 
@@ -161,18 +173,10 @@ class _NotRead(Exception):
 
 def _loads(raw: bytes) -> tuple[JsonValue, tuple[str, ...]]:
     """The value and the keys that stood twice. Raises _NotRead with the offset in bytes."""
-    repeated: list[str] = []
-
-    def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        value = dict(pairs)
-        if len(value) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.extend(dict.fromkeys(name for name in names if names.count(name) > 1))
-        return value
-
+    objects = _Objects()
     try:
         text = raw.decode()
-        value = json.loads(text, object_pairs_hook=to_object)
+        value = json.loads(text, object_pairs_hook=objects)
     except UnicodeDecodeError as error:
         raise _NotRead("not UTF-8", error.start) from error
     except json.JSONDecodeError as error:
@@ -181,9 +185,37 @@ def _loads(raw: bytes) -> tuple[JsonValue, tuple[str, ...]]:
         raise _NotRead(_TOO_DEEP, 0) from error
     except ValueError as error:  # an integer of more digits than Python reads
         raise _NotRead(str(error).partition(";")[0], 0) from error
-    if json_problem(value, max_depth=MAX_DEPTH) is not None:
+    if _is_too_deep(value):
         raise _NotRead(_TOO_DEEP, 0)
-    return value, tuple(repeated)
+    return value, tuple(objects.repeated)
+
+
+def _load_at(text: str, at: int) -> tuple[tuple[JsonValue, tuple[str, ...]], int]:
+    """The same of a value in a text, and where it ends. Raises ValueError or RecursionError."""
+    objects = _Objects()
+    value, end = json.JSONDecoder(object_pairs_hook=objects).raw_decode(text, at)
+    if _is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return (value, tuple(objects.repeated)), end
+
+
+class _Objects:
+    """Makes an object of its pairs, and notes the keys that stood twice in one: JSON's parser keeps the last."""
+
+    def __init__(self) -> None:
+        self.repeated: list[str] = []
+
+    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            names = [name for name, _ in pairs]
+            self.repeated.extend(dict.fromkeys(name for name in names if names.count(name) > 1))
+        return value
+
+
+def _is_too_deep(value: JsonValue) -> bool:
+    """The one thing that may be wrong with what a JSON parser read."""
+    return json_problem(value, max_depth=MAX_DEPTH) is not None
 
 
 _TOO_DEEP = f"JSON nested deeper than {MAX_DEPTH}"

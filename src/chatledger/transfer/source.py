@@ -8,7 +8,12 @@ which is why bytes can be searched before they are decoded.
 from __future__ import annotations
 
 import re
-from typing import BinaryIO
+from codecs import utf_8_decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO, TypeVar
+
+T = TypeVar("T")
 
 CHUNK = 1 << 18
 _STRUCTURE = re.compile(rb'[{}\[\]"]')
@@ -16,6 +21,36 @@ _STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SCALAR_END = re.compile(rb"[,\]}\s]")
 _NOT_BLANK = re.compile(rb"[^ \t\r\n]")
 BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(slots=True)
+class _Text:
+    """The buffer as text, as far as it is one: its character `at` begins at the byte `byte` of the buffer."""
+
+    text: str
+    at: int
+    byte: int
+
+    @classmethod
+    def of(cls, data: bytes, byte: int) -> _Text:
+        """From that byte up to the first that is no character, or not all of one."""
+        rest = data[byte:]
+        try:
+            return cls(utf_8_decode(rest, "strict", False)[0], 0, byte)
+        except UnicodeDecodeError as error:
+            return cls(rest[: error.start].decode(), 0, byte)
+
+    def move_to(self, data: bytes, byte: int) -> None:
+        """Raises UnicodeDecodeError where what is passed over is no text."""
+        self.at += len(data[self.byte : byte].decode())
+        self.byte = byte
+
+    def move_over(self, end: int) -> int:
+        """To that character; gives how many bytes that is."""
+        passed = self.text[self.at : end]
+        size = len(passed) if passed.isascii() else len(passed.encode())
+        self.at, self.byte = end, self.byte + size
+        return size
 
 
 class ByteSource:
@@ -27,6 +62,7 @@ class ByteSource:
         self._at = 0
         self._dropped = 0
         self.skipped_lines = 0
+        self._text: _Text | None = None
         self._mark: int | None = None  # a place to go back to, kept in the buffer until then
         if self._has(len(BOM)) and self._data.startswith(BOM):
             self._at = len(BOM)
@@ -60,6 +96,31 @@ class ByteSource:
         while self._fill():
             pass
         return self.take(len(self._data))
+
+    def take_parsed(self, parse: Callable[[str, int], tuple[T, int]]) -> T | None:
+        """Take the object or list that follows, as `parse` reads it from a text at a place there; it gives the place of
+        the end, and raises ValueError or RecursionError for what it does not read. Then nothing is taken: the value is
+        no good, or not all of it is in the buffer.
+        """
+        self._has(CHUNK >> 2)
+        here = self._as_text()
+        try:
+            value, end = parse(here.text, here.at)
+        except (ValueError, RecursionError):
+            return None
+        self._at += here.move_over(end)
+        return value
+
+    def _as_text(self) -> _Text:
+        """Decoded once for all values in the buffer."""
+        try:
+            if self._text is not None:
+                self._text.move_to(self._data, self._at)
+                return self._text
+        except UnicodeDecodeError:
+            pass
+        self._text = _Text.of(self._data, self._at)
+        return self._text
 
     def value_length(self) -> int | None:
         """How long the next value is; None where the stream ends inside it."""
@@ -142,6 +203,7 @@ class ByteSource:
         if not chunk:
             return False
         self._data = kept + chunk
+        self._text = None
         self._at -= start
         self._dropped += start
         return True
