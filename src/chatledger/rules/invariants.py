@@ -71,7 +71,7 @@ def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level:
     if level == "ordered":
         broken += broken_order(tip, message)
     call, problem = answer(tip, message) if message.role == "tool" else (None, None)
-    recorded = arguments_not_json(message)
+    recorded = arguments_not_json(message) if message.tool_calls else []
     if broken or recorded or problem is not None:
         problems = [] if problem is None else [problem]
         refuse_unless_lenient(level, index, [*broken, *problems])
@@ -89,14 +89,15 @@ def refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violat
 def broken_alone(message: ChatMessage) -> list[Violation]:
     """What a message breaks whatever stands before it."""
     broken = []
-    if message.role not in ROLES:
-        broken.append(Violation(rule="R3", detail=f"unknown role {message.role!r}"))
-    if message.tool_calls and message.role != "assistant":
-        broken.append(Violation(rule="R4", detail=f"tool calls on a message of role {message.role!r}"))
-    if message.tool_call_id is not None and message.role != "tool":
-        broken.append(Violation(rule="R4", detail=f"a tool_call_id on a message of role {message.role!r}"))
-    if message.tool_calls:
-        broken += _broken_calls(message.tool_calls)
+    role, calls = message.role, message.tool_calls
+    if role not in ROLES:
+        broken.append(Violation(rule="R3", detail=f"unknown role {role!r}"))
+    if calls and role != "assistant":
+        broken.append(Violation(rule="R4", detail=f"tool calls on a message of role {role!r}"))
+    if message.tool_call_id is not None and role != "tool":
+        broken.append(Violation(rule="R4", detail=f"a tool_call_id on a message of role {role!r}"))
+    if calls:
+        broken += _broken_calls(calls)
     return broken
 
 
@@ -114,18 +115,17 @@ def _broken_calls(calls: Sequence[ToolCall]) -> Iterator[Violation]:
 
 def arguments_not_json(message: ChatMessage) -> list[Violation]:
     """R9: models really emit arguments that are not JSON, so they are kept verbatim at every level, with a record."""
-    if not message.tool_calls:
-        return []
     return [
         Violation(rule="R9", detail=f"the arguments of tool call {idx} ({call.name}) are not JSON")
-        for idx, call in enumerate(message.tool_calls)
+        for idx, call in enumerate(message.tool_calls or ())
         if not _is_json(call)
     ]
 
 
 def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
     """What a message breaks by coming while calls are open: R5 among them, and R8."""
-    yield from repeated_calls(tip, message)
+    if message.tool_calls:
+        yield from repeated_calls(tip, message)
     if must_wait(tip, message):
         waiting = ", ".join(f"{call.name} ({_short(call.id)})" for call in tip.open_calls[:3])
         yield Violation(rule="R8", detail=f"a {message.role} message while calls wait for results: {waiting}")
@@ -166,7 +166,7 @@ _SYSTEM = ("system", "developer")
 def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> Tip:
     open_calls = tip.open_calls
     if answered is not None:
-        open_calls = tuple(call for call in open_calls if call is not answered)
+        open_calls = tuple([call for call in open_calls if call is not answered])
     calls = calls_of(message, branch, seq) if message.tool_calls else ()
     partial_seq, partial_calls = None, calls
     if message.state == "partial":
@@ -178,20 +178,13 @@ def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: Op
             last_seq=seq, open_calls=open_calls, partial_seq=partial_seq, partial_calls=partial_calls, lease=None
         )
     answered_ids, run = _turn(tip, message, answered)
-    return Tip(
-        last_seq=seq,
-        last_role=message.role,
-        open_calls=open_calls,
-        answered=answered_ids,
-        # It only matters to open calls, and as it is stored with them it must be the same in memory.
-        turn_run=run if open_calls or partial_calls or answered_ids else None,
-        partial_seq=partial_seq,
-        partial_calls=partial_calls,
-    )
+    # The run only matters to open calls, and as it is stored with them it must be the same in memory.
+    turn_run = run if open_calls or partial_calls or answered_ids else None
+    return Tip(seq, message.role, open_calls, answered_ids, turn_run, partial_seq, partial_calls)
 
 
 def calls_of(message: ChatMessage, branch: int, seq: int) -> tuple[OpenCall, ...]:
-    return tuple(OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ()))
+    return tuple([OpenCall(branch, seq, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())])
 
 
 def is_aside(tip: Tip, message: ChatMessage) -> bool:

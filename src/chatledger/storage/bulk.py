@@ -13,7 +13,7 @@ from typing import Any
 
 from chatledger.errors import AlreadyExists
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, Limits, RulesLevel, Thread, Violation
+from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
 from chatledger.rules import Judgement, Tip, judge
 from chatledger.storage.constraints import Kind, read_failure
 from chatledger.storage.erasures import refuse_erased
@@ -34,7 +34,6 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "runs": (*_KEY, "run_id", "status", "started_at"),
     **{name: (*_KEY, "branch", *columns) for name, columns in TABLES.items()},
 }
-_UNLIMITED = Limits(messages=2**62, bytes=2**62)  # an append is one round trip; this is as many as the caller batches
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -56,7 +55,8 @@ class NewThread:
 
 def encode_thread(tenant: str, thread: Thread, messages: Sequence[ChatMessage], *, level: RulesLevel) -> NewThread:
     """Raises RuleViolation, IdConflict and LimitExceeded, as an append of all the messages to the thread would."""
-    request = make_request(tenant, thread.thread_id, messages, limits=_UNLIMITED)
+    # An append is one round trip, and limited; this is as much as the caller batches.
+    request = make_request(tenant, thread.thread_id, messages, limits=None)
     judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
     key = (request.tenant, request.thread)
     place = (*key, 0)

@@ -6,6 +6,7 @@ out by looking for them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -106,7 +107,7 @@ def make_request(
     thread_id: str,
     messages: Sequence[ChatMessage],
     *,
-    limits: Limits,
+    limits: Limits | None,
     run_id: str | None = None,
     branch: int | None = None,
     expected_version: int | None = None,
@@ -118,13 +119,13 @@ def make_request(
     lease: float = LEASE,
 ) -> AppendRequest:
     """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and TypeError or ValueError for
-    what is no message or no level at all.
+    what is no message or no level at all. Without `limits` it may be of any size.
     """
     if isinstance(messages, ChatMessage) or not all(map(_is_message, messages)):
         raise TypeError("a list of ChatMessage is expected; ledger.append(…, format=…) takes other shapes")
     if rules not in (None, *_LEVELS) or default_rules not in _LEVELS:
         raise ValueError(f"rules must be one of {', '.join(_LEVELS)}, not {(rules or default_rules)!r}")
-    if len(messages) > limits.messages:
+    if limits is not None and len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
         encode_key(idempotency_key, "idempotency_key")
@@ -147,7 +148,8 @@ def make_request(
         lease=lease,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
-    _refuse_too_large(request, limits.bytes)
+    if limits is not None:
+        _refuse_too_large(request, limits.bytes)
     return request
 
 
@@ -165,11 +167,10 @@ def _encode(message: ChatMessage) -> EncodedMessage:
 
 
 def _refuse_repeated_ids(messages: Sequence[ChatMessage]) -> None:
-    seen: set[str | None] = set()
-    for message in messages:
-        if message.message_id in seen:
-            raise IdConflict(str(message.message_id), None, "stands twice in the batch")
-        seen.add(message.message_id)
+    ids = [message.message_id for message in messages]
+    if len(set(ids)) < len(ids):
+        repeated = next(id_ for id_, count in Counter(ids).items() if count > 1)
+        raise IdConflict(str(repeated), None, "stands twice in the batch")
 
 
 def _refuse_too_large(request: AppendRequest, maximum: int) -> None:

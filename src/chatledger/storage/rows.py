@@ -7,11 +7,10 @@ made once before anything is sent, whatever the number of attempts, and what two
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from chatledger.models import (
     AudioPart,
@@ -66,8 +65,7 @@ _RUN_ID = GIVEN_COLUMNS.index("run_id")
 _PLAIN_TEXT = {"kind", "text"}
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedMessage:
+class EncodedMessage(NamedTuple):
     """A message as GIVEN_COLUMNS, its parts and calls as their columns without seq."""
 
     message: tuple[Any, ...]
@@ -95,47 +93,55 @@ class EncodedMessage:
 
 def encode_message(message: ChatMessage) -> EncodedMessage:
     """Raises LimitExceeded for an id that is too long to be a key."""
-    content_form, text, content_rows = _encode_content(message.content)
-    reasoning_form, reasoning_rows = _encode_reasoning(message.reasoning)
-    parts = [("content", *row) for row in content_rows] + [("reasoning", *row) for row in reasoning_rows]
+    content_form, text, content = _encode_content(message.content)
+    reasoning_form, reasoning = _encode_reasoning(message.reasoning)
+    calls, message_id, run_id = message.tool_calls, message.message_id, message.run_id
     given = (
-        None if message.message_id is None else encode_key(message.message_id, "message_id"),
+        None if message_id is None else encode_key(message_id, "message_id"),
         encode_text(message.role),
         _text_or_none(message.name),
         content_form,
         text,
         reasoning_form,
-        None if message.tool_calls is None else len(message.tool_calls),
+        None if calls is None else len(calls),
         _text_or_none(message.tool_call_id),
         message.is_error,
-        None if message.run_id is None else encode_key(message.run_id, "run_id"),
+        None if run_id is None else encode_key(run_id, "run_id"),
         _text_or_none(message.format),
         encode_json(message.residual),
         encode_json(message.response_metadata),
         encode_json(message.custom_data),
     )
-    calls = tuple((idx, *_encode_call(call)) for idx, call in enumerate(message.tool_calls or ()))
-    return EncodedMessage(given, tuple((idx, *row) for idx, row in enumerate(parts)), calls)
+    return EncodedMessage(
+        given,
+        tuple(_numbered(content, reasoning)) if content or reasoning else (),
+        tuple([(idx, *_encode_call(call)) for idx, call in enumerate(calls)]) if calls else (),
+    )
+
+
+def _numbered(content: Sequence[Row], reasoning: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
+    channels = [("content", row) for row in content] + [("reasoning", row) for row in reasoning]
+    return ((idx, channel, *row) for idx, (channel, row) in enumerate(channels))
 
 
 def _text_or_none(text: str | None) -> str | None:
     return None if text is None else encode_text(text)
 
 
-def _encode_content(content: Any) -> tuple[str | None, str | None, list[tuple[Any, ...]]]:
+def _encode_content(content: Any) -> tuple[str | None, str | None, Sequence[Row]]:
     """(content_form, text, part rows): a lone text needs no part row, as str or as a list of one."""
     if content is None:
-        return None, None, []
+        return None, None, ()
     if isinstance(content, str):
-        return "str", encode_text(content), []
+        return "str", encode_text(content), ()
     if len(content) == 1 and isinstance(content[0], TextPart) and content[0].extras is None:
-        return "text", encode_text(content[0].text), []
+        return "text", encode_text(content[0].text), ()
     return "parts", None, [_encode_part(part) for part in content]
 
 
-def _encode_reasoning(reasoning: Any) -> tuple[str | None, list[tuple[Any, ...]]]:
+def _encode_reasoning(reasoning: Any) -> tuple[str | None, Sequence[Row]]:
     if reasoning is None:
-        return None, []
+        return None, ()
     if isinstance(reasoning, str):
         return "str", [("text", encode_text(reasoning), None)]
     return "parts", [_encode_part(part) for part in reasoning]
