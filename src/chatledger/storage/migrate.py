@@ -21,7 +21,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import ChatLedgerError, StorageError
 from chatledger.storage import row_security
@@ -45,6 +45,8 @@ LOCK_TIMEOUT = 3.0
 """Seconds that a revision on PostgreSQL waits for a lock."""
 RETRY_AFTER = (1, 2, 4, 8, 16)
 """Seconds between its attempts."""
+_ASK_AGAIN = 0.1
+"""Seconds between two questions whether another migrator has ended."""
 WAIT_FOR_MIGRATOR = 600
 """Seconds that a SQLite migrator waits for another: a large file takes its time."""
 
@@ -235,7 +237,7 @@ async def upgrade_engine(
         async with engine.connect() as lock:
             # A session lock on a connection of its own: revisions may commit as they go.
             await lock.execution_options(isolation_level="AUTOCOMMIT")
-            await lock.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+            await _lock(lock)
             try:
                 await _until_locked(lambda: _run_once(engine, schema, to))
                 return await _until_locked(lambda: _secure_once(engine, schema, rls))
@@ -243,6 +245,13 @@ async def upgrade_engine(
                 await lock.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
     except Exception as error:
         raise _ours(error) from error
+
+
+async def _lock(connection: AsyncConnection) -> None:
+    """Asked for again and again: a statement that waits for the lock would be one that CONCURRENTLY waits for."""
+    question = text("SELECT pg_try_advisory_lock(:key)")
+    while not await connection.scalar(question, {"key": _LOCK}):  # noqa: ASYNC110 - the server tells nobody of it
+        await asyncio.sleep(_ASK_AGAIN)
 
 
 async def _until_locked(step: Callable[[], Awaitable[SchemaStatus]]) -> SchemaStatus:
