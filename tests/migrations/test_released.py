@@ -34,7 +34,9 @@ def upgraded(empty: Database, revision: str) -> Database:
 async def test_a_released_database_reads_as_it_did(upgraded: Database, revision: str) -> None:
     expected = json.loads((RELEASED / f"{revision}.{upgraded.kind}.json").read_text())
     async with Ledger.open(upgraded.url) as ledger:
-        assert await read(ledger) == {tenant: _models(kinds) for tenant, kinds in expected.items()}
+        found = await read(ledger)
+    kept = {tenant: {kind: found[tenant][kind] for kind in kinds} for tenant, kinds in expected.items()}
+    assert kept == {tenant: _models(kinds) for tenant, kinds in expected.items()}
 
 
 def _models(kinds: dict[str, list[dict[str, Any]]]) -> Content:

@@ -42,6 +42,10 @@ async def _fill_tenant(ledger: Ledger) -> None:
     await ledger.threads.create("empty")
     await ledger.threads.create("open")  # its call is not answered
     await ledger.append("open", WIRE, format="openai-chat", idempotency_key="request-1")
+    await ledger.threads.create("gone")
+    await ledger.runs.start("gone", run_id="run 8", agent="forecaster", model="m-1")
+    await ledger.feedback.record(Feedback(run_id="run 8", key="stars", score=2))
+    await ledger.erasures.erase_thread("gone", keep_scores=True)
 
 
 OUTPUT = {"nonce": "n1", "mime_type": "text/plain"}
@@ -94,6 +98,8 @@ async def _read_tenant(ledger: Ledger) -> Content:
         "ChatMessage": [message for history in histories for message in history.messages],
         "Run": (await ledger.runs.list()).items,
         "Feedback": (await ledger.feedback.list()).items,
+        "FeedbackSummary": await ledger.feedback.summary(),
+        "Erasure": (await ledger.erasures.list()).items,
     }
 
 

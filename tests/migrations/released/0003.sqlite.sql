@@ -1,0 +1,342 @@
+BEGIN TRANSACTION;
+CREATE TABLE agents (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	idx INTEGER NOT NULL, 
+	definition TEXT NOT NULL, 
+	settings TEXT, 
+	is_default BOOLEAN NOT NULL, 
+	CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, thread_id, name), 
+	CONSTRAINT agents_tenant_id_thread_id_fkey FOREIGN KEY(tenant_id, thread_id) REFERENCES threads (tenant_id, thread_id), 
+	CONSTRAINT agents_idx_check CHECK (idx >= 0)
+);
+INSERT INTO "agents" VALUES('default','odd','sky',0,'{"models":["m-1"]}','{"temperature":0.5}',1);
+INSERT INTO "agents" VALUES('acme','odd','sky',0,'{"models":["m-1"]}','{"temperature":0.5}',1);
+CREATE TABLE branches (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	lineage TEXT NOT NULL, 
+	last_seq INTEGER NOT NULL, 
+	stamp BIGINT NOT NULL, 
+	last_role TEXT, 
+	open_calls TEXT, 
+	partial_seq INTEGER, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT branches_pkey PRIMARY KEY (tenant_id, thread_id, branch), 
+	CONSTRAINT branches_tenant_id_thread_id_fkey FOREIGN KEY(tenant_id, thread_id) REFERENCES threads (tenant_id, thread_id), 
+	CONSTRAINT branches_last_seq_check CHECK (last_seq >= 0)
+);
+INSERT INTO "branches" VALUES('default','weather',0,'[[0,1,null]]',12,8013922288657966857,'assistant',NULL,NULL,1795275317249544);
+INSERT INTO "branches" VALUES('default','weather',1,'[[0,1,6],[1,7,null]]',7,7361255913204924701,'assistant','{"partial":{"lease":[1795275317334671,10.0]}}',7,1795275317330276);
+INSERT INTO "branches" VALUES('default','odd',0,'[[0,1,null]]',2,179882185369958823,'user',NULL,NULL,1795275317336030);
+INSERT INTO "branches" VALUES('default','empty',0,'[[0,1,null]]',0,8285599790343603477,NULL,NULL,NULL,1795275317350021);
+INSERT INTO "branches" VALUES('default','open',0,'[[0,1,null]]',2,3716242533423940425,'assistant','{"calls":[[0,2,0,"call_0","f"]]}',NULL,1795275317352730);
+INSERT INTO "branches" VALUES('acme','weather',0,'[[0,1,null]]',12,4104337442210543896,'assistant',NULL,NULL,1795275317421725);
+INSERT INTO "branches" VALUES('acme','weather',1,'[[0,1,6],[1,7,null]]',7,4064896288396755931,'assistant','{"partial":{"lease":[1795275317481222,10.0]}}',7,1795275317474808);
+INSERT INTO "branches" VALUES('acme','odd',0,'[[0,1,null]]',2,2967867540447601167,'user',NULL,NULL,1795275317482180);
+INSERT INTO "branches" VALUES('acme','empty',0,'[[0,1,null]]',0,3195538233129466474,NULL,NULL,NULL,1795275317500750);
+INSERT INTO "branches" VALUES('acme','open',0,'[[0,1,null]]',2,5281943780846996392,'assistant','{"calls":[[0,2,0,"call_0","f"]]}',NULL,1795275317509019);
+CREATE TABLE chatledger_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT chatledger_version_pkc PRIMARY KEY (version_num)
+);
+INSERT INTO "chatledger_version" VALUES('0003');
+CREATE TABLE erasures (
+	tenant_id TEXT NOT NULL, 
+	erasure_id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	subject TEXT NOT NULL, 
+	rows TEXT NOT NULL, 
+	scores INTEGER NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT erasures_pkey PRIMARY KEY (tenant_id, erasure_id), 
+	CONSTRAINT erasures_kind_check CHECK (kind IN ('thread', 'user', 'tenant'))
+);
+INSERT INTO "erasures" VALUES('default','01a1febf-60a8-7aea-9b50-35f9d251687f','thread','22e9e744-18ab-8939-8fb9-c99caa8cd31b','{"outputs":0,"agents":0,"feedback":1,"tool_results":0,"tool_calls":0,"message_parts":0,"messages":0,"runs":1,"branches":1,"threads":1}',1,1795275317416102);
+INSERT INTO "erasures" VALUES('acme','01a1febf-6120-7d1c-afbe-6ddffaf3095b','thread','22e9e744-18ab-8939-8fb9-c99caa8cd31b','{"outputs":0,"agents":0,"feedback":1,"tool_results":0,"tool_calls":0,"message_parts":0,"messages":0,"runs":1,"branches":1,"threads":1}',1,1795275317536241);
+CREATE TABLE feedback (
+	tenant_id TEXT NOT NULL, 
+	feedback_id TEXT NOT NULL, 
+	run_id TEXT NOT NULL, 
+	"key" TEXT NOT NULL, 
+	score FLOAT NOT NULL, 
+	kwargs TEXT NOT NULL, 
+	author TEXT, 
+	source TEXT, 
+	thread_id TEXT, 
+	branch INTEGER, 
+	seq INTEGER, 
+	idempotency_key TEXT, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT feedback_pkey PRIMARY KEY (tenant_id, feedback_id), 
+	CONSTRAINT feedback_tenant_id_run_id_idempotency_key_key UNIQUE (tenant_id, run_id, idempotency_key), 
+	CONSTRAINT feedback_tenant_id_run_id_fkey FOREIGN KEY(tenant_id, run_id) REFERENCES runs (tenant_id, run_id), 
+	CONSTRAINT feedback_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES messages (tenant_id, thread_id, branch, seq)
+);
+INSERT INTO "feedback" VALUES('default','32469f96-d648-80fd-a2c5-2d9ae21cd226','run 7','stars',4.0,'{"why":"fast"}','ada','ui','weather',0,5,'click-1',1795275317309440);
+INSERT INTO "feedback" VALUES('default','01a1febf-6048-7e70-9523-761ecf4cb3b4','run 7','thumbs',-1.5,'{}',NULL,NULL,NULL,NULL,NULL,NULL,1795275317320411);
+INSERT INTO "feedback" VALUES('acme','32469f96-d648-80fd-a2c5-2d9ae21cd226','run 7','stars',4.0,'{"why":"fast"}','ada','ui','weather',0,5,'click-1',1795275317453200);
+INSERT INTO "feedback" VALUES('acme','01a1febf-60d9-77f7-ad08-8dae80ff3f1e','run 7','thumbs',-1.5,'{}',NULL,NULL,NULL,NULL,NULL,NULL,1795275317465246);
+CREATE TABLE kept_scores (
+	tenant_id TEXT NOT NULL, 
+	erasure_id TEXT NOT NULL, 
+	idx INTEGER NOT NULL, 
+	"key" TEXT NOT NULL, 
+	score FLOAT NOT NULL, 
+	agent TEXT, 
+	model TEXT, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT kept_scores_pkey PRIMARY KEY (tenant_id, erasure_id, idx), 
+	CONSTRAINT kept_scores_tenant_id_erasure_id_fkey FOREIGN KEY(tenant_id, erasure_id) REFERENCES erasures (tenant_id, erasure_id), 
+	CONSTRAINT kept_scores_idx_check CHECK (idx >= 0)
+);
+INSERT INTO "kept_scores" VALUES('default','01a1febf-60a8-7aea-9b50-35f9d251687f',0,'stars',2.0,'forecaster','m-1',1795275317405256);
+INSERT INTO "kept_scores" VALUES('acme','01a1febf-6120-7d1c-afbe-6ddffaf3095b',0,'stars',2.0,'forecaster','m-1',1795275317527577);
+CREATE TABLE message_parts (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	seq INTEGER NOT NULL, 
+	idx INTEGER NOT NULL, 
+	channel TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	text TEXT, 
+	body TEXT, 
+	CONSTRAINT message_parts_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq, idx), 
+	CONSTRAINT message_parts_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES messages (tenant_id, thread_id, branch, seq), 
+	CONSTRAINT message_parts_idx_check CHECK (idx >= 0), 
+	CONSTRAINT message_parts_channel_check CHECK (channel IN ('content', 'reasoning'))
+);
+INSERT INTO "message_parts" VALUES('default','weather',0,6,0,'content','text','see',NULL);
+INSERT INTO "message_parts" VALUES('default','weather',0,6,1,'content','image',NULL,'{"url":"https://example.org/a.png"}');
+INSERT INTO "message_parts" VALUES('default','weather',0,7,0,'reasoning','text','hm',NULL);
+INSERT INTO "message_parts" VALUES('default','weather',0,11,0,'content','opaque',NULL,'{"type":"chart","value":{"n":1000000000000000000000000000000}}');
+INSERT INTO "message_parts" VALUES('default','weather',0,11,1,'content','text',' marked',NULL);
+INSERT INTO "message_parts" VALUES('default','weather',0,11,2,'reasoning','think','so','{"signature":"s"}');
+INSERT INTO "message_parts" VALUES('acme','weather',0,6,0,'content','text','see',NULL);
+INSERT INTO "message_parts" VALUES('acme','weather',0,6,1,'content','image',NULL,'{"url":"https://example.org/a.png"}');
+INSERT INTO "message_parts" VALUES('acme','weather',0,7,0,'reasoning','text','hm',NULL);
+INSERT INTO "message_parts" VALUES('acme','weather',0,11,0,'content','opaque',NULL,'{"type":"chart","value":{"n":1000000000000000000000000000000}}');
+INSERT INTO "message_parts" VALUES('acme','weather',0,11,1,'content','text',' marked',NULL);
+INSERT INTO "message_parts" VALUES('acme','weather',0,11,2,'reasoning','think','so','{"signature":"s"}');
+CREATE TABLE messages (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	seq INTEGER NOT NULL, 
+	message_id TEXT, 
+	role TEXT NOT NULL, 
+	name TEXT, 
+	content_form TEXT, 
+	text TEXT, 
+	reasoning_form TEXT, 
+	call_count INTEGER, 
+	tool_call_id TEXT, 
+	is_error BOOLEAN, 
+	run_id TEXT, 
+	state TEXT NOT NULL, 
+	format TEXT, 
+	residual TEXT, 
+	response_metadata TEXT, 
+	custom_data TEXT, 
+	violations TEXT, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq), 
+	CONSTRAINT messages_tenant_id_thread_id_branch_fkey FOREIGN KEY(tenant_id, thread_id, branch) REFERENCES branches (tenant_id, thread_id, branch), 
+	CONSTRAINT messages_tenant_id_thread_id_run_id_fkey FOREIGN KEY(tenant_id, thread_id, run_id) REFERENCES runs (tenant_id, thread_id, run_id), 
+	CONSTRAINT messages_seq_check CHECK (seq >= 1), 
+	CONSTRAINT messages_content_form_check CHECK (content_form IN ('str', 'text', 'parts')), 
+	CONSTRAINT messages_reasoning_form_check CHECK (reasoning_form IN ('str', 'parts')), 
+	CONSTRAINT messages_state_check CHECK (state IN ('complete', 'partial', 'interrupted', 'synthetic'))
+);
+INSERT INTO "messages" VALUES('default','weather',0,1,'w0','user',NULL,'str','What is the weather in Tokyo and in Lima?',NULL,NULL,NULL,NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317297169);
+INSERT INTO "messages" VALUES('default','weather',0,2,'w1','assistant',NULL,NULL,NULL,NULL,2,NULL,NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317297169);
+INSERT INTO "messages" VALUES('default','weather',0,3,'w2','tool',NULL,'str','sunny',NULL,NULL,'call_1',NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317297169);
+INSERT INTO "messages" VALUES('default','weather',0,4,'w3','tool',NULL,'str','sunny',NULL,NULL,'call_0',NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317297169);
+INSERT INTO "messages" VALUES('default','weather',0,5,'w4','assistant',NULL,'str','It is sunny in both.',NULL,NULL,NULL,NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317297169);
+INSERT INTO "messages" VALUES('default','weather',0,6,'r0','user','ada','parts',NULL,NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317301115);
+INSERT INTO "messages" VALUES('default','weather',0,7,'r1','assistant',NULL,'parts',NULL,'str',3,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1709251199123456);
+INSERT INTO "messages" VALUES('default','weather',0,8,'r2','tool',NULL,'str','no',NULL,NULL,'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc',1,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317301115);
+INSERT INTO "messages" VALUES('default','weather',0,9,'r3','tool','f','str','sunny',NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317301115);
+INSERT INTO "messages" VALUES('default','weather',0,10,'r4','tool','g','str','sunny',NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317301115);
+INSERT INTO "messages" VALUES('default','weather',0,11,'r5','assistant',NULL,'parts',NULL,'parts',NULL,NULL,NULL,NULL,'complete',NULL,NULL,'{"finish":"stop"}','{"k":"v"}',NULL,1795275317301115);
+INSERT INTO "messages" VALUES('default','weather',0,12,'r6','assistant',NULL,'text','lone',NULL,NULL,NULL,NULL,NULL,'interrupted',NULL,NULL,NULL,NULL,NULL,1795275317301115);
+INSERT INTO "messages" VALUES('default','weather',1,7,'w-other','assistant',NULL,'str','Or: 21 °C.',NULL,NULL,NULL,NULL,NULL,'partial',NULL,NULL,NULL,NULL,NULL,1795275317334671);
+INSERT INTO "messages" VALUES('default','odd',0,1,'o1','tool',NULL,'str','sunny',NULL,NULL,'nowhere',NULL,NULL,'complete',NULL,NULL,NULL,NULL,'[{"rule":"R6","detail":"a tool result with id ''nowhere'', but no call is open"}]',1795275317339374);
+INSERT INTO "messages" VALUES('default','odd',0,2,'o2','user',NULL,'str','',NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317339374);
+INSERT INTO "messages" VALUES('default','open',0,1,'820220be-753b-8e97-b1b5-2ebc4c130221','user',NULL,'str','f?',NULL,NULL,NULL,NULL,NULL,'complete','openai-chat',NULL,NULL,NULL,NULL,1795275317396787);
+INSERT INTO "messages" VALUES('default','open',0,2,'7db1da60-72ff-8a3a-b6ff-8fd7c7aa5ddd','assistant',NULL,NULL,NULL,NULL,1,NULL,NULL,NULL,'complete','openai-chat','{"calls":{"0":{"keys":["id","type","function","new_key"],"extra":{"new_key":1}}},"keys":["role","content","tool_calls","audio"],"extra":{"audio":null}}',NULL,NULL,'[{"rule":"R9","detail":"the arguments of tool call 0 (f) are not JSON"}]',1795275317396787);
+INSERT INTO "messages" VALUES('acme','weather',0,1,'w0','user',NULL,'str','What is the weather in Tokyo and in Lima?',NULL,NULL,NULL,NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317432464);
+INSERT INTO "messages" VALUES('acme','weather',0,2,'w1','assistant',NULL,NULL,NULL,NULL,2,NULL,NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317432464);
+INSERT INTO "messages" VALUES('acme','weather',0,3,'w2','tool',NULL,'str','sunny',NULL,NULL,'call_1',NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317432464);
+INSERT INTO "messages" VALUES('acme','weather',0,4,'w3','tool',NULL,'str','sunny',NULL,NULL,'call_0',NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317432464);
+INSERT INTO "messages" VALUES('acme','weather',0,5,'w4','assistant',NULL,'str','It is sunny in both.',NULL,NULL,NULL,NULL,'run 7','complete',NULL,NULL,NULL,NULL,NULL,1795275317432464);
+INSERT INTO "messages" VALUES('acme','weather',0,6,'r0','user','ada','parts',NULL,NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317434327);
+INSERT INTO "messages" VALUES('acme','weather',0,7,'r1','assistant',NULL,'parts',NULL,'str',3,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1709251199123456);
+INSERT INTO "messages" VALUES('acme','weather',0,8,'r2','tool',NULL,'str','no',NULL,NULL,'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc',1,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317434327);
+INSERT INTO "messages" VALUES('acme','weather',0,9,'r3','tool','f','str','sunny',NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317434327);
+INSERT INTO "messages" VALUES('acme','weather',0,10,'r4','tool','g','str','sunny',NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317434327);
+INSERT INTO "messages" VALUES('acme','weather',0,11,'r5','assistant',NULL,'parts',NULL,'parts',NULL,NULL,NULL,NULL,'complete',NULL,NULL,'{"finish":"stop"}','{"k":"v"}',NULL,1795275317434327);
+INSERT INTO "messages" VALUES('acme','weather',0,12,'r6','assistant',NULL,'text','lone',NULL,NULL,NULL,NULL,NULL,'interrupted',NULL,NULL,NULL,NULL,NULL,1795275317434327);
+INSERT INTO "messages" VALUES('acme','weather',1,7,'w-other','assistant',NULL,'str','Or: 21 °C.',NULL,NULL,NULL,NULL,NULL,'partial',NULL,NULL,NULL,NULL,NULL,1795275317481222);
+INSERT INTO "messages" VALUES('acme','odd',0,1,'o1','tool',NULL,'str','sunny',NULL,NULL,'nowhere',NULL,NULL,'complete',NULL,NULL,NULL,NULL,'[{"rule":"R6","detail":"a tool result with id ''nowhere'', but no call is open"}]',1795275317489489);
+INSERT INTO "messages" VALUES('acme','odd',0,2,'o2','user',NULL,'str','',NULL,NULL,NULL,NULL,NULL,'complete',NULL,NULL,NULL,NULL,NULL,1795275317489489);
+INSERT INTO "messages" VALUES('acme','open',0,1,'820220be-753b-8e97-b1b5-2ebc4c130221','user',NULL,'str','f?',NULL,NULL,NULL,NULL,NULL,'complete','openai-chat',NULL,NULL,NULL,NULL,1795275317517369);
+INSERT INTO "messages" VALUES('acme','open',0,2,'7db1da60-72ff-8a3a-b6ff-8fd7c7aa5ddd','assistant',NULL,NULL,NULL,NULL,1,NULL,NULL,NULL,'complete','openai-chat','{"calls":{"0":{"keys":["id","type","function","new_key"],"extra":{"new_key":1}}},"keys":["role","content","tool_calls","audio"],"extra":{"audio":null}}',NULL,NULL,'[{"rule":"R9","detail":"the arguments of tool call 0 (f) are not JSON"}]',1795275317517369);
+CREATE TABLE outputs (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	seq INTEGER NOT NULL, 
+	idx INTEGER NOT NULL, 
+	call_idx INTEGER, 
+	nonce TEXT NOT NULL, 
+	mime_type TEXT NOT NULL, 
+	text TEXT NOT NULL, 
+	body TEXT, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT outputs_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq, idx), 
+	CONSTRAINT outputs_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES messages (tenant_id, thread_id, branch, seq), 
+	CONSTRAINT outputs_idx_check CHECK (idx >= 0)
+);
+INSERT INTO "outputs" VALUES('default','odd',0,2,0,0,'n1','text/plain','\u0000','{"lang":"sh"}',1795275317341121);
+INSERT INTO "outputs" VALUES('acme','odd',0,2,0,0,'n1','text/plain','\u0000','{"lang":"sh"}',1795275317492484);
+CREATE TABLE runs (
+	tenant_id TEXT NOT NULL, 
+	run_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	agent TEXT, 
+	model TEXT, 
+	status TEXT NOT NULL, 
+	input TEXT, 
+	input_tokens BIGINT, 
+	output_tokens BIGINT, 
+	total_tokens BIGINT, 
+	usage_details TEXT, 
+	cost TEXT, 
+	error TEXT, 
+	metadata TEXT, 
+	started_at BIGINT NOT NULL, 
+	ended_at BIGINT, 
+	CONSTRAINT runs_pkey PRIMARY KEY (tenant_id, run_id), 
+	CONSTRAINT runs_tenant_id_thread_id_run_id_key UNIQUE (tenant_id, thread_id, run_id), 
+	CONSTRAINT runs_tenant_id_thread_id_fkey FOREIGN KEY(tenant_id, thread_id) REFERENCES threads (tenant_id, thread_id), 
+	CONSTRAINT runs_status_check CHECK (status IN ('running', 'completed', 'failed', 'cancelled'))
+);
+INSERT INTO "runs" VALUES('default','run 7','weather','forecaster','m-1','failed','{"q":1}',12,3,15,'{"cached":2}','1.0E-20','out of \ud800 quota','{}',1795275317289090,1795275317306753);
+INSERT INTO "runs" VALUES('acme','run 7','weather','forecaster','m-1','failed','{"q":1}',12,3,15,'{"cached":2}','1.0E-20','out of \ud800 quota','{}',1795275317428793,1795275317446370);
+CREATE TABLE threads (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	user_id TEXT, 
+	title TEXT, 
+	metadata TEXT, 
+	rules TEXT, 
+	active_branch INTEGER NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	active_at BIGINT NOT NULL, 
+	CONSTRAINT threads_pkey PRIMARY KEY (tenant_id, thread_id), 
+	CONSTRAINT threads_rules_check CHECK (rules IN ('lenient', 'strict', 'ordered'))
+);
+INSERT INTO "threads" VALUES('default','weather','user:42/x','Wetter in Tōkyō','{"b":100.0,"a":[null,"\u0000"]}',NULL,1,1795275317249544,1795275317249544);
+INSERT INTO "threads" VALUES('default','odd',NULL,NULL,NULL,'lenient',0,1795275317336030,1795275317336030);
+INSERT INTO "threads" VALUES('default','empty',NULL,NULL,NULL,NULL,0,1795275317350021,1795275317350021);
+INSERT INTO "threads" VALUES('default','open',NULL,NULL,NULL,NULL,0,1795275317352730,1795275317352730);
+INSERT INTO "threads" VALUES('acme','weather','user:42/x','Wetter in Tōkyō','{"b":100.0,"a":[null,"\u0000"]}',NULL,1,1795275317421725,1795275317421725);
+INSERT INTO "threads" VALUES('acme','odd',NULL,NULL,NULL,'lenient',0,1795275317482180,1795275317482180);
+INSERT INTO "threads" VALUES('acme','empty',NULL,NULL,NULL,NULL,0,1795275317500750,1795275317500750);
+INSERT INTO "threads" VALUES('acme','open',NULL,NULL,NULL,NULL,0,1795275317509019,1795275317509019);
+CREATE TABLE tool_calls (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	seq INTEGER NOT NULL, 
+	idx INTEGER NOT NULL, 
+	call_id TEXT, 
+	name TEXT NOT NULL, 
+	arguments TEXT, 
+	arguments_form TEXT, 
+	extras TEXT, 
+	CONSTRAINT tool_calls_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq, idx), 
+	CONSTRAINT tool_calls_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES messages (tenant_id, thread_id, branch, seq), 
+	CONSTRAINT tool_calls_idx_check CHECK (idx >= 0), 
+	CONSTRAINT tool_calls_arguments_form_check CHECK (arguments_form IN ('str', 'object'))
+);
+INSERT INTO "tool_calls" VALUES('default','weather',0,2,0,'call_0','weather','{"city": "Tokyo"}','str',NULL);
+INSERT INTO "tool_calls" VALUES('default','weather',0,2,1,'call_1','weather','{"city": "Lima"}','str',NULL);
+INSERT INTO "tool_calls" VALUES('default','weather',0,7,0,NULL,'f','{"z":-0.0}','object','{"x":1}');
+INSERT INTO "tool_calls" VALUES('default','weather',0,7,1,'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc','weather','{"city": "Tokyo"}','str',NULL);
+INSERT INTO "tool_calls" VALUES('default','weather',0,7,2,NULL,'g',NULL,NULL,NULL);
+INSERT INTO "tool_calls" VALUES('default','open',0,2,0,'call_0','f','{','str',NULL);
+INSERT INTO "tool_calls" VALUES('acme','weather',0,2,0,'call_0','weather','{"city": "Tokyo"}','str',NULL);
+INSERT INTO "tool_calls" VALUES('acme','weather',0,2,1,'call_1','weather','{"city": "Lima"}','str',NULL);
+INSERT INTO "tool_calls" VALUES('acme','weather',0,7,0,NULL,'f','{"z":-0.0}','object','{"x":1}');
+INSERT INTO "tool_calls" VALUES('acme','weather',0,7,1,'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc','weather','{"city": "Tokyo"}','str',NULL);
+INSERT INTO "tool_calls" VALUES('acme','weather',0,7,2,NULL,'g',NULL,NULL,NULL);
+INSERT INTO "tool_calls" VALUES('acme','open',0,2,0,'call_0','f','{','str',NULL);
+CREATE TABLE tool_results (
+	tenant_id TEXT NOT NULL, 
+	thread_id TEXT NOT NULL, 
+	branch INTEGER NOT NULL, 
+	seq INTEGER NOT NULL, 
+	call_branch INTEGER NOT NULL, 
+	call_seq INTEGER NOT NULL, 
+	call_idx INTEGER NOT NULL, 
+	CONSTRAINT tool_results_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq), 
+	CONSTRAINT tool_results_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES messages (tenant_id, thread_id, branch, seq), 
+	CONSTRAINT tool_results_call_fkey FOREIGN KEY(tenant_id, thread_id, call_branch, call_seq, call_idx) REFERENCES tool_calls (tenant_id, thread_id, branch, seq, idx)
+);
+INSERT INTO "tool_results" VALUES('default','weather',0,3,0,2,1);
+INSERT INTO "tool_results" VALUES('default','weather',0,4,0,2,0);
+INSERT INTO "tool_results" VALUES('default','weather',0,8,0,7,1);
+INSERT INTO "tool_results" VALUES('default','weather',0,9,0,7,0);
+INSERT INTO "tool_results" VALUES('default','weather',0,10,0,7,2);
+INSERT INTO "tool_results" VALUES('acme','weather',0,3,0,2,1);
+INSERT INTO "tool_results" VALUES('acme','weather',0,4,0,2,0);
+INSERT INTO "tool_results" VALUES('acme','weather',0,8,0,7,1);
+INSERT INTO "tool_results" VALUES('acme','weather',0,9,0,7,0);
+INSERT INTO "tool_results" VALUES('acme','weather',0,10,0,7,2);
+CREATE INDEX threads_tenant_id_user_id_active_at_thread_id_idx ON threads (tenant_id, user_id, active_at, thread_id);
+CREATE INDEX threads_tenant_id_active_at_thread_id_idx ON threads (tenant_id, active_at, thread_id);
+CREATE UNIQUE INDEX messages_message_id_key ON messages (tenant_id, thread_id, message_id) WHERE message_id IS NOT NULL;
+CREATE INDEX messages_run_id_idx ON messages (tenant_id, thread_id, run_id) WHERE run_id IS NOT NULL;
+CREATE UNIQUE INDEX tool_results_call_key ON tool_results (tenant_id, thread_id, call_branch, call_seq, call_idx, branch) WHERE call_seq IS NOT NULL;
+CREATE INDEX feedback_tenant_id_created_at_feedback_id_idx ON feedback (tenant_id, created_at, feedback_id);
+CREATE INDEX feedback_message_idx ON feedback (tenant_id, thread_id, branch, seq) WHERE thread_id IS NOT NULL;
+CREATE VIEW transcript AS
+SELECT m.tenant_id, m.thread_id, m.seq, m.role, m.name,
+  coalesce(m.text, (
+    SELECT group_concat(x, '') FROM (
+      SELECT p.text AS x FROM message_parts p
+      WHERE p.tenant_id = m.tenant_id AND p.thread_id = m.thread_id AND p.branch = m.branch AND p.seq = m.seq
+        AND p.channel = 'content' AND p.kind = 'text'
+      ORDER BY p.idx
+    ) AS texts
+  )) AS text,
+  (
+    SELECT group_concat(x, ', ') FROM (
+      SELECT c.name AS x FROM tool_calls c
+      WHERE c.tenant_id = m.tenant_id AND c.thread_id = m.thread_id AND c.branch = m.branch AND c.seq = m.seq
+      ORDER BY c.idx
+    ) AS names
+  ) AS tool_names,
+  m.run_id, 
+    strftime('%Y-%m-%dT%H:%M:%S', (m.created_at - (m.created_at % 1000000 + 1000000) % 1000000) / 1000000,
+      'unixepoch') || printf('.%06dZ', (m.created_at % 1000000 + 1000000) % 1000000) AS created_at
+FROM threads t
+JOIN branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+CROSS JOIN json_each(b.lineage) AS l
+JOIN messages m ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.branch = json_extract(l.value, '$[0]')
+  AND m.seq >= json_extract(l.value, '$[1]') AND m.seq <= coalesce(json_extract(l.value, '$[2]'), m.seq);
+CREATE VIEW scores AS
+SELECT f.tenant_id, f.feedback_id, f.run_id, r.thread_id, r.agent, r.model, f.key, f.score, f.author, f.source,
+  
+    strftime('%Y-%m-%dT%H:%M:%S', (f.created_at - (f.created_at % 1000000 + 1000000) % 1000000) / 1000000,
+      'unixepoch') || printf('.%06dZ', (f.created_at % 1000000 + 1000000) % 1000000) AS created_at
+FROM feedback f
+JOIN runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id;
+CREATE INDEX erasures_tenant_id_kind_subject_idx ON erasures (tenant_id, kind, subject);
+CREATE INDEX erasures_tenant_id_created_at_erasure_id_idx ON erasures (tenant_id, created_at, erasure_id);
+COMMIT;
