@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -58,7 +59,9 @@ def run_script(database: Database, script: str) -> None:
 async def _run_script(url: str, script: str) -> None:
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute(script)
+        for statement in script.split(";\n"):  # each by itself: several at once would be a transaction
+            if re.search(r"^\s*[^\s-]", statement, re.MULTILINE):  # no mere comment
+                await connection.execute(statement)
     finally:
         await connection.close()
 

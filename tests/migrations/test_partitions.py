@@ -9,7 +9,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
-from chatledger import ChatMessage, Feedback, Ledger, RunConflict
+from chatledger import ChatMessage, Feedback, Ledger, RunConflict, migrate
 from chatledger.storage.partitions import create_partitioned_schema, without_partitions
 from chatledger.storage.schema import VERSION_TABLE
 from chatledger.storage.tables import SCHEMA, metadata
@@ -80,6 +80,14 @@ def test_every_index_is_on_every_partition(partitioned: Database, pg_database: D
     by_partition = [table.rpartition("_tenants_")[0] for table, *_ in catalog["indexes"] if "_tenants_" in table]
     tables = [table for table, name in plain if name != f"{VERSION_TABLE}_pkc"]
     assert sorted(by_partition) == sorted(tables * 4)
+
+
+def test_an_index_is_taken_away_and_made_again(partitioned: Database) -> None:
+    before = read_catalog(partitioned)
+    migrate(partitioned.url, to="0003")
+    assert len(read_catalog(partitioned)["indexes"]) == len(before["indexes"]) - 5
+    migrate(partitioned.url)
+    assert read_catalog(partitioned) == before
 
 
 def test_nothing_is_pending_beside_the_partitions(partitioned: Database) -> None:

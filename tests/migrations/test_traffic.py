@@ -100,7 +100,7 @@ def test_migrators_killed_before_each_statement_leave_a_whole_revision(older: tu
     assert traffic.failed == []
     print(f"{database.kind}: {len(found)} migrators killed between {below} and {following}")
     assert found == sorted(found)
-    assert found.count(below) >= 4
+    assert found.count(below) >= 3  # a statement of its own at least, the one that writes its number, the COMMIT
     assert set(found) <= {below, following}
     check_stored(database, [traffic])
 

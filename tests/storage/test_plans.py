@@ -21,7 +21,7 @@ import pytest
 from chatledger import Ledger
 from chatledger.storage import sqlite_connection
 from tests.conftest import Database
-from tests.conversations import turn
+from tests.conversations import assistant, turn
 from tests.faults.proxy import proxied
 from tests.postgres import Server
 from tests.storage.seeded import LONG, OTHERS, ROWS, SHORT, seed_postgresql, seed_sqlite
@@ -49,6 +49,7 @@ LISTS: dict[str, Work] = {
     "all threads": lambda ledger: ledger.threads.list(limit=50),
     "threads of a user": lambda ledger: ledger.threads.list(user_id="ada", limit=50),
 }
+LEFT: dict[str, Work] = {"partials": lambda ledger: ledger.partials.abandoned()}
 SUMMARIES: dict[str, Work] = {
     "all": lambda ledger: ledger.feedback.summary(),
     "of an agent": lambda ledger: ledger.feedback.summary(agent="guide"),
@@ -107,13 +108,18 @@ _OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databas
 
 
 async def _counters(database: Database) -> Counter[str]:
-    """Rows read so far. A server process adds what it counted to these when it ends, so all others must have ended."""
+    """Rows read so far."""
+    return Counter({row[0]: row[1] for row in await asked(database, _READ)})
+
+
+async def asked(database: Database, statement: str) -> list[Any]:
+    """Of the server's counters. A process of it adds what it counted when it ends, so all others must have ended."""
     connection = await asyncpg.connect(database.url)
     try:
         async with asyncio.timeout(30):
             while await connection.fetchval(_OTHERS):  # noqa: ASYNC110 - the server tells nobody of it
                 await asyncio.sleep(0.005)
-        return Counter({row[0]: row[1] for row in await connection.fetch(_READ)})
+        return list(await connection.fetch(statement))
     finally:
         await connection.close()
 
@@ -160,6 +166,31 @@ async def test_a_summary_reads_each_score_once(pg_read: Database, work: Work) ->
     assert read["feedback"] <= ROWS + OTHERS
     assert read["runs"] <= (ROWS + OTHERS if work is SUMMARIES["of an agent"] else 0)
     assert set(read) <= {"feedback", "runs"}
+
+
+async def leave_partials(database: Database, *threads: str) -> None:
+    async with database.open() as ledger:
+        for thread in threads:
+            await ledger.messages.append(thread, [assistant("So", state="partial")])
+
+
+async def test_what_is_partial_is_found_without_reading_the_rest(pg_seeded: Database) -> None:
+    await leave_partials(pg_seeded, "t3", "t4")
+    read = await rows_read(pg_seeded, LEFT["partials"])
+    assert 1 <= read["branches"] <= 2  # a plan may read each by the index and again by its place
+    assert set(read) <= {"branches", "messages"}
+    assert read["messages"] <= 2
+
+
+async def test_an_append_leaves_the_index_of_partial_messages_alone(pg_seeded: Database) -> None:
+    """Its update of the branch's row stays HOT: nothing is written to any index of the table."""
+    updates = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'branches'"
+    (before,) = await asked(pg_seeded, updates)
+    async with pg_seeded.open() as ledger:
+        for _ in range(10):
+            await ledger.messages.append("t5", turn())
+    (after,) = await asked(pg_seeded, updates)
+    assert [after[0] - before[0], after[1] - before[1]] == [10, 10]
 
 
 async def test_a_scan_is_counted(pg_seeded: Database) -> None:
@@ -275,6 +306,15 @@ async def test_every_step_is_a_search_by_an_index(
     ran = await ran_by(work, ledger, statements)
     assert ran
     assert {one: steps for one in ran if (steps := unwanted(plan(sqlite_seeded.url, one)))} == {}
+
+
+async def test_what_is_partial_is_searched_by_its_own_index(
+    ledger: Ledger, sqlite_seeded: Database, statements: list[str]
+) -> None:
+    (ran,) = await ran_by(LEFT["partials"], ledger, statements)
+    first, second = plan(sqlite_seeded.url, ran)[:2]
+    assert first.endswith("branches USING INDEX branches_partial_idx (tenant_id=?)")
+    assert unwanted([first, second]) == []
 
 
 GROUPING = ["CO-ROUTINE anon_1", "SCAN anon_1", "USE TEMP B-TREE FOR GROUP BY"]

@@ -25,8 +25,8 @@ class PartialRepository:
         self._scope = scope
 
     async def list(self) -> Sequence[PartialMessage]:
-        """All messages of the tenant that are partial now, longest unwritten first. Reads past the branch rows of all
-        its threads: for an operator or a job of a few times an hour, not for a request.
+        """All messages of the tenant that are partial now, longest unwritten first. Costs what it gives: an index holds
+        these alone.
         """
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
         return [partial for partial, _ in found]

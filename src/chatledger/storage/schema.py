@@ -17,7 +17,7 @@ from chatledger.storage import row_security
 from chatledger.storage.tables import SCHEMA, metadata
 from chatledger.storage.views import VIEWS, create_view
 
-HEAD = "0003"
+HEAD = "0004"
 """The revision of these tables: the newest under migrations/versions."""
 VERSION_TABLE = "chatledger_version"
 

@@ -75,8 +75,8 @@ threads = Table(
     Index(None, "tenant_id", "active_at", "thread_id"),  # everybody's
 )
 
-# The tip of each branch: the one hot row, updated by every append. No other index and room on the page keep the
-# update HOT on PostgreSQL.
+# The tip of each branch: the one hot row, updated by every append. Room on the page, and no other index but one whose
+# columns and predicate an append leaves as they are, keep the update HOT on PostgreSQL.
 branches = Table(
     "branches",
     metadata,
@@ -93,6 +93,14 @@ branches = Table(
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch"),
     ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
     CheckConstraint("last_seq >= 0", name="last_seq"),
+    Index(  # what is being written, or was left behind: few or none of all
+        "branches_partial_idx",
+        "tenant_id",
+        "thread_id",
+        "branch",
+        postgresql_where=text("partial_seq IS NOT NULL"),
+        sqlite_where=text("partial_seq IS NOT NULL"),
+    ),
     postgresql_with={"fillfactor": 70},
 )
 
