@@ -4,7 +4,7 @@
       NotFound
         ThreadNotFound          .thread_id
         BranchNotFound          .thread_id .branch
-        MessageNotFound         .thread_id .message_id
+        MessageNotFound         .thread_id .message_id .seq
         RunNotFound             .run_id
       Conflict
         VersionConflict         .thread_id .branch .expected .actual
@@ -19,6 +19,7 @@
         DecodeError             .path (and .record, .byte for a file)
         EncodeError             .path
       LimitExceeded             .limit .given .maximum
+      InvalidArgument           .argument
       InvalidCursor             .cursor
       OutcomeUnknown            .message_ids
       StorageError              .retryable
@@ -26,7 +27,8 @@
       MissingExtra              .extra
 
 What a model can see by itself (an unknown role, a date without a zone, a NaN score) is Pydantic's ValidationError,
-raised when the model is built. No other type leaves the library. Another tenant's ids are ids that do not exist.
+raised when the model is built; it and InvalidArgument are ValueErrors. No other type leaves the library. Another
+tenant's ids are ids that do not exist.
 """
 
 from __future__ import annotations
@@ -65,10 +67,14 @@ class BranchNotFound(NotFound):
 
 
 class MessageNotFound(NotFound):
-    def __init__(self, thread_id: str, message_id: str) -> None:
-        super().__init__(f"thread {thread_id!r} has no message {message_id!r}")
+    """It was asked for by its id or by its place: the other is None."""
+
+    def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
+        which = repr(message_id) if seq is None else f"at seq {seq}"
+        super().__init__(f"thread {thread_id!r} has no message {which}")
         self.thread_id = thread_id
         self.message_id = message_id
+        self.seq = seq
 
 
 class RunNotFound(NotFound):
@@ -179,11 +185,20 @@ class EncodeError(FormatError):
 
 
 class LimitExceeded(ChatLedgerError):
-    def __init__(self, limit: str, given: int, maximum: int) -> None:
-        super().__init__(f"{limit}: {given:,} given, at most {maximum:,} allowed")
+    def __init__(self, limit: str, given: int, maximum: int, *, minimum: int = 0, detail: str = "") -> None:
+        bound = f"at least {minimum:,}" if given < minimum else f"at most {maximum:,}"
+        super().__init__(detail or f"{limit}: {given:,} given, {bound} allowed")
         self.limit = limit
         self.given = given
         self.maximum = maximum
+
+
+class InvalidArgument(ChatLedgerError, ValueError):
+    """An argument of a call is of another type than it takes, or a word that it does not know; nothing was done."""
+
+    def __init__(self, argument: str, detail: str) -> None:
+        super().__init__(f"{argument} {detail}")
+        self.argument = argument
 
 
 class InvalidCursor(ChatLedgerError):

@@ -14,8 +14,10 @@ from typing import Any, Literal, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from chatledger.errors import InvalidArgument
 from chatledger.models import Limits, RulesLevel
 from chatledger.nouns import Nouns
+from chatledger.storage.arguments import checked
 from chatledger.storage.guarding import GuardedDatabase
 from chatledger.storage.opening import open_database, open_replica
 from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
@@ -25,6 +27,7 @@ from chatledger.transaction import Transaction
 __all__ = ["Ledger", "Opening", "Transaction"]
 
 
+@checked
 class Ledger(Nouns):
     """A database of conversations, seen as one tenant. Made by `Ledger.open`; safe to share between tasks."""
 
@@ -60,7 +63,7 @@ class Ledger(Nouns):
         Raises SchemaMismatch with the command that mends it, and StorageError if the database cannot be reached.
         """
         if url is not None and engine is not None:
-            raise ValueError("give a url or an engine, not both")
+            raise InvalidArgument("engine", "does not go with a url; give one of them")
 
         async def opened() -> Ledger:
             database = await open_database(url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls)

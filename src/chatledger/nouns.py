@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.storage.agents import AgentRepository
+from chatledger.storage.arguments import checked
 from chatledger.storage.branches import BranchRepository
 from chatledger.storage.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.erasures import ErasureRepository
@@ -16,7 +18,7 @@ from chatledger.storage.feedback import FeedbackRepository
 from chatledger.storage.messages import MessageRepository
 from chatledger.storage.outputs import OutputRepository
 from chatledger.storage.partials import PartialRepository
-from chatledger.storage.request import LEASE, closes_calls, make_request
+from chatledger.storage.request import LEASE, make_request
 from chatledger.storage.runs import RunRepository
 from chatledger.storage.scope import TenantScope
 from chatledger.storage.text import encode_key
@@ -24,6 +26,7 @@ from chatledger.storage.threads import ThreadRepository
 from chatledger.storage.tokens import CountTokens
 
 
+@checked
 class Nouns:
     """The repositories of one scope, and the two calls that speak other people's formats."""
 
@@ -64,13 +67,14 @@ class Nouns:
         for abandoned `lease` seconds after its last write: the next append interrupts it.
 
         `format`: the draft is fed with the events of a provider's stream (openai-chat, anthropic, openai-responses), as
-        dicts or as the SDK's objects. Entering raises what `messages.append` raises; UnknownFormat is raised here.
+        dicts or as the SDK's objects. Entering raises what `messages.append` raises; UnknownFormat and
+        InvalidArgument are raised here.
         """
         from chatledger.formats.streams import get_stream
 
         decode = None if format is None else get_stream(format)
         if lease <= interval:
-            raise ValueError("lease must be longer than interval")
+            raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
             self._scope.tenant,
             thread_id,
@@ -81,7 +85,7 @@ class Nouns:
             expected_version=expected_version,
             rules=rules,
             default_rules=self._scope.rules,
-            close_open_calls=closes_calls(on_open_calls),
+            close_open_calls=on_open_calls == "close",
             lease=lease,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), decode=decode)

@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from chatledger.models import Limits, RulesLevel
 from chatledger.nouns import Nouns
+from chatledger.storage.arguments import checked
 from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.opening import only_postgresql
 from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
@@ -15,6 +16,7 @@ from chatledger.storage.tables import SCHEMA
 from chatledger.storage.text import encode_key
 
 
+@checked
 class Transaction(Nouns):
     """Several calls, one commit. `tx.<noun>` is what `ledger.<noun>` is, inside this transaction.
 

@@ -114,4 +114,4 @@ async def test_history_prints_the_newest_turns_that_fit(sqlite_database: Databas
     assert [wire["content"] for wire in said["payload"]] == ["12345678", "1234"]
     assert (said["version"], said["repairs"], said["losses"]) == (7, [], [])
     refused = chatledger("history", "t", "--max-tokens", "2", url=sqlite_database.url)
-    assert (refused.code, "3 given, at most 2 allowed" in refused.error) == (3, True)
+    assert (refused.code, "max_tokens=2 has no room" in refused.error) == (3, True)

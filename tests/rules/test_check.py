@@ -52,7 +52,7 @@ def test_disorder_is_reported() -> None:
 def test_arguments_that_are_not_json_are_kept_by_one_rule_and_refused_by_another() -> None:
     detail = "the arguments of tool call 0 (weather) are not JSON"
     findings = check_messages([assistant(calls=[call("a", arguments="{")]), result("a")])
-    assert findings == [Finding(1, "R9", detail), Finding(1, "R13", detail)]
+    assert findings == [Finding(1, "R9", detail)]
 
 
 def test_a_gap_is_reported_once() -> None:

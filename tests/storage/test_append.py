@@ -651,20 +651,3 @@ async def test_the_ends_of_the_calendar_come_back(ledger: Ledger, moment: dateti
     assert (await ledger.messages.history("t")).messages == stored.messages
     assert (await ledger.messages.history("t", last=1)).messages == stored.messages
     assert (await ledger.threads.get("t")).created_at == moment
-
-
-async def test_what_is_no_message_or_no_level_is_refused_by_name(ledger: Ledger) -> None:
-    await thread(ledger)
-    with pytest.raises(TypeError, match=r"ledger\.append"):
-        await ledger.messages.append("t", [{"role": "user", "content": "a"}])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="one of lenient, strict, ordered"):
-        await ledger.messages.append("t", [user("a")], rules="Ordered")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'error' or 'close'"):
-        await ledger.messages.append("t", [user("a")], on_open_calls="closed")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'error' or 'close'"):
-        ledger.stream("t", on_open_calls="closed")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'stored' or 'model'"):
-        await ledger.history("t", format="openai-chat", view="Model")  # type: ignore[arg-type]
-    for no_id in (None, 5):
-        with pytest.raises(TypeError, match="thread_id must be a str"):
-            await ledger.messages.append(no_id, [user("a")])  # type: ignore[arg-type]

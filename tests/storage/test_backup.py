@@ -110,3 +110,8 @@ def test_postgresql_names_its_command(pg_database: Database, tmp_path: Path) -> 
     with pytest.raises(StorageError, match="pg_dump --format=custom") as caught:
         backup(pg_database.url.replace("chatledger@", "chatledger:secret@"), tmp_path / "copy")
     assert "secret" not in str(caught.value)
+
+
+async def test_a_backup_to_a_folder_that_is_not_there_names_it(sqlite_database: Database, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"nope/c\.db: there is no folder .*nope$"):
+        await asyncio.to_thread(backup, sqlite_database.url, tmp_path / "nope" / "c.db")

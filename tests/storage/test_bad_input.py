@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sqlite3
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +13,7 @@ import asyncpg
 import pytest
 from pydantic import ValidationError
 
+import chatledger
 from chatledger import (
     BranchNotFound,
     ChatMessage,
@@ -357,20 +360,36 @@ async def test_a_row_locked_beyond_the_time_out_is_a_retryable_error(pg_database
     await other.close()
 
 
-async def test_a_database_that_is_not_there_is_an_error_of_ours(tmp_path: Path, pg_database: Database) -> None:
+async def test_a_database_that_is_not_there_is_an_error_that_names_it(tmp_path: Path, pg_database: Database) -> None:
     unreachable = "postgresql://nobody@127.0.0.1:1/nothing"
     unknown = pg_database.url + "_that_is_not_there"
-    for url in (str(tmp_path / "no" / "folder.db"), str(tmp_path), unreachable, unknown, "mysql://x/y"):
-        with pytest.raises(StorageError):
+    for url, said in (
+        (str(tmp_path / "no" / "folder.db"), f"cannot open {tmp_path}/no/folder.db: there is no folder"),
+        (str(tmp_path), f"cannot open {tmp_path}: it is a folder"),
+        (unreachable, "the connection failed"),
+        (unknown, "_that_is_not_there"),
+        ("mysql://x/y", "mysql is not supported"),
+    ):
+        with pytest.raises(StorageError, match=re.escape(said)):
             await Ledger.open(url)
 
 
-async def test_what_is_not_a_database_is_an_error_of_ours(tmp_path: Path) -> None:
+async def test_what_is_not_a_database_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     path.write_bytes(b"Dear diary, " * 1_000)
-    with pytest.raises(StorageError):
-        await Ledger.open(path)
+    for use in (lambda: Ledger.open(path), lambda: asyncio.to_thread(chatledger.schema_status, path)):
+        with pytest.raises(StorageError, match=re.escape(f"{path} is not a SQLite database")):
+            await use()
+    with pytest.raises(StorageError, match=re.escape(f"{path} is not a SQLite database")):
+        chatledger.restore(path, tmp_path / "other.db")
     assert path.read_bytes() == b"Dear diary, " * 1_000
+
+
+async def test_the_command_that_mends_a_schema_has_the_url_as_it_was_given(pg_url: str) -> None:
+    given = pg_url.replace("//chatledger@", "//chatledger:s3cret@")
+    with pytest.raises(SchemaMismatch) as caught:
+        await Ledger.open(given)
+    assert caught.value.command == f"chatledger migrate --url {given.replace('s3cret', '***')}"
 
 
 async def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path, pg_url: str) -> None:

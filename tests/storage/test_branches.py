@@ -63,6 +63,15 @@ async def test_a_fork_at_nothing_begins_anew(ledger: Ledger) -> None:
     assert (await ledger.messages.history("t", branch=0)).messages == first
 
 
+async def test_a_fork_is_told_as_the_list_tells_it(ledger: Ledger) -> None:
+    """Of a fork of a fork too: what is shared may rest on the branch that the other was forked from."""
+    await thread(ledger, turn())
+    made = [await ledger.branches.fork("t", at, branch=branch) for at, branch in ((4, 0), (0, 0), (1, 1), (4, 1))]
+    assert [told(fork)[:3] for fork in made] == [(1, 0, 4), (2, None, None), (3, 0, 1), (4, 0, 4)]
+    listed = (await ledger.branches.list("t"))[1:]
+    assert [told(fork)[:4] for fork in made] == [told(fork)[:4] for fork in listed]
+
+
 async def test_a_fork_at_the_end_shares_everything(ledger: Ledger) -> None:
     first = await thread(ledger, turn())
     assert told(await ledger.branches.fork("t", 5)) == (1, 0, 5, 5, True)

@@ -193,7 +193,7 @@ async def test_a_position_is_reached_where_there_is_no_replica(database: Databas
         async with ledger.begin() as tx:
             await tx.messages.append("t", turn())
             assert (await tx.messages.history("t", min_position=position)).version == 5
-        for wrong in ("", "0", "0/0; DROP", "0/g", 7, "1/123456789"):
+        for wrong in ("", "0", "0/0; DROP", "0/g", "1/123456789"):
             with pytest.raises(InvalidCursor):
                 await ledger.messages.history("t", min_position=wrong)
 

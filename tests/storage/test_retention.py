@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chatledger import Deleted, Ledger
+from chatledger import Deleted, InvalidArgument, Ledger
 from chatledger.storage import retention
 from tests.conversations import turn
 
@@ -35,7 +35,7 @@ async def test_what_is_older_goes(filled: Ledger) -> None:
 async def test_a_moment_will_do(filled: Ledger) -> None:
     await filled.threads.retain(older_than=NOW - timedelta(days=4, hours=1))
     assert await ids(filled) == {f"{days} days" for days in range(1, 5)}
-    with pytest.raises(ValueError, match="zone"):
+    with pytest.raises(InvalidArgument, match="zone"):
         await filled.threads.retain(older_than=datetime(2024, 1, 1))  # noqa: DTZ001 - that is what is refused
 
 

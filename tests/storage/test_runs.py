@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chatledger import Ledger, LimitExceeded, Run, RunConflict, RunNotFound, ThreadNotFound, Usage
+from chatledger import InvalidArgument, Ledger, LimitExceeded, Run, RunConflict, RunNotFound, ThreadNotFound, Usage
 from tests.conftest import Database
 from tests.conversations import turn, user
 
@@ -172,7 +172,7 @@ async def test_a_run_that_does_not_exist_does_not_end(ledger: Ledger) -> None:
 
 async def test_a_status_that_is_none_is_refused(ledger: Ledger, t: str) -> None:
     run = await ledger.runs.start(t, run_id="r")
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidArgument, match=r"status must be 'running', .* not 'done'"):
         await ledger.runs.finish("r", status="done")  # type: ignore[arg-type]
     assert await ledger.runs.get("r") == run
 

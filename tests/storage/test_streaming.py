@@ -14,6 +14,7 @@ from chatledger import (
     DraftLost,
     Feedback,
     IdConflict,
+    InvalidArgument,
     Ledger,
     LimitExceeded,
     Limits,
@@ -254,7 +255,7 @@ async def test_bad_pieces_are_refused_and_nothing_of_them_is_kept(database: Data
         await ledger.threads.create("t")
         async with stream(ledger) as draft:
             await draft.feed("é" * 25)
-            with pytest.raises(TypeError, match="a delta is expected"):
+            with pytest.raises(InvalidArgument, match="delta must be a str or one of"):
                 await draft.feed(7)
             with pytest.raises(DecodeError, match="before any call"):
                 await draft.feed(ToolCallDelta(arguments="{}"))
@@ -266,7 +267,7 @@ async def test_bad_pieces_are_refused_and_nothing_of_them_is_kept(database: Data
 
 async def test_a_pace_that_cannot_be_kept_is_refused(asked: Ledger) -> None:
     for options in ({"interval": -1.0}, {"size": 0}, {"lease": 1.0, "interval": 1.0}):
-        with pytest.raises(ValueError, match=r"interval|size"):
+        with pytest.raises(InvalidArgument, match=r"^(interval|size|lease) must"):
             asked.stream("t", **options)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from chatledger.cli.importing import describe, import_paths
 from chatledger.cli.options import Debug, Json, Tenant, Url, run_async
-from chatledger.cli.outcome import ExitCode, without_passwords
+from chatledger.cli.outcome import ExitCode
 from chatledger.cli.output import console, plural, print_json
 
 if TYPE_CHECKING:
@@ -113,11 +113,9 @@ async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
 def _place(url: str | None) -> str:
     """The database as a person may read it."""
     from chatledger.cli.options import file_path
-    from chatledger.storage.engine import read_url
+    from chatledger.storage.engine import read_url, without_password
 
-    address = read_url(url)
-    path = file_path(url)
-    return path or without_passwords(address.set(drivername=address.get_backend_name()).render_as_string())
+    return file_path(url) or without_password(read_url(url))
 
 
 def samples_folder() -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from chatledger.errors import DecodeError
+from chatledger.errors import DecodeError, InvalidArgument
 from chatledger.models.base import Model
 from chatledger.models.json import JsonObject
 from chatledger.models.messages import ToolCall
@@ -157,11 +157,11 @@ class Growing:
 
 
 def size_of(delta: Delta) -> int:
-    """Bytes of what it says, as UTF-8. Raises TypeError for what is no delta."""
+    """Bytes of what it says, as UTF-8. Raises InvalidArgument for what is no delta."""
     if isinstance(delta, str):
         return _bytes(delta)
     if not isinstance(delta, DELTAS):
-        raise TypeError(f"a delta is expected, a text or one of {_NAMES}, not {type(delta).__name__}")
+        raise InvalidArgument("delta", f"must be a str or one of {_NAMES}, not {type(delta).__name__}")
     return sum(_bytes(value) for value in delta.__dict__.values() if isinstance(value, str))
 
 

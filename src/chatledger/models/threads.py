@@ -30,7 +30,9 @@ class Thread(Model):
 
 
 class Branch(Model):
-    """One line through a thread. It shares the messages of `forked_from` up to and including `forked_at`."""
+    """One line through a thread. It shares the messages up to and including seq `forked_at`, the last of which rests on
+    branch `forked_from`; both are None where it shares none: the first branch, and a fork at 0.
+    """
 
     thread_id: str
     branch: int

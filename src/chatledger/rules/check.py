@@ -31,7 +31,10 @@ def fold(tip: Tip, messages: Iterable[ChatMessage]) -> Tip:
 
 
 def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
-    """What the whole branch breaks, R13 included, in order of seq. One pass, memory for the open calls and findings."""
+    """What the whole branch breaks, R13 included, in order of seq. One pass, memory for the open calls and findings.
+
+    Arguments that are not JSON break R9 and R13 alike, and are told once, as what is recorded.
+    """
     tip = Tip()
     findings: list[Finding] = []
     for message in messages:
@@ -43,9 +46,9 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
             tip = interrupted(tip)
         order = list(broken_order(tip, message))  # before the message moves the tip
         tip, judged = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
-        findings += [
-            Finding(judged.seq, violation.rule, violation.detail) for violation in (*judged.violations, *order)
-        ]
+        recorded = {violation.detail for violation in judged.violations}
+        broken = [*judged.violations, *(violation for violation in order if violation.detail not in recorded)]
+        findings += [Finding(judged.seq, violation.rule, violation.detail) for violation in broken]
     findings += [_still_open(call) for call in tip.open_calls]
     if tip.partial_seq is not None:
         findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned", open=True))

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import and_, delete, insert, select
 
 from chatledger.models.outputs import ThreadAgent
+from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import agents
@@ -15,6 +16,7 @@ from chatledger.storage.text import encode_key
 from chatledger.storage.threads import require_thread
 
 
+@checked
 class AgentRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

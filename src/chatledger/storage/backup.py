@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from chatledger.errors import StorageError
-from chatledger.storage.constraints import translate
-from chatledger.storage.engine import BUSY_TIMEOUT, MEMORY, read_url, sqlite_path, without_password
-from chatledger.storage.files import look_at_file
+from chatledger.storage.arguments import checked_call
+from chatledger.storage.engine import BUSY_TIMEOUT, MEMORY, Address, read_url, sqlite_path, without_password
+from chatledger.storage.files import file_error, look_at_file, require_folder
 from chatledger.storage.schema import require_usable
 
 PAGES = 256
@@ -26,7 +26,8 @@ Progress = Callable[[int, int], None]
 """Called with the pages copied so far and the pages there are."""
 
 
-def backup(url: str | Path | None, target: str | Path, *, progress: Progress | None = None) -> Path:
+@checked_call
+def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
     """Copy a database to a file that does not exist yet, in one state of it. Blocking, like `migrate`.
 
     Raises StorageError, and then leaves no file behind. For PostgreSQL it names the command.
@@ -37,19 +38,21 @@ def backup(url: str | Path | None, target: str | Path, *, progress: Progress | N
     require_usable(look_at_file(source).status, "chatledger migrate")
     if target.exists():
         raise StorageError(f"{target} exists already; a backup does not overwrite")
+    require_folder(target)
     unfinished = target.with_name(target.name + ".unfinished")
     try:
         _copy(source, unfinished, progress)
         _require_whole(unfinished)
         os.rename(unfinished, target)
     except sqlite3.Error as error:
-        raise translate(error) or error from error
+        raise file_error(source, f"cannot copy {source} to {target}", error) from error
     finally:
         unfinished.unlink(missing_ok=True)
     return target
 
 
-def restore(source: str | Path, url: str | Path | None, *, progress: Progress | None = None) -> Path:
+@checked_call
+def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress | None = None) -> Path:
     """Put a backup where there is no database yet: checked first, then as `backup` copies. Blocking."""
     target = Path(_path_of(url))
     if target.exists():
@@ -57,10 +60,10 @@ def restore(source: str | Path, url: str | Path | None, *, progress: Progress | 
     return backup(source, target, progress=progress)
 
 
-def _path_of(url: str | Path | None) -> str:
+def _path_of(url: Address) -> str:
     target = read_url(url)
     if target.get_backend_name() != "sqlite":
-        shown = without_password(target.set(drivername="postgresql"))
+        shown = without_password(target)
         command = f"pg_dump --format=custom --schema=chatledger --file=FILE {shown}"
         raise StorageError(f"a PostgreSQL database is backed up by its own tools: {command}")
     path = sqlite_path(target)

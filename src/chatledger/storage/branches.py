@@ -12,9 +12,10 @@ from chatledger.errors import LimitExceeded, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, fold
+from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
 from chatledger.storage.history import interrupts_calls, turn_start
-from chatledger.storage.lineage import forked, read_lineage, write_lineage
+from chatledger.storage.lineage import Segment, forked, read_lineage, write_lineage
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.marks import Mark, advance_mark, read_mark
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path
@@ -23,6 +24,7 @@ from chatledger.storage.tables import branches, threads
 from chatledger.storage.text import decode_json, decode_text, encode_key
 
 
+@checked
 class BranchRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -30,9 +32,10 @@ class BranchRepository:
     async def fork(self, thread_id: str, at: int, *, branch: int | None = None, activate: bool = True) -> Branch:
         """A new branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
 
-        The first message appended to it has seq `at` + 1. Unless `activate` is False, it becomes the active branch.
-        Raises RuleViolation where calls of the shared part would stay open, unless the thread is lenient, and where a
-        message of it is still partial.
+        The first message appended to it has seq `at` + 1; `at` 0 shares nothing, to begin anew. Unless `activate` is
+        False, it becomes the active branch. Raises LimitExceeded for a seq that the branch has not got, RuleViolation
+        where calls of the shared part would stay open, unless the thread is lenient, and where a message of it is still
+        partial.
         """
         request = self._request(thread_id, branch)
         return await self._scope.write(lambda sql: _fork(sql, request, at, activate, self._scope.rules))
@@ -73,7 +76,7 @@ def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_ru
     rules = _hold(sql, request)
     path = find_path(sql, request)
     if not 0 <= at <= path.last_seq:
-        raise LimitExceeded("seq of a fork (0 shares nothing)", at, path.last_seq)
+        raise LimitExceeded("seq of a fork", at, path.last_seq)
     tip = fold_tip(sql, request, path, at)
     if tip.partial_seq is not None:  # whoever writes it would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
@@ -103,10 +106,11 @@ def _hold(sql: Sql, request: HistoryRequest) -> RulesLevel | None:
 
 def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
     now = datetime.now(UTC)
+    lineage = forked(path.segments, number, at)
     row = {
         **_key(request),
         "branch": number,
-        "lineage": write_lineage(forked(path.segments, number, at)),
+        "lineage": write_lineage(lineage),
         "last_seq": at,
         "stamp": new_stamp(),
         "last_role": tip.last_role,
@@ -116,12 +120,10 @@ def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, 
     sql.execute(insert(branches).values(**row))
     if activate:
         sql.execute(update(threads).where(_own(threads, request)).values(active_branch=number))
-    forked_from = path.branch if at else None
     return Branch(
         thread_id=request.thread_id,
         branch=number,
-        forked_from=forked_from,
-        forked_at=at if at else None,
+        **_fork_point(lineage),
         version=at,
         active=activate,
         created_at=now,
@@ -162,14 +164,17 @@ def _list(sql: Sql, request: HistoryRequest) -> list[Branch]:
     return [_to_branch(row) for row in rows]
 
 
+def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
+    """Where the branch leaves what it shares: the branch that the last shared message rests on, and its seq."""
+    *shared, _own_part = lineage
+    return {"forked_from": shared[-1].branch, "forked_at": shared[-1].last} if shared else {}
+
+
 def _to_branch(row: Any) -> Branch:
-    shared = read_lineage(row.lineage)[:-1]
-    parent = shared[-1] if shared else None
     return Branch(
         thread_id=row.thread_id,
         branch=row.branch,
-        forked_from=None if parent is None else parent.branch,
-        forked_at=None if parent is None else parent.last,
+        **_fork_point(read_lineage(row.lineage)),
         version=row.last_seq,
         active=row.branch == row.active_branch,
         created_at=row.created_at,

@@ -42,5 +42,5 @@ def _read(value: Any, kind: type) -> Any:
 def page_size(limit: int) -> int:
     """Raises LimitExceeded unless 1 to 1,000."""
     if not 1 <= limit <= MAX_PAGE:
-        raise LimitExceeded("items of a page (at least 1)", limit, MAX_PAGE)
+        raise LimitExceeded("limit", limit, MAX_PAGE, minimum=1)
     return limit

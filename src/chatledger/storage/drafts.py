@@ -17,7 +17,15 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from chatledger.errors import ChatLedgerError, DraftLost, IdConflict, LimitExceeded, RuleViolation, StorageError
+from chatledger.errors import (
+    ChatLedgerError,
+    DraftLost,
+    IdConflict,
+    InvalidArgument,
+    LimitExceeded,
+    RuleViolation,
+    StorageError,
+)
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Delta, State
 from chatledger.models.deltas import DELTAS, Growing, size_of
@@ -50,8 +58,10 @@ class Pace:
     size: int = SIZE
 
     def __post_init__(self) -> None:
-        if self.interval < 0 or self.size < 1:
-            raise ValueError("interval must not be below 0 seconds, size not below 1 byte")
+        if self.interval < 0:
+            raise InvalidArgument("interval", f"must not be below 0 seconds: {self.interval:g}")
+        if self.size < 1:
+            raise InvalidArgument("size", f"must not be below 1 byte: {self.size}")
 
 
 class Draft:
@@ -117,7 +127,7 @@ class Draft:
 
         Writes if `size` bytes have come, or `interval` seconds gone by, since the last write. If the database is away
         for a moment, the next piece tries again. Raises DraftLost if someone else completed or interrupted the message,
-        LimitExceeded if it grows beyond `limits.bytes`, TypeError for what is no delta.
+        LimitExceeded if it grows beyond `limits.bytes`, InvalidArgument for what is no delta.
         """
         self._require_open()
         for one in (delta,) if self._decode is None or isinstance(delta, DELTAS) else self._decode(delta):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from chatledger.errors import StorageError
+from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models.secrets import is_secret_name
 
 DEFAULT_URL = "chatledger.db"
@@ -32,10 +32,16 @@ READ_ONLY = "chatledger_read_only"
 """Execution option of a connection that only reads: its transaction does not take the write lock on SQLite."""
 
 
-def read_url(url: str | os.PathLike[str] | URL | None) -> URL:
+Address: TypeAlias = str | os.PathLike[str] | URL | None
+"""What names a database; None is what CHATLEDGER_URL says, else a file in the working directory."""
+
+
+def read_url(url: Address) -> URL:
     """The URL of a path, `sqlite:///…`, `postgresql://…` or `postgres://…`, with the asynchronous driver put in."""
     text = os.environ.get(URL_VARIABLE, DEFAULT_URL) if url is None else url
     if not isinstance(text, URL):
+        if not isinstance(text, (str, os.PathLike)):
+            raise InvalidArgument("url", f"must be a str or a path, not {type(text).__name__}")
         text = os.fspath(text)
         if not text:  # as a path it would be a database in memory, and all that is written to it gone
             raise StorageError(f"the database URL is empty; leave it (and {URL_VARIABLE}) out for ./{DEFAULT_URL}")
@@ -68,9 +74,9 @@ def _scheme(url: str) -> str:
 
 
 def without_password(url: URL) -> str:
-    """A URL to show: the password is masked wherever it may stand."""
+    """A URL to show, as its user writes it: without our driver, and the password is masked wherever it may stand."""
     secret = {name: "***" for name in url.query if is_secret_name(name)}
-    return url.update_query_dict(secret).render_as_string()
+    return url.set(drivername=url.get_backend_name()).update_query_dict(secret).render_as_string()
 
 
 def sqlite_path(url: URL) -> str:
@@ -88,8 +94,6 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     arguments: dict[str, Any] = {"server_settings": {"application_name": "chatledger"}, "timeout": CONNECT_TIMEOUT}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
-    elif pooler != "session":
-        raise ValueError(f"pooler must be 'session' or 'transaction', not {pooler!r}")
     engine = create_async_engine(
         url,
         pool_reset_on_return=None,

@@ -15,6 +15,7 @@ from sqlalchemy import Select, and_, insert, literal, select, tuple_
 from chatledger.errors import Erased, ThreadNotFound
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
+from chatledger.storage.arguments import checked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.deletion import delete_thread, hold_thread, together
@@ -26,6 +27,7 @@ _BATCH = 100
 """Threads of a user or a tenant that are looked up at a time; each goes in a transaction of its own."""
 
 
+@checked
 class ErasureRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

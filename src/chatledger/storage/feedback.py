@@ -14,6 +14,7 @@ from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackSummary, Page
 from chatledger.models.base import UtcDatetime
 from chatledger.models.json import same_json
+from chatledger.storage.arguments import checked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.runs import find_run
@@ -25,6 +26,7 @@ _WHAT_WAS_SAID = {"run_id", "key", "score", "kwargs", "author", "source", "messa
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 
 
+@checked
 class FeedbackRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

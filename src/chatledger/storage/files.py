@@ -26,8 +26,9 @@ class FileLook:
 
 def look_at_file(path: str) -> FileLook:
     """Raises StorageError for what is no SQLite database, or cannot be one because there is no folder for it."""
-    if not Path(path).parent.is_dir():
-        raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
+    require_folder(path)
+    if Path(path).is_dir():
+        raise StorageError(f"cannot open {path}: it is a folder; give a file in it")
     if not Path(path).exists():
         return FileLook(status_of(None), foreign=False)
     try:
@@ -35,7 +36,22 @@ def look_at_file(path: str) -> FileLook:
         with closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as connection:
             return _look(connection)
     except sqlite3.Error as error:
-        raise translate(error) or error from error
+        raise file_error(path, f"cannot open {path}", error) from error
+
+
+def require_folder(path: str | Path) -> None:
+    """Raises StorageError if there is none for a file of that path."""
+    if not Path(path).parent.is_dir():
+        raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
+
+
+def file_error(path: str | Path, failed: str, error: sqlite3.Error) -> StorageError:
+    """What SQLite says of a file, with the file's name and what was tried."""
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
+        return StorageError(f"{path} is not a SQLite database")
+    ours = translate(error)
+    retryable = isinstance(ours, StorageError) and ours.retryable
+    return StorageError(f"{failed}: {error}", retryable=retryable)
 
 
 def _look(connection: sqlite3.Connection) -> FileLook:

@@ -11,12 +11,13 @@ from chatledger.errors import InvalidCursor, LimitExceeded, MessageNotFound, Ver
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append import close_open_calls
+from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
 from chatledger.storage.history import at_once, is_small, load_history
 from chatledger.storage.lineage import END
 from chatledger.storage.path import HistoryRequest, find_path, load_range
 from chatledger.storage.redaction import redact_message
-from chatledger.storage.request import closes_calls, make_request
+from chatledger.storage.request import make_request, require_messages
 from chatledger.storage.sql import Sql
 from chatledger.storage.sync import following
 from chatledger.storage.text import decode_text, encode_key, encode_text
@@ -26,6 +27,7 @@ PAGE = 500
 """Messages that `iterate` holds at a time."""
 
 
+@checked
 class MessageRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -66,7 +68,7 @@ class MessageRepository:
             idempotency_key=idempotency_key,
             rules=rules,
             default_rules=self._scope.rules,
-            close_open_calls=closes_calls(on_open_calls),
+            close_open_calls=on_open_calls == "close",
         )
         return await self._scope.append(request)
 
@@ -86,6 +88,7 @@ class MessageRepository:
         VersionConflict where they differ or something stored is missing. `replayed` if nothing followed. Reads the
         whole branch: where the caller knows what is new, `append` costs less.
         """
+        require_messages(messages)
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
             rest = following(history, messages)
@@ -248,7 +251,7 @@ def check_window(request: HistoryRequest) -> None:
         raise InvalidCursor(None, "max_tokens counts whole turns; it does not go with run_id")
     for name, size in sizes.items():
         if size is not None and size < 0:
-            raise LimitExceeded(f"{name} (at least 0)", size, END)
+            raise LimitExceeded(name, size, END)
     for cursor in (request.before, request.after):
         if cursor is not None and not 0 <= cursor <= END:
             raise InvalidCursor(cursor, "not the seq of a message")

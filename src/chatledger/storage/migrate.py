@@ -25,8 +25,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import ChatLedgerError, StorageError
 from chatledger.storage import row_security
+from chatledger.storage.arguments import checked_call
 from chatledger.storage.constraints import Kind, read_failure, translate
-from chatledger.storage.engine import MEMORY, create_postgresql_engine, read_url, sqlite_path
+from chatledger.storage.engine import MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
 from chatledger.storage.files import look_at_file
 from chatledger.storage.opening import only_postgresql
 from chatledger.storage.schema import (
@@ -51,7 +52,8 @@ WAIT_FOR_MIGRATOR = 600
 """Seconds that a SQLite migrator waits for another: a large file takes its time."""
 
 
-def migrate(url: Any = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
+@checked_call
+def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
     """Bring a database to revision `to` (up or down) and give its status. Blocking: in a running event loop, call it
     with `asyncio.to_thread`. One step newer than this release is left as it is. Raises StorageError, and
     SchemaMismatch for a database that is newer than that.
@@ -68,7 +70,8 @@ def migrate(url: Any = None, *, to: str = "head", schema: str = SCHEMA, rls: boo
     return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema), rls))
 
 
-def schema_status(url: Any = None, *, schema: str = SCHEMA) -> SchemaStatus:
+@checked_call
+def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
     """The revision that a database is at and the one that this release needs. Blocking, as `migrate`."""
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
@@ -76,7 +79,8 @@ def schema_status(url: Any = None, *, schema: str = SCHEMA) -> SchemaStatus:
     return _in_new_loop(_read_postgresql_status(address, require_schema_name(schema)))
 
 
-def offline_sql(url: Any = None, *, to: str = "head", schema: str = SCHEMA) -> str:
+@checked_call
+def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) -> str:
     """The statements that would carry a database of this URL's kind from nothing to `to`, for a person to run."""
     address = read_url(url)
     dialect = address.get_backend_name()

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import and_, func, insert, select
 
 from chatledger.models.outputs import Output
+from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import outputs
@@ -18,6 +19,7 @@ from chatledger.storage.text import encode_key
 from chatledger.storage.threads import require_thread
 
 
+@checked
 class OutputRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

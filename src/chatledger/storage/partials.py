@@ -11,6 +11,7 @@ from sqlalchemy import and_, select
 from chatledger.models import PartialMessage
 from chatledger.rules import Lease
 from chatledger.storage.append import attempt_locked
+from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
 from chatledger.storage.look import look, read_tip
 from chatledger.storage.partial_write import PartialPlace
@@ -20,6 +21,7 @@ from chatledger.storage.tables import branches, messages
 from chatledger.storage.text import encode_json, encode_key
 
 
+@checked
 class PartialRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

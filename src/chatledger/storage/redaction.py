@@ -37,7 +37,7 @@ def redact_message(sql: Sql, request: HistoryRequest, seq: int) -> ChatMessage:
             redacted = without_words(found[0], datetime.now(UTC))
             _store(sql, tenant, request.thread_id, redacted)
             return redacted
-    raise MessageNotFound(request.thread_id, f"seq {seq}")
+    raise MessageNotFound(request.thread_id, seq=seq)
 
 
 def without_words(message: ChatMessage, now: datetime) -> ChatMessage:

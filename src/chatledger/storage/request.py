@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import get_args
 
-from chatledger.errors import IdConflict, LimitExceeded
+from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.trusted import copy_with
@@ -22,8 +21,6 @@ from chatledger.storage.text import encode_key
 
 LEASE = 10.0
 """Seconds from its last write in which a partial message may not be taken for abandoned."""
-
-_LEVELS: tuple[str, ...] = get_args(RulesLevel)
 
 
 @dataclass(frozen=True)
@@ -95,13 +92,6 @@ def prepare_messages(
     return prepared
 
 
-def closes_calls(on_open_calls: str) -> bool:
-    """Raises ValueError for a word that would otherwise mean "error" without saying so."""
-    if on_open_calls not in ("error", "close"):
-        raise ValueError(f"on_open_calls must be 'error' or 'close', not {on_open_calls!r}")
-    return on_open_calls == "close"
-
-
 def make_request(
     tenant: str,
     thread_id: str,
@@ -118,13 +108,10 @@ def make_request(
     interrupt: bool = False,
     lease: float = LEASE,
 ) -> AppendRequest:
-    """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and TypeError or ValueError for
-    what is no message or no level at all. Without `limits` it may be of any size.
+    """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and InvalidArgument for what is
+    no message. Without `limits` it may be of any size.
     """
-    if isinstance(messages, ChatMessage) or not all(map(_is_message, messages)):
-        raise TypeError("a list of ChatMessage is expected; ledger.append(…, format=…) takes other shapes")
-    if rules not in (None, *_LEVELS) or default_rules not in _LEVELS:
-        raise ValueError(f"rules must be one of {', '.join(_LEVELS)}, not {(rules or default_rules)!r}")
+    require_messages(messages)
     if limits is not None and len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
@@ -151,6 +138,14 @@ def make_request(
     if limits is not None:
         _refuse_too_large(request, limits.bytes)
     return request
+
+
+def require_messages(messages: Sequence[ChatMessage]) -> None:
+    """Raises InvalidArgument."""
+    if not all(map(_is_message, messages)):
+        other = next(type(message).__name__ for message in messages if not _is_message(message))
+        detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other shapes"
+        raise InvalidArgument("messages", detail)
 
 
 def _is_message(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from chatledger.errors import ThreadNotFound
+from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.database import Scope
 from chatledger.storage.deletion import delete_thread, hold_thread, idle_threads, is_idle, together
@@ -25,7 +25,7 @@ async def retain(
     """
     before = datetime.now(UTC) - older_than if isinstance(older_than, timedelta) else older_than
     if before.tzinfo is None:
-        raise ValueError("older_than needs a zone: datetime(…, tzinfo=UTC)")
+        raise InvalidArgument("older_than", "needs a zone: datetime(…, tzinfo=UTC)")
     gone: list[Deleted] = []
     while ids := await scope.read(lambda sql: idle_threads(sql, scope.tenant, before, BATCH)):
         batch = await scope.write(lambda sql, ids=ids: _delete_idle(sql, scope.tenant, ids, before))  # type: ignore[misc]

@@ -12,6 +12,7 @@ from chatledger.ids import new_id
 from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked
+from chatledger.storage.arguments import checked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.sql import Sql, insert_if_absent
@@ -21,6 +22,7 @@ from chatledger.storage.text import encode_key
 _USAGE = ("input_tokens", "output_tokens", "total_tokens", "usage_details", "cost")
 
 
+@checked
 class RunRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Numeric, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from chatledger.errors import LimitExceeded
+from chatledger.errors import InvalidArgument, LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 
@@ -50,13 +50,14 @@ def _escape(character: str) -> str:
 
 
 def encode_key(key: str, what: str) -> str:
-    """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes, TypeError if it is no text."""
+    """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes, InvalidArgument for no text."""
     if not isinstance(key, str):
-        raise TypeError(f"{what} must be a str, not {type(key).__name__}")
+        raise InvalidArgument(what, f"must be a str, not {type(key).__name__}")
     stored = encode_text(key)
     size = len(stored) if stored.isascii() else len(stored.encode())
     if not 1 <= size <= MAX_KEY_BYTES:
-        raise LimitExceeded(f"bytes of {what}" if size else f"{what} must not be empty; bytes", size, MAX_KEY_BYTES)
+        empty = "" if size else f"{what} must not be empty; 1 to {MAX_KEY_BYTES} bytes are allowed"
+        raise LimitExceeded(f"bytes of {what}", size, MAX_KEY_BYTES, minimum=1, detail=empty)
     return stored
 
 

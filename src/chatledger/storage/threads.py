@@ -10,11 +10,12 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from sqlalchemy import Select, and_, insert, literal, select, tuple_, update
 
-from chatledger.errors import AlreadyExists, LimitExceeded, ThreadNotFound
+from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime
 from chatledger.rules import Finding, Tip
+from chatledger.storage.arguments import checked
 from chatledger.storage.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.check import check_branch, require_level
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
@@ -40,6 +41,7 @@ UNSET: Final = Unset.UNSET
 _MOMENT: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
 
 
+@checked
 class ThreadRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -93,6 +95,8 @@ class ThreadRepository:
 
     async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
         """Those of the threads that there are, by id; one query for 500 of them. What cannot be an id is none."""
+        if isinstance(thread_ids, str):  # its characters would be asked for
+            raise InvalidArgument("thread_ids", "must be a list of str, not str")
         ids = list(filter(_is_key, dict.fromkeys(thread_ids)))
         return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
 
@@ -150,7 +154,7 @@ def _check_keys(thread: Thread) -> None:
 def _is_key(thread_id: str) -> bool:
     try:
         encode_key(thread_id, "thread_id")
-    except LimitExceeded:
+    except (InvalidArgument, LimitExceeded):
         return False
     return True
 

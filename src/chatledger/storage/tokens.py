@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 
-from chatledger.errors import LimitExceeded
+from chatledger.errors import InvalidArgument, LimitExceeded
 from chatledger.models import ChatMessage, OpaquePart, TextPart, ThinkPart
 from chatledger.models.json import dumps
 from chatledger.storage.path import HistoryRequest, Path, load_path
@@ -61,7 +61,7 @@ def newest_that_fit(
     leading, first = _leading(sql, request, path)
     used = sum(_cost(message, count) for message in leading)
     if used > maximum:
-        raise LimitExceeded("tokens of the leading instructions", used, maximum)
+        raise _no_room("what the branch begins with, its instructions,", used, maximum)
     kept: list[ChatMessage] = []
     turn: list[ChatMessage] = []
     for message in _backward(sql, request, path, first):
@@ -70,16 +70,25 @@ def newest_that_fit(
         if used > maximum:  # however far the turn reaches back
             if kept:
                 break
-            raise LimitExceeded("tokens of the leading instructions and the newest turn", used, maximum)
+            raise _no_room("the newest turn, with the leading instructions,", used, maximum)
         if message.seq == first or starts_window(message):
             kept += turn
             turn = []
     return [*leading, *reversed(kept)]
 
 
+def _no_room(what: str, used: int, maximum: int) -> LimitExceeded:
+    """`used` as far as it was counted."""
+    detail = f"max_tokens={maximum:,} has no room: {what} takes {used:,} or more"
+    return LimitExceeded("max_tokens", used, maximum, detail=detail)
+
+
 def _cost(message: ChatMessage, count: CountTokens) -> int:
     """A custom message costs nothing: no model gets it."""
-    return 0 if message.role == "custom" else count(message)
+    cost = 0 if message.role == "custom" else count(message)
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not cost >= 0:  # nor NaN
+        raise InvalidArgument("count_tokens", f"must give a number of at least 0 for a message, and gave {cost!r:.60}")
+    return cost
 
 
 def _leading(sql: Sql, request: HistoryRequest, path: Path) -> tuple[list[ChatMessage], int]:

@@ -1,0 +1,197 @@
+"""Every argument of every public call, given something else than its annotation says: refused by name, before all else.
+
+The calls and their arguments are read from the signatures, so one that is added is tried as well.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+import chatledger
+from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Transaction
+from chatledger.nouns import Nouns
+from chatledger.storage.agents import AgentRepository
+from chatledger.storage.branches import BranchRepository
+from chatledger.storage.erasures import ErasureRepository
+from chatledger.storage.feedback import FeedbackRepository
+from chatledger.storage.messages import MessageRepository
+from chatledger.storage.outputs import OutputRepository
+from chatledger.storage.partials import PartialRepository
+from chatledger.storage.runs import RunRepository
+from chatledger.storage.threads import ThreadRepository
+from tests.conversations import turn
+
+NOUNS = {
+    "agents": AgentRepository,
+    "branches": BranchRepository,
+    "erasures": ErasureRepository,
+    "feedback": FeedbackRepository,
+    "messages": MessageRepository,
+    "outputs": OutputRepository,
+    "partials": PartialRepository,
+    "runs": RunRepository,
+    "threads": ThreadRepository,
+}
+JUDGED_ELSEWHERE = {
+    "object",  # a payload: its format says what is wrong
+    "JsonValue",  # this and what follows by a model, when it is built
+    "dict[str, Any] | None",
+    "datetime | None",
+    "Feedback | Any",
+    "str | Unset | None",
+    "dict[str, Any] | Unset | None",
+    "RulesLevel | Unset | None",
+    "TenantScope",  # this and what follows are ours
+    "GuardedDatabase",
+    "Thread",
+    "Mark",
+    "Sequence[NewThread]",
+    "Sequence[Output]",
+    "Sequence[ThreadAgent]",
+    "Callable[[Deleted], None] | None",
+}
+GIVEN: dict[str, Any] = {
+    "str": "t",
+    "int": 0,
+    "RunStatus": "completed",
+    "Sequence[ChatMessage]": [],
+    "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
+    "Address": "t.db",
+    "str | os.PathLike[str]": "u.db",
+}
+"""What the other arguments that a call asks for are."""
+
+
+def calls() -> Iterator[tuple[str, Any]]:
+    """The public calls, by their names."""
+    classes = {"": Nouns, "ledger": Ledger, **NOUNS}
+    for place, kind in classes.items():
+        for name, value in vars(kind).items():
+            if not name.startswith("_") and inspect.isroutine(value):
+                yield f"{place}.{name}".lstrip("."), getattr(kind, name)
+    yield "transaction", Transaction
+    for name in ("migrate", "schema_status", "offline_sql", "backup", "restore"):
+        yield f"chatledger.{name}", getattr(chatledger, name)
+
+
+CALLS = dict(calls())
+
+
+def judged(name: str) -> list[str]:
+    """The arguments of a call that are judged where they are given."""
+    parameters = inspect.signature(CALLS[name]).parameters.values()
+    return [one.name for one in parameters if one.name != "self" and one.annotation not in JUDGED_ELSEWHERE]
+
+
+async def make(ledger: Ledger, name: str, argument: str, value: object) -> None:
+    place, _, own = name.rpartition(".")
+    target = getattr(ledger, place, ledger) if place in ("", "ledger", *NOUNS) else chatledger
+    call: Any = Transaction if name == "transaction" else getattr(target, own)
+    asked = [one for one in inspect.signature(call).parameters.values() if one.default is one.empty]
+    given = {one.name: GIVEN.get(one.annotation) for one in asked} | {argument: value}
+    done = call(**given)
+    if inspect.isawaitable(done):
+        await done
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if judged(name)])
+async def test_what_is_of_another_type_is_refused_by_its_name(name: str) -> None:
+    async with Ledger.open(":memory:") as ledger:
+        for argument in judged(name):
+            with pytest.raises(InvalidArgument, match=f"^{argument} must be .* not object$") as caught:
+                await make(ledger, name, argument, object())
+            assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"limit": "3"}, "limit must be an int or None, not str"),
+        ({"before": "zz"}, "before must be an int or None, not str"),
+        ({"before": 2.5}, "before must be an int or None, not float"),
+        ({"last": True}, "last must be an int or None, not bool"),
+        ({"branch": "a"}, "branch must be an int or None, not str"),
+        ({"max_tokens": "9"}, "max_tokens must be an int or None, not str"),
+        ({"max_tokens": 9, "count_tokens": 4}, "count_tokens must be a function or None, not int"),
+        ({"thread_id": None}, "thread_id must be a str, not None"),
+    ],
+)
+async def test_a_slip_in_a_window_says_what_is_expected(ledger: Ledger, given: dict[str, Any], text: str) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", turn())
+    with pytest.raises(InvalidArgument) as caught:
+        await ledger.messages.history(**({"thread_id": "t"} | given))
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("cost", [None, "9", -1, float("nan"), True])
+async def test_a_counter_must_count(ledger: Ledger, cost: Any) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", turn())
+    with pytest.raises(InvalidArgument, match="count_tokens must give a number") as caught:
+        await ledger.messages.history("t", max_tokens=9, count_tokens=lambda _: cost)
+    assert caught.value.argument == "count_tokens"
+
+
+async def test_unknown_words_are_refused_alike_wherever_they_are_said(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    level = "rules must be 'lenient', 'strict', 'ordered' or None, not 'stern'"
+    close = "on_open_calls must be 'error' or 'close', not 'closed'"
+    view = "view must be 'stored' or 'model', not 'Model'"
+    word: Any
+    for text, say in (
+        (level, lambda word: ledger.threads.create("u", rules=word)),
+        (level, lambda word: ledger.messages.append("t", turn(), rules=word)),
+        (close, lambda word: ledger.messages.append("t", turn(), on_open_calls=word)),
+        (view, lambda word: ledger.history("t", format="openai-chat", view=word)),
+    ):
+        word = text.rpartition(" ")[2].strip("'")
+        with pytest.raises(InvalidArgument) as caught:
+            await say(word)
+        assert str(caught.value) == text
+    assert await ledger.threads.find("u") is None
+
+
+async def test_a_list_of_something_else_is_no_list_of_messages(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    for append in (ledger.messages.append, ledger.messages.sync):
+        with pytest.raises(InvalidArgument, match=r"not of dict; ledger\.append"):
+            await append("t", [{"role": "user", "content": "a"}])  # type: ignore[list-item]
+        with pytest.raises(InvalidArgument, match="not ChatMessage"):
+            await append("t", ChatMessage(role="user", content="a"))  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="thread_ids must be a list of str"):
+        await ledger.threads.find_many("t")
+    assert await ledger.threads.find_many(["t", 5, None, ""]) == {"t": await ledger.threads.get("t")}  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("text", "slip"),
+    [
+        ("thread_id must not be empty; 1 to 512 bytes are allowed", lambda ledger: ledger.threads.create("")),
+        ("limit: -1 given, at least 0 allowed", lambda ledger: ledger.messages.history("t", limit=-1)),
+        ("limit: 0 given, at least 1 allowed", lambda ledger: ledger.threads.list(limit=0)),
+        ("seq of a fork: -1 given, at least 0 allowed", lambda ledger: ledger.branches.fork("t", -1)),
+        (
+            "max_tokens=0 has no room: the newest turn, with the leading instructions, takes 1 or more",
+            lambda ledger: ledger.messages.history("t", max_tokens=0),
+        ),
+    ],
+)
+async def test_a_number_out_of_bounds_says_which_bound(ledger: Ledger, text: str, slip: Any) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [ChatMessage(role="user", content="a")])
+    with pytest.raises(LimitExceeded) as caught:
+        await slip(ledger)
+    assert str(caught.value) == text
+
+
+def test_the_errors_of_arguments_are_ours_and_of_values(tmp_path: Path) -> None:
+    assert issubclass(InvalidArgument, (ChatLedgerError, ValueError))
+    with pytest.raises(InvalidArgument, match="engine does not go with a url"):
+        Ledger.open(tmp_path, engine=create_async_engine("sqlite+aiosqlite://"))
