@@ -59,6 +59,9 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.InvalidCursor("x"), {"cursor": "x"}),
     (errors.OutcomeUnknown(["m", "n"]), {"message_ids": ("m", "n")}),
     (errors.StorageError("locked", retryable=True), {"retryable": True}),
+    (errors.KeyUnavailable("k1", "no keys"), {"key_id": "k1", "place": None}),
+    (errors.NotAuthentic("k1", "messages.text of 't'"), {"key_id": "k1", "place": "messages.text of 't'"}),
+    (errors.NotEncrypted("messages.text of 't'"), {"place": "messages.text of 't'"}),
     (
         errors.SchemaMismatch("0001", "0002", "chatledger migrate"),
         {"found": "0001", "expected": "0002", "command": "chatledger migrate"},
@@ -102,6 +105,7 @@ def test_an_error_can_be_sent_to_another_process(error: ChatLedgerError) -> None
             errors.SchemaMismatch(None, "0001", "run"),
             "the database is at schema none, this release needs 0001; run: run",
         ),
+        (errors.KeyUnavailable("k1", "no keys", "threads.title of 't'"), "threads.title of 't': no keys"),
         (errors.MissingExtra("cli", "it"), "it needs an extra: pip install 'chatledger[cli]'"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

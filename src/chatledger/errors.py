@@ -23,6 +23,10 @@
       InvalidCursor             .cursor
       OutcomeUnknown            .message_ids
       StorageError              .retryable
+      EncryptionError           .place
+        KeyUnavailable          .key_id
+        NotAuthentic            .key_id
+        NotEncrypted
       SchemaMismatch            .found .expected .command
       MissingExtra              .extra
 
@@ -227,6 +231,45 @@ class StorageError(ChatLedgerError):
     def __init__(self, detail: str, *, retryable: bool = False) -> None:
         super().__init__(detail)
         self.retryable = retryable
+
+
+class EncryptionError(ChatLedgerError):
+    """What is stored cannot be opened, or what was given not be sealed. `place` is the table, the column and the row's
+    key behind the tenant, where that is known.
+    """
+
+    def __init__(self, detail: str, place: str | None = None) -> None:
+        super().__init__(f"{place}: {detail}" if place else detail)
+        self.place = place
+
+
+class KeyUnavailable(EncryptionError):
+    """The key is not there: no keys were given, or not this one, or it was taken away to erase what it sealed.
+    `key_id` is None where the tenant has no keys at all and something was to be written.
+    """
+
+    def __init__(self, key_id: str | None, detail: str, place: str | None = None) -> None:
+        super().__init__(detail, place)
+        self.key_id = key_id
+
+
+class NotAuthentic(EncryptionError):
+    """The key of that id did not seal this, for this place: it was altered or moved, or the key is another one."""
+
+    def __init__(self, key_id: str, place: str) -> None:
+        super().__init__(
+            f"not sealed by the key {key_id!r} for this place: altered, moved, or another key of that name", place
+        )
+        self.key_id = key_id
+
+
+class NotEncrypted(EncryptionError):
+    """Plain text where everything was to be sealed."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            "stored as plain text, which only plaintext=True reads: planted, or older than the keys", place
+        )
 
 
 class SchemaMismatch(ChatLedgerError):

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import LimitExceeded
+from chatledger import KeyUnavailable, LimitExceeded
 from chatledger.models.json import same_json
-from chatledger.storage.text import MARK, decode_json, decode_text, encode_json, encode_key, encode_text
+from chatledger.storage.text import MARK, SEAL_HEADER, decode_json, decode_text, encode_json, encode_key, encode_text
 
 # Any character, surrogates included; and those that mean something to the codec, so that they meet.
 TEXT = st.text(alphabet=st.characters()) | st.text(alphabet=f'{MARK}\\u0d8\x00\ud800\ude00\U0001f600a"')
+TEXT = TEXT | st.text(alphabet="k\x00\\").map(lambda text: f"\ue0011:k:{text}")
 KEYS = st.text(alphabet=f"{MARK}\\ua0\x00\ud800", min_size=1, max_size=5)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
@@ -56,6 +57,18 @@ def test_ordinary_text_is_stored_as_it_is(text: str) -> None:
     assert encode_text(text) == (text if not text.startswith(MARK) else MARK + text.replace("\\", "\\\\"))
 
 
+@settings(max_examples=200)
+@given(TEXT)
+def test_no_text_is_stored_as_ciphertext_is(text: str) -> None:
+    assert SEAL_HEADER.match(encode_text(text)) is None
+
+
+def test_ciphertext_is_not_given_for_text() -> None:
+    with pytest.raises(KeyUnavailable, match="encrypted with the key '2026-11', and no keys were given") as caught:
+        decode_text("\ue0011:2026-11:AAAA")
+    assert caught.value.key_id == "2026-11"
+
+
 @pytest.mark.parametrize(
     ("text", "stored"),
     [
@@ -68,6 +81,11 @@ def test_ordinary_text_is_stored_as_it_is(text: str) -> None:
         ("a\ud83d\ude00", MARK + "a\\ud83d\\ude00"),
         ("\U0001f600", "\U0001f600"),
         (MARK + "\\", MARK + MARK + "\\\\"),
+        ("\ue001", "\ue001"),  # of a release that knew no encryption
+        ("\ue0011:k", "\ue0011:k"),
+        ("\ue0011:k:", MARK + "\ue0011:k:"),
+        ("\ue00112:k.1_-:\\", MARK + "\ue00112:k.1_-:\\\\"),
+        (" \ue0011:k:", " \ue0011:k:"),
     ],
     ids=ascii,
 )

@@ -4,11 +4,15 @@ PostgreSQL refuses NUL and both drivers refuse lone surrogates, and people's wor
 surrogate or a leading U+E000 is stored as it is; any other as U+E000 followed by itself with those characters (and
 the backslash) escaped. Escapes are undone one by one, never joined, so the codec is injective: keys stay unique, joins
 on encoded text hold, and no flag is needed.
+
+Ciphertext stands in the same columns, as U+E001 and a header (`seal.py`). Text that begins as such a header does is
+escaped, so nobody can write a text that is taken for ciphertext.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,11 +20,15 @@ from typing import Any
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Numeric, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from chatledger.errors import InvalidArgument, LimitExceeded
+from chatledger.errors import InvalidArgument, KeyUnavailable, LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 
 MARK = "\ue000"
+SEAL_MARK = "\ue001"
+_MARKS = (MARK, SEAL_MARK)
+SEAL_HEADER = re.compile(f"{SEAL_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]{{1,64}}):")
+"""Version and key id. Text with only the mark before it is text: it was before there was encryption."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ESCAPED = re.compile("[\x00\ud800-\udfff\\\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|\\)")
@@ -33,16 +41,28 @@ def encode_text(text: str) -> str:
     if text.isascii():  # known without reading it, and most text is
         if "\x00" not in text:
             return text
-    elif _UNSTORABLE.search(text) is None and not text.startswith(MARK):
+    elif _UNSTORABLE.search(text) is None and not (text.startswith(_MARKS) and _begins_as_ours(text)):
         return text
     return MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
 
 
+def _begins_as_ours(text: str) -> bool:
+    return text[0] == MARK or SEAL_HEADER.match(text) is not None
+
+
 def decode_text(stored: str) -> str:
-    """The text that a text column holds."""
-    if not stored.startswith(MARK):
+    """The text that a text column holds. Raises KeyUnavailable for ciphertext: whoever has keys opens it before."""
+    if not stored.startswith(_MARKS):
         return stored
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
+    if stored[0] == MARK:
+        return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
+    if (header := SEAL_HEADER.match(stored)) is not None:
+        raise no_keys(header[2])
+    return stored
+
+
+def no_keys(key_id: str, place: str | None = None) -> KeyUnavailable:
+    return KeyUnavailable(key_id, f"encrypted with the key {key_id!r}, and no keys were given", place)
 
 
 def _escape(character: str) -> str:
@@ -77,17 +97,32 @@ def from_microseconds(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Ciphertext on its way through Core: a column's type knows neither its row nor whose it is. No text, so that one
+    that nobody opened is not taken for what was said.
+    """
+
+    stored: str
+
+
+def _sealed(stored: str) -> Sealed | None:
+    return Sealed(stored) if stored.startswith(SEAL_MARK) and SEAL_HEADER.match(stored) is not None else None
+
+
 class CodedText(TypeDecorator[str]):
-    """Any text."""
+    """Any text; given as Sealed, and read as such, where it is ciphertext."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        if type(value) is Sealed:
+            return value.stored
         return None if value is None else encode_text(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else decode_text(value)
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else _sealed(value) or decode_text(value)
 
 
 class Key(CodedText):
@@ -100,16 +135,18 @@ class Key(CodedText):
 
 
 class JsonText(TypeDecorator[Any]):
-    """JSON as text, in the caller's key order. Not JSONB: it reorders keys, respells numbers and refuses NUL."""
+    """JSON as text, in the caller's key order. Not JSONB: it reorders keys, respells numbers and refuses NUL. Given and
+    read as Sealed where it is ciphertext.
+    """
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return encode_json(value)
+        return value.stored if type(value) is Sealed else encode_json(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        return decode_json(value)
+        return None if value is None else _sealed(value) or decode_json(value)
 
 
 class Moment(TypeDecorator[datetime]):

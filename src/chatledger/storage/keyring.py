@@ -1,0 +1,119 @@
+"""Keys: what a tenant's words are sealed with, and where they come from.
+
+A key is 32 bytes with a name. The name stands beside what the key sealed, so a ring may hold older keys for what is not
+sealed anew yet. The ledger keeps no key: it asks for a tenant's ring each time that it seals or opens something, and
+what nobody gives any more is gone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from chatledger.errors import EncryptionError, MissingExtra
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+TAG_BYTES = 16
+VERSION = 1
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class KeyRing:
+    """The keys of a tenant by id, each 32 bytes. `current` seals what is written (the only key, if there is one); every
+    one opens what it sealed. Raises ValueError for what is no key, MissingExtra without `chatledger[crypto]`.
+    """
+
+    __slots__ = ("ciphers", "current", "header")
+
+    def __init__(self, keys: Mapping[str, bytes], *, current: str | None = None) -> None:
+        if current is None and len(keys) == 1:
+            current = next(iter(keys))
+        if current is None or current not in keys:
+            raise ValueError(f"current must name one of the {len(keys)} keys")
+        for name, key in keys.items():
+            if _NAME.fullmatch(name) is None:
+                raise ValueError(f"the id of a key is 1 to 64 letters, digits, '.', '_' and '-', not {name!r}")
+            if not isinstance(key, bytes) or len(key) != KEY_BYTES:
+                raise ValueError(f"key {name!r} must be {KEY_BYTES} bytes")
+        self.current = current
+        self.ciphers = {header_of(name): Cipher(key) for name, key in keys.items()}
+        self.header = header_of(current)
+
+    def __repr__(self) -> str:
+        return f"KeyRing(current={self.current!r}, {len(self.ciphers)} keys)"
+
+
+Keys = Callable[[str], KeyRing | None]
+"""Gives a tenant's ring, or None where there is none (any more). Called from any thread whenever something is sealed or
+opened: it answers from memory.
+"""
+
+
+def header_of(key_id: str) -> str:
+    """What stands before the ciphertext of this release."""
+    return f"\ue001{VERSION}:{key_id}:"
+
+
+class Cipher:
+    """AES-256-GCM with one key. Loaded when there is a key: without encryption nothing of it is."""
+
+    __slots__ = ("_aes", "_forged")
+
+    def __init__(self, key: bytes) -> None:
+        try:
+            from cryptography.exceptions import InvalidTag
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError:
+            raise MissingExtra("crypto", "encryption") from None
+        self._aes: Any = AESGCM(key)
+        self._forged = InvalidTag
+
+    def seal(self, text: str, place: str) -> bytes:
+        """Nonce, ciphertext and tag. The nonce is random: a key is good for 2^32 of them (`docs/encryption.md`)."""
+        nonce = os.urandom(NONCE_BYTES)
+        sealed: bytes = self._aes.encrypt(nonce, text.encode(), place.encode())
+        return nonce + sealed
+
+    def open(self, data: bytes, place: str) -> str:
+        """Raises ValueError for anything that was not sealed with this key for this place."""
+        try:
+            text: bytes = self._aes.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode())
+        except self._forged:
+            raise ValueError("not authentic") from None
+        return text.decode()
+
+
+def read_keys(path: str | os.PathLike[str]) -> Keys:
+    """The keys of a JSON file that only its owner can read: `{tenant: {"current": id, "keys": {id: base64 of 32
+    bytes}}}`. Read once. Raises EncryptionError for a file that is not that.
+    """
+    file = Path(path)
+    try:
+        mode, text = file.stat().st_mode, file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EncryptionError(f"the keys cannot be read: {error}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise EncryptionError(f"others than its owner may read {file}; run: chmod 600 {file}")
+    rings = _read_rings(file, text)
+    return rings.get
+
+
+def _read_rings(file: Path, text: str) -> dict[str, KeyRing]:
+    try:  # what is quoted of the file by its errors could be a key
+        tenants = json.loads(text)
+        return {tenant: _read_ring(**given) for tenant, given in tenants.items()}
+    except (AttributeError, TypeError, ValueError, binascii.Error):
+        form = '{"default": {"current": "k1", "keys": {"k1": "base64 of 32 bytes"}}}'
+        raise EncryptionError(f"{file} does not hold keys as {form}") from None
+
+
+def _read_ring(*, keys: Mapping[str, str], current: str | None = None) -> KeyRing:
+    return KeyRing({name: base64.b64decode(key, validate=True) for name, key in keys.items()}, current=current)

@@ -1,0 +1,231 @@
+"""The seal: a person's words as AES-256-GCM ciphertext, cell by cell, in the columns that they have anyway.
+
+A cell is the header (mark, version, key id) and the base64 of nonce, ciphertext and tag. Its associated data is the
+header and the cell's whole place: table, column, tenant, and the row's primary key. So nothing that is altered, or
+moved to another row, column, table or tenant, opens. Once there are keys, plain text in a sealed column is refused.
+
+What decides where a message stands, how a thread is listed and what a statement counts stays plain: see
+`docs/encryption.md`.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from chatledger.errors import EncryptionError, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger.storage.keyring import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
+from chatledger.storage.tables import metadata
+from chatledger.storage.text import (
+    SEAL_HEADER,
+    JsonText,
+    Sealed,
+    decode_json,
+    decode_text,
+    encode_json,
+    encode_text,
+    no_keys,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Table
+
+    from chatledger.storage.sql import Row
+
+SEALED: Mapping[str, tuple[str, ...]] = {
+    "threads": ("title", "metadata"),
+    "runs": ("input", "error", "metadata"),
+    "messages": ("text", "residual", "response_metadata", "custom_data"),
+    "message_parts": ("text", "body"),
+    "tool_calls": ("arguments", "extras"),
+    "feedback": ("kwargs", "author"),
+    "agents": ("definition", "settings"),
+    "outputs": ("text", "body"),
+}
+"""The columns that hold a person's words, or a model's."""
+Cells = tuple[Any, ...]
+TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.values()}
+
+
+class Seal:
+    """Seals and opens the words of one tenant. `plaintext`: what is not sealed is read as it is."""
+
+    __slots__ = ("_keys", "_tenant", "_where", "plaintext")
+
+    def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False) -> None:
+        self._tenant = tenant
+        self._keys = keys
+        self._where = _netstring(encode_text(tenant))
+        self.plaintext = plaintext
+
+    def seal(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
+        """The rows with their words sealed. `key`, as stored, is what of the primary key stands before the columns'
+        part of it, without the tenant. Raises KeyUnavailable, and EncryptionError if the keys cannot be asked for.
+        """
+        cells, place = _layout(table, tuple(columns), len(key))
+        if not cells or not rows:
+            return rows
+        ring = self.ring()
+        header, cipher = ring.header, ring.ciphers[ring.header]
+        contexts = [(index, _netstring(header) + context) for index, context in cells]
+        before = self._where + "".join(map(_netstring, key))
+        sealed: list[Cells] = []
+        for row in rows:
+            made: list[Any] | None = None
+            for index, context in contexts:
+                if (text := row[index]) is None:
+                    continue
+                if made is None:
+                    made, where = list(row), before + "".join([_netstring(row[at]) for at in place])
+                data = cipher.seal(text, context + where)
+                made[index] = header + b2a_base64(data, newline=False).decode("ascii")
+            sealed.append(row if made is None else tuple(made))
+        return sealed
+
+    def open(self, table: str, columns: Sequence[str], rows: Sequence[Row], *key: Any) -> Sequence[Row]:
+        """The rows as they were before `seal`. Raises EncryptionError for what is not sealed for its place."""
+        cells, place = _layout(table, tuple(columns), len(key))
+        if not cells or not rows:
+            return rows
+        ring = self._ask()
+        before = self._where + "".join(map(_netstring, key))
+        opened: list[Row] = []
+        for row in rows:
+            made: list[Any] | None = None
+            for index, context in cells:
+                if (stored := row[index]) is None:
+                    continue
+                if made is None:
+                    made, where = list(row), before + "".join([_netstring(row[at]) for at in place])
+                made[index] = self._open(ring, stored, context + where)
+            opened.append(row if made is None else made)
+        return opened
+
+    def ring(self) -> KeyRing:
+        """What to seal with. Raises KeyUnavailable."""
+        ring = self._ask()
+        if ring is None:
+            raise KeyUnavailable(None, f"tenant {self._tenant!r} has no keys to encrypt with")
+        return ring
+
+    def _ask(self) -> KeyRing | None:
+        try:
+            ring = self._keys(self._tenant)
+        except Exception as error:  # a key store's own; none but ours leaves the library
+            raise EncryptionError(f"the keys of tenant {self._tenant!r} could not be had") from error
+        if ring is not None and not isinstance(ring, KeyRing):
+            raise TypeError(f"keys must give a KeyRing or None, not {type(ring).__name__}")
+        return ring
+
+    def _open(self, ring: KeyRing | None, stored: str, where: str) -> str:
+        header = SEAL_HEADER.match(stored)
+        if header is None:
+            if self.plaintext:
+                return stored
+            raise NotEncrypted(_said(where))
+        if ring is None or (cipher := ring.ciphers.get(header[0])) is None:
+            raise self._unavailable(header[1], header[2], where)
+        try:
+            return cipher.open(_from_base64(stored[header.end() :]), _netstring(header[0]) + where)
+        except ValueError:
+            raise NotAuthentic(header[2], _said(where)) from None
+
+    def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
+        if version != str(VERSION):
+            return EncryptionError(f"encrypted in version {version}, which this release does not know", _said(where))
+        detail = f"encrypted with the key {key_id!r}, which is not among the keys of tenant {self._tenant!r}"
+        return KeyUnavailable(key_id, detail, _said(where))
+
+
+def _from_base64(text: str) -> bytes:
+    """Raises ValueError for anything but the one spelling of these bytes."""
+    data = a2b_base64(text, strict_mode=True)
+    odd = len(data) % 3
+    if len(data) < NONCE_BYTES + TAG_BYTES or (odd and b2a_base64(data[-odd:], newline=False).decode() != text[-4:]):
+        raise ValueError("not the base64 of a sealed text")
+    return data
+
+
+# --- Places -----------------------------------------------------------------------------------------------------------
+
+
+def _netstring(value: object) -> str:
+    """With its length before it, so that no two places are written alike."""
+    text = str(value)
+    return f"{len(text)}:{text}"
+
+
+def _said(where: str) -> str:
+    """A place for a person: what `_netstring` put together, without the tenant, who knows."""
+    names: list[str] = []
+    while where:
+        size, rest = where.split(":", 1)
+        names.append(rest[: int(size)])
+        where = rest[int(size) :]
+    table, column, _, *key = names
+    return f"{table}.{column} of {', '.join(map(repr, key))}"
+
+
+@lru_cache(maxsize=256)
+def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[tuple[tuple[int, str], ...], tuple[int, ...]]:
+    """Which columns are sealed, with their names as a place says them; and where the rest of the primary key is."""
+    cells = tuple(
+        (columns.index(name), _netstring(table) + _netstring(name)) for name in SEALED.get(table, ()) if name in columns
+    )
+    key = [column.name for column in TABLES[table].primary_key][1 + given :] if cells else []
+    return cells, tuple(columns.index(name) for name in key)
+
+
+# --- Core -------------------------------------------------------------------------------------------------------------
+
+
+def sealed_values(seal: Seal | None, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
+    """Values for a Core statement; `key` is what they do not say of the row's primary key."""
+    if seal is None:
+        return dict(values)
+    columns = [name for name in SEALED[table.name] if values.get(name) is not None]
+    row = tuple(_stored(table, name, values[name]) for name in columns)
+    (sealed,) = seal.seal(table.name, columns, [row], *_key_of(table, {**values, **key}))
+    return {**values, **dict(zip(columns, map(Sealed, sealed), strict=True))}
+
+
+def opened_values(seal: Seal | None, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
+    """A row that a Core statement gave, with its words. Raises EncryptionError."""
+    columns = [name for name in SEALED[table.name] if values.get(name) is not None]
+    if seal is None:
+        for name in columns:
+            if type(cell := values[name]) is Sealed:
+                raise _no_keys(table, name, cell, _key_of(table, {**values, **key}))
+        return dict(values)
+    # What Core has decoded was not sealed, and is encoded again to be judged.
+    row = tuple(_stored(table, name, values[name]) for name in columns)
+    (opened,) = seal.open(table.name, columns, [row], *_key_of(table, {**values, **key}))
+    return {**values, **{name: _decoded(table, name, text) for name, text in zip(columns, opened, strict=True)}}
+
+
+def _no_keys(table: Table, column: str, cell: Sealed, key: Sequence[Any]) -> EncryptionError:
+    header = SEAL_HEADER.match(cell.stored)
+    assert header is not None
+    return no_keys(header[2], _said("".join(map(_netstring, (table.name, column, "", *key)))))
+
+
+def _key_of(table: Table, values: Mapping[str, Any]) -> list[Any]:
+    """The primary key without the tenant, as stored."""
+    found = [values[column.name] for column in table.primary_key if column.name != "tenant_id"]
+    return [encode_text(value) if isinstance(value, str) else value for value in found]
+
+
+def _is_json(table: Table, column: str) -> bool:
+    return isinstance(table.c[column].type, JsonText)
+
+
+def _stored(table: Table, column: str, value: Any) -> str | None:
+    if type(value) is Sealed:
+        return value.stored
+    return encode_json(value) if _is_json(table, column) else encode_text(value)
+
+
+def _decoded(table: Table, column: str, text: str) -> Any:
+    return decode_json(text) if _is_json(table, column) else decode_text(text)
