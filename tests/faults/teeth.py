@@ -95,8 +95,8 @@ def write_in_two_statements() -> None:
 
 def forget_the_ids() -> None:
     """Each attempt of an append under ids of its own."""
+    from chatledger.ids import new_ids
     from chatledger.storage.postgresql_append import PostgresqlAppend
-    from chatledger.storage.request import prepare_messages
     from chatledger.storage.rows import encode_message
 
     attempt = PostgresqlAppend._attempt
@@ -104,8 +104,8 @@ def forget_the_ids() -> None:
     def renamed(self: Any, request: Any, progress: Any, *, first: bool) -> Any:
         if not first:
             nameless = [message.model_copy(update={"message_id": None}) for message in request.messages]
-            own = prepare_messages(nameless, thread_id=request.thread_id, run_id=None, idempotency_key=None)
-            request = replace(request, messages=tuple(own), rows=tuple(map(encode_message, own)))
+            rows = tuple(map(encode_message, nameless, new_ids(len(nameless))))
+            request = replace(request, messages=tuple(nameless), rows=rows)
         return attempt(self, request, progress, first=first)
 
     PostgresqlAppend._attempt = renamed  # type: ignore[method-assign]
@@ -120,7 +120,11 @@ def call_every_loss_retryable() -> None:
 def read_once() -> None:
     from chatledger.storage.pooled import PostgresqlDatabase
 
+    async def fetch(self: PostgresqlDatabase, statement: Any) -> Any:
+        return statement.read(await self._fetch_once(statement))
+
     PostgresqlDatabase._read = lambda self, read, query: read(query)  # type: ignore[method-assign]
+    PostgresqlDatabase._fetch = fetch  # type: ignore[method-assign]
 
 
 def keep_spoilt_connections() -> None:

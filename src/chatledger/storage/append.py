@@ -10,6 +10,7 @@ would refuse is looked at first, and the stamp keeps a write that was judged on 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -32,8 +33,9 @@ from chatledger.storage.completing import complete_in_place, completes_partial
 from chatledger.storage.look import Look, find_replay, look, require_branch
 from chatledger.storage.path import load_range
 from chatledger.storage.request import AppendRequest
-from chatledger.storage.rows import encode_message
+from chatledger.storage.rows import EncodedMessage, encode_message
 from chatledger.storage.sql import Sql
+from chatledger.storage.text import decode_text
 from chatledger.storage.write import ACTIVITY_GRAIN, Plan, Written, plan_rows, write
 
 
@@ -119,11 +121,12 @@ def plan_append(request: AppendRequest, seen: Look) -> Plan | None:
 
 def appended(plan: Plan) -> Appended:
     """The caller's own messages as they will be stored. It needs no answer of the database, only that it agrees."""
-    own = plan.judgement.messages
+    stands: Iterable[tuple[Judged, EncodedMessage]] = zip(plan.judgement.messages, plan.request.rows, strict=True)
     if plan.request.rows is not plan.own:
         ids = {row.message_id for row in plan.own}
-        own = [judged for judged, row in zip(own, plan.request.rows, strict=True) if row.message_id in ids]
-    return _appended([_stored(plan.request, plan.branch, judged) for judged in own], plan.judgement.tip.last_seq)
+        stands = [one for one in stands if one[1].message_id in ids]
+    stored = [_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
+    return _appended(stored, plan.judgement.tip.last_seq)
 
 
 def seen_after(plan: Plan, seen: Look, written: Written) -> Look:
@@ -169,11 +172,12 @@ def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = Fal
     return Appended(first, version, version, messages, replayed)
 
 
-def _stored(request: AppendRequest, branch: int, judged: Judged) -> ChatMessage:
+def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
     """The message as a history gives it, without reading it back."""
     return copy_with(
         judged.message,
         {
+            "message_id": decode_text(row.message_id or ""),
             "thread_id": request.thread_id,
             "branch": branch,
             "seq": judged.seq,

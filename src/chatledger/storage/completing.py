@@ -31,7 +31,7 @@ def complete_in_place(sql: Sql, request: AppendRequest, seen: Look) -> Appended 
     """
     assert seen.tip is not None
     assert seen.branch is not None
-    (message,), seq = request.messages, seen.tip.last_seq
+    message, seq = request.whole(0), seen.tip.last_seq
     stored = load_range(sql, request.tenant, request.thread, seen.branch, seq, seq)
     if not stored:
         return None

@@ -72,7 +72,7 @@ class Draft:
     def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, decode: Decode | None = None) -> None:
         self._scope = scope
         self._request = request
-        self.message = request.messages[0]
+        self.message = request.whole(0)
         self._pace = pace
         self._decode = decode
         self._growing = Growing()

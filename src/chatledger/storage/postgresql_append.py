@@ -148,4 +148,4 @@ def _repeatable(error: Exception) -> Failure | None:
 def _given_up(request: AppendRequest, progress: _Progress, cause: Exception | None) -> ChatLedgerError:
     """Only what was sent can have an outcome that is not known."""
     ours = None if progress.sent or cause is None else translate(cause)
-    return ours or OutcomeUnknown([message.message_id or "" for message in request.messages])
+    return ours or OutcomeUnknown(request.ids)

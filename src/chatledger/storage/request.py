@@ -17,7 +17,7 @@ from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.storage.rows import EncodedMessage, encode_message
-from chatledger.storage.text import encode_key
+from chatledger.storage.text import decode_text, encode_key
 
 LEASE = 10.0
 """Seconds from its last write in which a partial message may not be taken for abandoned."""
@@ -25,7 +25,10 @@ LEASE = 10.0
 
 @dataclass(frozen=True)
 class AppendRequest:
-    """`tenant` and `thread` are keys as stored; `branch` None is the active one; `rules` None is the thread's level."""
+    """`tenant` and `thread` are keys as stored; `branch` None is the active one; `rules` None is the thread's level.
+
+    `messages` are the caller's own, whose ids may be missing; the row of each has one in any case.
+    """
 
     tenant: str
     thread: str
@@ -60,36 +63,51 @@ class AppendRequest:
         """The runs that the messages name, each once, as stored."""
         return list(dict.fromkeys(row.run_id for row in self.rows if row.run_id is not None))
 
+    def whole(self, index: int) -> ChatMessage:
+        """The message with its id, though not with its place."""
+        message = self.messages[index]
+        return message if message.message_id is not None else copy_with(message, {"message_id": self.ids[index]})
+
+    @property
+    def ids(self) -> list[str]:
+        return [decode_text(id_) for id_ in self.message_ids]
+
     def insert(self, index: int, messages: Sequence[ChatMessage]) -> AppendRequest:
         """The request with messages of the ledger's own before those of the caller at `index`."""
-        own = prepare_messages(messages, thread_id=self.thread_id, run_id=None, idempotency_key=None)
-        rows = tuple(map(encode_message, own))
+        rows = tuple(map(encode_message, messages, new_ids(len(messages))))
         return replace(
             self,
-            messages=(*self.messages[:index], *own, *self.messages[index:]),
+            messages=(*self.messages[:index], *messages, *self.messages[index:]),
             rows=(*self.rows[:index], *rows, *self.rows[index:]),
         )
 
 
-def prepare_messages(
-    messages: Sequence[ChatMessage], *, thread_id: str, run_id: str | None, idempotency_key: str | None
-) -> list[ChatMessage]:
-    """The messages with ids and run filled in. An idempotency key gives the same ids each time."""
-    missing = sum([message.message_id is None for message in messages])
-    fresh = iter(new_ids(missing) if idempotency_key is None else ())
-    prepared = []
-    for index, message in enumerate(messages):
-        filled: dict[str, object] = {}
-        if message.message_id is None:
-            filled["message_id"] = (
-                next(fresh)
-                if idempotency_key is None
-                else derived_id("message", thread_id, idempotency_key, str(index))
-            )
-        if message.run_id is None and run_id is not None and message.role not in ("system", "developer"):
-            filled["run_id"] = run_id
-        prepared.append(copy_with(message, filled) if filled else message)
-    return prepared
+def message_ids(messages: Sequence[ChatMessage], *, thread_id: str, idempotency_key: str | None) -> list[str]:
+    """The id of each: its own, or one that is minted. An idempotency key gives the same ids each time."""
+    own = [message.message_id for message in messages]
+    if None not in own:
+        return own  # type: ignore[return-value]
+    if idempotency_key is None:
+        fresh = iter(new_ids(own.count(None)))
+        return [next(fresh) if id_ is None else id_ for id_ in own]
+    return [
+        derived_id("message", thread_id, idempotency_key, str(index)) if id_ is None else id_
+        for index, id_ in enumerate(own)
+    ]
+
+
+def _in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMessage, ...]:
+    """The messages, of which those that belong to a run and name none are in this one."""
+    if run_id is None:
+        return tuple(messages)
+    return tuple(
+        [
+            copy_with(message, {"run_id": run_id})
+            if message.run_id is None and message.role not in ("system", "developer")
+            else message
+            for message in messages
+        ]
+    )
 
 
 def make_request(
@@ -116,15 +134,15 @@ def make_request(
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
         encode_key(idempotency_key, "idempotency_key")
-    prepared = prepare_messages(messages, thread_id=thread_id, run_id=run_id, idempotency_key=idempotency_key)
-    _refuse_repeated_ids(prepared)
-    rows = tuple(map(_encode, prepared))
+    ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
+    _refuse_repeated(ids)
+    messages = _in_run(messages, run_id)
     request = AppendRequest(
         tenant=encode_key(tenant, "tenant"),
         thread=encode_key(thread_id, "thread_id"),
         thread_id=thread_id,
-        messages=tuple(prepared),
-        rows=rows,
+        messages=messages,
+        rows=tuple(map(_encode, messages, ids)),
         now=datetime.now(UTC),
         branch=branch,
         expected_version=expected_version,
@@ -152,20 +170,19 @@ def _is_message(value: object) -> bool:
     return type(value) is ChatMessage or isinstance(value, ChatMessage)  # Pydantic's own isinstance is slow
 
 
-def _encode(message: ChatMessage) -> EncodedMessage:
+def _encode(message: ChatMessage, message_id: str) -> EncodedMessage:
     try:
-        return encode_message(message)
+        return encode_message(message, message_id)
     except (TypeError, ValueError, AttributeError):
         # Only a copy that was made past validation (model_copy, model_construct) cannot be encoded: say what is wrong.
         ChatMessage.model_validate(dict(message), context=LENIENT)
         raise
 
 
-def _refuse_repeated_ids(messages: Sequence[ChatMessage]) -> None:
-    ids = [message.message_id for message in messages]
+def _refuse_repeated(ids: Sequence[str]) -> None:
     if len(set(ids)) < len(ids):
         repeated = next(id_ for id_, count in Counter(ids).items() if count > 1)
-        raise IdConflict(str(repeated), None, "stands twice in the batch")
+        raise IdConflict(repeated, None, "stands twice in the batch")
 
 
 def _refuse_too_large(request: AppendRequest, maximum: int) -> None:

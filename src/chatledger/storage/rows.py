@@ -91,11 +91,14 @@ class EncodedMessage(NamedTuple):
         return sum([len(value.encode()) for row in cells for value in row if type(value) is str])
 
 
-def encode_message(message: ChatMessage) -> EncodedMessage:
-    """Raises LimitExceeded for an id that is too long to be a key."""
+def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
+    """`message_id` is that of a message which has none of its own. Raises LimitExceeded for an id that is too long to
+    be a key.
+    """
     content_form, text, content = _encode_content(message.content)
     reasoning_form, reasoning = _encode_reasoning(message.reasoning)
-    calls, message_id, run_id = message.tool_calls, message.message_id, message.run_id
+    calls, run_id = message.tool_calls, message.run_id
+    message_id = message_id if message.message_id is None else message.message_id
     given = (
         None if message_id is None else encode_key(message_id, "message_id"),
         encode_text(message.role),
