@@ -19,15 +19,21 @@ EXTRA = "extra"
 
 def keep(source: Mapping[str, JsonValue], encoded: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
     """The residual that makes `restore` give the source: None where the encoded object equals it."""
-    if same_json(source, encoded):  # as nearly always
-        return None
-    extra = {key: value for key, value in source.items() if key not in encoded or not same_json(encoded[key], value)}
+    # Nearly always encoding gives the very values of the source again, which need not be compared.
+    extra = {
+        key: value
+        for key, value in source.items()
+        if (own := encoded.get(key, _ABSENT)) is not value and not same_json(own, value)
+    }
     residual: dict[str, JsonValue] = {}
-    if list(source) != list(encoded):
-        residual[KEYS] = list(source)
+    if (keys := list(source)) != list(encoded):
+        residual[KEYS] = keys
     if extra:
         residual[EXTRA] = extra
     return residual or None
+
+
+_ABSENT = object()
 
 
 def restore(encoded: dict[str, JsonValue], residual: Any) -> dict[str, JsonValue]:

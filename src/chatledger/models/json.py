@@ -141,6 +141,8 @@ def loads(text: str) -> JsonValue:
 
 def same_json(left: JsonValue, right: JsonValue) -> bool:
     """Equal value by value: the same types, key order and spelling of numbers (NaN equals NaN, 1 is not 1.0)."""
+    if left is right:
+        return True
     pending = [(left, right)]
     while pending:
         one, other = pending.pop()

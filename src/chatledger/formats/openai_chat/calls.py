@@ -9,7 +9,7 @@ from chatledger.formats.openai_chat.fields import as_object, nested, object_at, 
 from chatledger.formats.residual import keep, restore
 from chatledger.models import ToolCall
 from chatledger.models.json import JsonValue
-from chatledger.models.trusted import build, copy_with
+from chatledger.models.trusted import build
 
 CUSTOM = "custom"
 OTHER = "other"
@@ -21,12 +21,12 @@ def read_call(value: JsonValue, path: str) -> tuple[ToolCall, JsonValue]:
     source = as_object(value, path)
     kind = optional_text_at(source, "type", path) or "function"
     if kind == "function":
-        call, form = _read_named(object_at(source, kind, path), "arguments", f"{path}.{kind}"), None
+        fields, form = _read_named(object_at(source, kind, path), "arguments", f"{path}.{kind}"), None
     elif kind == CUSTOM:
-        call, form = _read_named(object_at(source, kind, path), "input", f"{path}.{kind}"), CUSTOM
+        fields, form = _read_named(object_at(source, kind, path), "input", f"{path}.{kind}"), CUSTOM
     else:
-        call, form = ToolCall(name=kind), OTHER
-    call = copy_with(call, {"id": optional_text_at(source, "id", path)})
+        fields, form = {"name": kind}, OTHER
+    call = _checked({**fields, "id": optional_text_at(source, "id", path)})
     return call, keep_envelope(source, _encoded(call, form), form)
 
 
@@ -37,7 +37,7 @@ def write_call(call: ToolCall, residual: JsonValue = None) -> dict[str, JsonValu
 def read_function_call(value: JsonValue, path: str) -> tuple[ToolCall, JsonValue]:
     """The one call of a legacy message: without an id, and without an envelope."""
     source = as_object(value, path)
-    call = _read_named(source, "arguments", path)
+    call = _checked(_read_named(source, "arguments", path))
     return call, keep(source, _named(call, "arguments"))
 
 
@@ -45,14 +45,19 @@ def write_function_call(call: ToolCall, residual: JsonValue = None) -> dict[str,
     return restore(_named(call, "arguments"), residual)
 
 
-def _read_named(source: dict[str, JsonValue], key: str, path: str) -> ToolCall:
+def _read_named(source: dict[str, JsonValue], key: str, path: str) -> dict[str, JsonValue]:
     arguments = source.get(key)
     if arguments is not None and not isinstance(arguments, (str, dict)):
         raise wrong(f"{path}.{key}", "text, an object or null", arguments)
-    fields = {"name": text_at(source, "name", path), "arguments": arguments}
-    # Only of plain texts there is nothing left to check, and no dict to be copied.
-    plain = type(fields["name"]) is str and type(arguments) in (str, NoneType)
-    return build(ToolCall, fields) if plain else ToolCall(**fields)
+    return {"name": text_at(source, "name", path), "arguments": arguments}
+
+
+def _checked(fields: dict[str, JsonValue]) -> ToolCall:
+    """Only of plain texts there is nothing left to check, and no dict to be copied."""
+    return build(ToolCall, fields) if _PLAIN.issuperset(map(type, fields.values())) else ToolCall(**fields)
+
+
+_PLAIN = frozenset({str, NoneType})
 
 
 def _encoded(call: ToolCall, form: JsonValue) -> dict[str, JsonValue]:

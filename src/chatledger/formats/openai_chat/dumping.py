@@ -18,6 +18,8 @@ def plain_message(value: object, path: str) -> Any:
 
     Keys that were not given stay absent, but for the role: a class of its own for each role has it as a default.
     """
+    if type(value) is dict and _PLAIN.issuperset(map(type, value.values())):
+        return value.copy()
     message = plain_value(value, path)
     if isinstance(message, dict) and "role" not in message and not isinstance(value, dict):
         return plain_value(_dumped(value, (None, path), exclude_unset=False), path)

@@ -57,8 +57,14 @@ def read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> C
             "residual": notes.residual or None,
         }
     )
-    kept = keep(source, write_message(message))
+    kept = keep(source, write_message(message, calls=_kept_calls(source, message)))
     return message if kept is None else copy_with(message, {"residual": {**notes.residual, **kept}})
+
+
+def _kept_calls(source: dict[str, JsonValue], message: ChatMessage) -> list[JsonValue] | None:
+    """The calls as they are written, if each became a call of the message: the residual of each has seen to that."""
+    values = source.get("tool_calls")
+    return values if values is not None and len(values) == len(message.tool_calls or ()) else None
 
 
 def _checked(fields: dict[str, Any]) -> ChatMessage:
@@ -66,7 +72,9 @@ def _checked(fields: dict[str, Any]) -> ChatMessage:
     Pydantic, which makes a plain text of it.
     """
     if _PLAIN.issuperset(map(type, fields.values())):
-        return revive(ChatMessage, {**blank(ChatMessage), **fields}, _GIVEN)
+        values = blank(ChatMessage)
+        values.update(fields)
+        return revive(ChatMessage, values, _GIVEN)
     return ChatMessage.model_validate(fields, context=LENIENT)
 
 
@@ -74,8 +82,10 @@ _PLAIN = frozenset({str, list, dict, type(None)})
 _GIVEN = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id", "format", "residual"}
 
 
-def write_message(message: ChatMessage) -> dict[str, JsonValue]:
-    """The object that the message was read from; of another origin, what its typed fields can say."""
+def write_message(message: ChatMessage, *, calls: list[JsonValue] | None = None) -> dict[str, JsonValue]:
+    """The object that the message was read from; of another origin, what its typed fields can say. `calls` are its
+    calls, where these are written already.
+    """
     residual = message.residual if message.format == NAME else None
     wire: dict[str, JsonValue] = {"role": message.role}
     if message.tool_call_id is not None:
@@ -85,13 +95,15 @@ def write_message(message: ChatMessage) -> dict[str, JsonValue]:
     wire |= _content(message, residual)
     if isinstance(message.reasoning, str):
         wire[_reasoning_key(residual)] = message.reasoning
-    if is_function_call(message) and message.tool_calls:
+    if message.tool_calls and is_function_call(message):
         wire[_FUNCTION_CALL] = write_function_call(message.tool_calls[0], nested(residual, "calls", "0"))
     elif message.tool_calls is not None:
-        wire["tool_calls"] = [
-            write_call(call, nested(residual, "calls", str(idx))) for idx, call in enumerate(message.tool_calls)
-        ]
+        wire["tool_calls"] = _write_calls(message.tool_calls, residual) if calls is None else calls
     return _with_said(restore(wire, residual), wire) if residual else wire
+
+
+def _write_calls(calls: list[ToolCall], residual: JsonValue) -> list[JsonValue]:
+    return [write_call(call, nested(residual, "calls", str(idx))) for idx, call in enumerate(calls)]
 
 
 def _with_said(restored: dict[str, JsonValue], wire: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -117,7 +129,7 @@ def _content(message: ChatMessage, residual: JsonValue) -> dict[str, JsonValue]:
     if isinstance(content, list):
         parts = (write_part(part, nested(residual, "parts", str(idx))) for idx, part in enumerate(content))
         return {"content": [part for part in parts if part is not None]}
-    spelled = nested(residual, "spelled", "content")
+    spelled = None if residual is None else nested(residual, "spelled", "content")
     if spelled == _REFUSAL and content:
         return {"content": None, _REFUSAL: content}
     if spelled == _AUDIO and content and content == nested(residual, EXTRA, _AUDIO, "transcript"):
