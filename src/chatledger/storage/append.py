@@ -10,7 +10,7 @@ would refuse is looked at first, and the stamp keeps a write that was judged on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -80,6 +80,21 @@ def plan_on_memory(request: AppendRequest, remembered: Look) -> Plan | None:
         return plan_append(request, remembered) if request.messages else None  # nothing is nothing a stamp could guard
     except ChatLedgerError:
         return None
+
+
+def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Look) -> list[Plan]:
+    """A plan for each of the requests to one branch, judged on what those before it leave; up to the first that is
+    refused, or that leaves a message unfinished.
+    """
+    plans: list[Plan] = []
+    seen = remembered
+    for request in requests:
+        plan = plan_on_memory(request, seen)
+        if plan is None or plan.judgement.tip.partial_seq is not None:
+            break
+        plans.append(plan)
+        seen = seen_after(plan, seen, Written(plan.touches))
+    return plans
 
 
 def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:

@@ -16,13 +16,13 @@ from chatledger.storage.caller import ConnectionWork
 from chatledger.storage.constraints import Kind, commit_unheard, read_failure, translate
 from chatledger.storage.engine import READ_ONLY
 from chatledger.storage.greenlets import in_greenlet, translated
+from chatledger.storage.lines import Lines
 from chatledger.storage.postgresql_append import PATIENCE, PostgresqlAppend
 from chatledger.storage.replica import CURRENT, START
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.row_security import SET_TENANT, begin_as
 from chatledger.storage.sql import OneStatement, Row, Sql
 from chatledger.storage.tips import TipMemory
-from chatledger.storage.turns import Turns
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class PostgresqlDatabase(PooledDatabase):
         tips = TipMemory()
         self._connections = AsyncpgConnections(engine.sync_engine, schema, tips, owned=owned, secured=rls)
         self._append = PostgresqlAppend(self._connections, tips)
-        self._turns = Turns()
+        self._lines = Lines(self._append.alone, self._append.together)
 
     async def position(self) -> str:
         position: str = await self.read(lambda sql: sql.fetch(CURRENT, {})[0][0])
@@ -96,8 +96,7 @@ class PostgresqlDatabase(PooledDatabase):
         return await translated(self._fetch(statement))
 
     async def append(self, request: AppendRequest) -> Appended:
-        async with self._turns.of((request.tenant, request.thread)):
-            return await translated(self._append(request))
+        return await translated(self._lines.append(request))
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
         return await in_greenlet(self._by_itself if single else self._in_transaction, command)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,16 +18,15 @@ from sqlalchemy.util import greenlet_spawn
 
 from chatledger.errors import ChatLedgerError, OutcomeUnknown, RunConflict, StorageError
 from chatledger.models import Appended
-from chatledger.storage.append import Attempted, appended, attempt, plan_on_memory, seen_after
+from chatledger.storage.append import Attempted, appended, attempt, plan_on_each_other, plan_on_memory, seen_after
 from chatledger.storage.asyncpg_connection import AsyncpgConnections, Lent, is_spoilt
 from chatledger.storage.constraints import Failure, Kind, read_failure, translate
-from chatledger.storage.look import Look
 from chatledger.storage.overlap import overlapping
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.row_security import begin_as
 from chatledger.storage.sql import Sql
 from chatledger.storage.tips import TipMemory
-from chatledger.storage.write import Plan, one_statement, raise_run_conflict, read_written
+from chatledger.storage.write import Plan, Written, joined, one_statement, raise_run_conflict, read_written
 
 T = TypeVar("T")
 
@@ -53,10 +52,12 @@ class PostgresqlAppend:
         self._connections = connections
         self._tips = tips
 
-    async def __call__(self, request: AppendRequest) -> Appended:
-        """Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline."""
+    async def alone(self, request: AppendRequest, sent: bool) -> Appended:
+        """`sent`: something of it may have reached the database. Raises what the judgement refuses, StorageError, and
+        OutcomeUnknown past the deadline.
+        """
         deadline = time.monotonic() + DEADLINE
-        progress = _Progress()
+        progress = _Progress(sent)
         number, cause = 0, None
         while True:
             try:
@@ -79,18 +80,36 @@ class PostgresqlAppend:
             elif number >= ATTEMPTS:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
+    async def together(self, requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
+        """As many of these appends to one branch as memory lets through, in one statement: what came of them, and how
+        many may have been sent. None is done if that statement fails: each will find out by itself, and be told alone.
+        """
+        remembered = self._tips.recall(requests[0])
+        plans = [] if remembered is None else plan_on_each_other(requests, remembered)
+        if remembered is None or not plans:
+            return [], 0
+        plan, progress = joined(plans), _Progress()
+        with suppress(Exception):
+            made = partial(_each_appended, plans)
+            answer = await self._write_at_once(plan, progress, _patience(plan.request), made)
+            if answer is not None:
+                self._tips.remember(requests[0], seen_after(plan, remembered, answer[0]))
+                return answer[1], len(plans)
+        return [], len(plans) if progress.sent else 0
+
     async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | None:
-        patience = PATIENCE + request.characters / _CHARACTERS_A_SECOND
+        patience = _patience(request)
         if first and (remembered := self._tips.recall(request)) is not None:
             plan = plan_on_memory(request, remembered)
             if plan is not None:
                 with suppress(RunConflict):  # as all that is found out on memory: looked at before it is raised
-                    return await self._write_at_once(plan, remembered, progress, patience)
+                    answer = await self._write_at_once(plan, progress, patience, partial(appended, plan))
+                    return None if answer is None else Attempted(answer[1], seen_after(plan, remembered, answer[0]))
         return await greenlet_spawn(self._look_and_write, request, progress, patience, first)
 
     async def _write_at_once(
-        self, plan: Plan, remembered: Look, progress: _Progress, patience: float
-    ) -> Attempted | None:
+        self, plan: Plan, progress: _Progress, patience: float, meanwhile: Callable[[], T]
+    ) -> tuple[Written, T] | None:
         """The one statement of nearly every append, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = one_statement(plan)
         async with await self._connections.lend() as connection:
@@ -99,12 +118,12 @@ class PostgresqlAppend:
             if self._connections.secured:
                 fetching = _as_tenant(plan.request.tenant, connection, fetching, patience)
             try:
-                rows, ours = await overlapping(fetching, partial(appended, plan))
+                rows, made = await overlapping(fetching, meanwhile)
             except Exception as error:
                 raise_run_conflict(plan, error)
                 raise
         written = read_written(rows)
-        return None if written is None else Attempted(ours, seen_after(plan, remembered, written))
+        return None if written is None else (written, made)
 
     def _look_and_write(
         self, request: AppendRequest, progress: _Progress, patience: float, first: bool
@@ -120,6 +139,14 @@ class PostgresqlAppend:
         if first:
             return self._connections.autocommit(patience)
         return self._connections.transaction(patience=patience)
+
+
+def _each_appended(plans: Sequence[Plan]) -> list[Appended]:
+    return [appended(plan) for plan in plans]
+
+
+def _patience(request: AppendRequest) -> float:
+    return PATIENCE + request.characters / _CHARACTERS_A_SECOND
 
 
 async def _as_tenant(tenant: str, connection: Lent, work: Coroutine[Any, Any, T], patience: float) -> T:

@@ -9,7 +9,7 @@ statement, on SQLite one statement a table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -90,6 +90,20 @@ def plan_rows(request: AppendRequest, judgement: Judgement) -> dict[str, list[tu
         if (call := judged.answers) is not None:
             rows["tool_results"].append((seq, call.branch, call.seq, call.idx))
     return rows
+
+
+def joined(plans: Sequence[Plan]) -> Plan:
+    """Several plans for one branch, each judged on what the one before it leaves, as one."""
+    first, last = plans[0], plans[-1]
+    request = replace(last.request, rows=tuple([row for plan in plans for row in plan.request.rows]))
+    return replace(
+        last,
+        request=request,
+        own=request.rows,
+        stamp=first.stamp,
+        touches=any(plan.touches for plan in plans),
+        rows={name: [row for plan in plans for row in plan.rows[name]] for name in TABLES},
+    )
 
 
 def write(sql: Sql, plan: Plan) -> Written | None:

@@ -1,0 +1,202 @@
+"""Appends to one thread that wait for each other go together: one statement, each still whole, in order and once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from chatledger import Appended, Ledger, RuleViolation, StorageError, VersionConflict
+from chatledger.storage import lines, postgresql_append
+from chatledger.storage.lines import Lines
+from chatledger.storage.request import AppendRequest, make_request
+from tests.conftest import Database
+from tests.conversations import assistant, result, texts, turn, user
+from tests.faults.connections import connections_of
+from tests.faults.proxy import Proxy, proxied
+from tests.faults.test_outcome import until
+from tests.storage.raw import query
+
+
+@pytest.fixture
+async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
+    async with proxied(pg_database.url) as running:
+        yield running
+
+
+@pytest.fixture
+async def ledger(proxy: Proxy) -> AsyncIterator[Ledger]:
+    """A ledger that remembers the tip, and whose connection has prepared a turn and several."""
+    async with Ledger.open(proxy.url) as opened:
+        await opened.threads.create("t")
+        await opened.messages.append("t", [assistant("first")])
+        yield opened
+
+
+def says(number: int, **options: Any) -> dict[str, Any]:
+    return {"thread_id": "t", "messages": [assistant(str(number))], **options}
+
+
+async def append_all(ledger: Ledger, appends: Sequence[dict[str, Any]]) -> list[Any]:
+    """In this order, all at once."""
+    return await asyncio.gather(*(ledger.messages.append(**one) for one in appends), return_exceptions=True)
+
+
+async def test_those_that_wait_go_in_one_statement(ledger: Ledger, proxy: Proxy) -> None:
+    await append_all(ledger, [says(n) for n in range(8)])  # which prepares what follows
+    before = proxy.round_trips
+    done = await append_all(ledger, [says(n) for n in range(8)])
+    assert proxy.round_trips - before == 2  # the first alone, seven together
+    assert [one.version for one in done] == list(range(10, 18))
+    assert [(one.first_seq, one.last_seq) for one in done] == [(seq, seq) for seq in range(10, 18)]
+    assert texts(await ledger.messages.history("t"))[-8:] == [str(n) for n in range(8)]
+
+
+async def test_what_each_gets_is_what_is_stored(ledger: Ledger) -> None:
+    appends: list[dict[str, Any]] = [{"thread_id": "t", "messages": turn(), "run_id": f"r{n}"} for n in range(5)]
+    done: list[Appended] = await append_all(ledger, appends)
+    stored = (await ledger.messages.history("t", after=1)).messages
+    assert [message for one in done for message in one.messages] == stored
+    assert [message.run_id for message in stored] == [f"r{n}" for n in range(5) for _ in range(5)]
+    assert await ledger.threads.check("t") == []
+
+
+async def test_a_refusal_is_told_to_whom_it_concerns(ledger: Ledger) -> None:
+    orphan = {"thread_id": "t", "messages": [result("nobody called")]}
+    done = await append_all(ledger, [says(0), says(1), orphan, says(2), says(3, expected_version=1), says(4)])
+    kinds = [type(one) for one in done]
+    assert kinds == [Appended, Appended, RuleViolation, Appended, VersionConflict, Appended]
+    assert texts(await ledger.messages.history("t")) == ["first", "0", "1", "2", "4"]
+
+
+async def test_the_same_batch_in_one_group_is_stored_once(ledger: Ledger) -> None:
+    done = await append_all(ledger, [says(0), *[says(1, idempotency_key="k")] * 3, says(2)])
+    assert [one.replayed for one in done] == [False, False, True, True, False]
+    assert texts(await ledger.messages.history("t")) == ["first", "0", "1", "2"]
+
+
+async def test_another_threads_run_concerns_one_alone(ledger: Ledger) -> None:
+    await ledger.threads.create("s")
+    await ledger.runs.start("s", run_id="of s")
+    done = await append_all(ledger, [says(0), says(1), says(2, run_id="of s"), says(3)])
+    assert [type(one).__name__ for one in done] == ["Appended", "Appended", "RunConflict", "Appended"]
+    assert texts(await ledger.messages.history("t")) == ["first", "0", "1", "3"]
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_connection_lost_under_a_group_stores_each_once(ledger: Ledger, proxy: Proxy, where: Any) -> None:
+    await append_all(ledger, [says(n) for n in range(6)])
+    proxy.cut(where, 2)  # the first goes alone
+    done = await append_all(ledger, [says(n) for n in range(6)])
+    assert proxy.spare()
+    assert all(isinstance(one, Appended) for one in done)
+    assert texts(await ledger.messages.history("t"))[-6:] == [str(n) for n in range(6)]
+    assert connections_of(ledger).busy == 0
+
+
+async def test_another_process_that_writes_meanwhile(ledger: Ledger, pg_database: Database) -> None:
+    async with pg_database.open() as other:
+        await other.messages.append("t", [assistant("of another")])
+        done = await append_all(ledger, [says(n) for n in range(6)])
+    assert [one.version for one in done] == list(range(3, 9))
+
+
+async def test_one_that_is_cancelled_in_a_group_leaves_the_others(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_append, "PATIENCE", 0.3)
+    first, *group = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
+    proxy.cut("hang", 2)
+    sent = proxy.round_trips + 2
+    await first
+    await until(lambda: proxy.round_trips >= sent)
+    group[0].cancel()
+    proxy.spare()
+    await asyncio.wait(group, timeout=15)  # their connection says nothing any more
+    assert group[0].cancelled()
+    assert [task.exception() for task in group[1:]] == [None, None]
+    assert texts(await ledger.messages.history("t"))[-2:] == ["2", "3"]
+
+
+async def test_a_group_that_is_cancelled_gives_its_connection_up(ledger: Ledger, proxy: Proxy) -> None:
+    tasks = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
+    proxy.cut("hang", 2)
+    sent = proxy.round_trips + 2
+    await tasks[0]
+    await until(lambda: proxy.round_trips >= sent)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert (await ledger.messages.append(**says(4))).version == 3
+    assert connections_of(ledger).busy == 0
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_whoever_is_cancelled_at_any_time_the_others_get_their_turn(ledger: Ledger, steps: int) -> None:
+    for number in range(6):
+        tasks = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(6)]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        tasks[number].cancel()
+        done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
+        assert all(isinstance(one, Appended) for index, one in enumerate(done) if index != number)
+    assert await ledger.threads.check("t") == []
+
+
+@pytest.mark.parametrize("told", [False, True])
+async def test_the_next_in_line_is_cancelled_as_its_turn_comes(told: bool) -> None:
+    """Just before it is told to go, and just after."""
+    gate = asyncio.Event()
+    went: list[str] = []
+
+    async def alone(request: AppendRequest, _sent: bool) -> Appended:
+        await gate.wait()
+        went.append(request.thread_id)
+        return Appended(1, 1, 1, [], replayed=False)
+
+    async def together(_requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
+        raise AssertionError
+
+    line = Lines(alone, together)
+    requests = [
+        make_request("default", "t", [user(str(n))], branch=n, limits=None) for n in range(3)
+    ]  # none goes along
+    tasks = [asyncio.create_task(line.append(request)) for request in requests]
+    await asyncio.sleep(0)
+    gate.set()
+    if told:
+        asyncio.get_running_loop().call_soon(tasks[1].cancel)
+    else:
+        tasks[1].cancel()
+    await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
+    assert tasks[1].cancelled()
+    assert went == ["t", "t"]
+
+
+async def test_a_group_is_bounded(
+    ledger: Ledger, pg_database: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "TOGETHER", 3)
+    await append_all(ledger, [says(n) for n in range(10)])
+    before = proxy.round_trips
+    await append_all(ledger, [says(n) for n in range(10)])
+    assert proxy.round_trips - before == 1 + 3
+    monkeypatch.setattr(lines, "CHARACTERS", 10)
+    before = proxy.round_trips
+    await append_all(ledger, [says(n) for n in range(10)])
+    assert proxy.round_trips - before == 10  # each has more than half of that, its id included
+    assert await query(pg_database, "SELECT count(*) FROM messages") == [(31,)]
+
+
+async def test_a_database_that_is_away_says_so_to_each(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was sent, so nothing is unknown."""
+    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.05)
+    connections_of(ledger).close()
+    await ledger._database._engine.dispose()  # type: ignore[attr-defined]
+    proxy.down = True
+    done = await append_all(ledger, [says(n) for n in range(3)])
+    assert [type(one) for one in done] == [StorageError] * 3
