@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chatledger.errors import DecodeError
@@ -109,6 +109,7 @@ def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(paylo
 
 @settings(max_examples=200)
 @given(st.lists(messages | misshapen, max_size=2))
+@example([{"role": "system", "\ud800": None}])  # Pydantic writes no JSON text of it, but it is a message
 def test_what_is_built_is_what_validation_gives(payload: list[Json]) -> None:
     try:
         decoded = CODEC.decode(payload, rules="lenient").messages
@@ -118,7 +119,7 @@ def test_what_is_built_is_what_validation_gives(payload: list[Json]) -> None:
         rebuilt = ChatMessage.model_validate(message.model_dump(), context=LENIENT)
         assert rebuilt == message
         assert list(message.__dict__) == list(rebuilt.__dict__)
-        assert message.model_dump_json() == rebuilt.model_dump_json()
+        assert same_json(message.model_dump(), rebuilt.model_dump())
 
 
 def test_a_text_of_a_class_of_its_own_becomes_plain_text() -> None:
