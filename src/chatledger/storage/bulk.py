@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from chatledger.errors import AlreadyExists
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
-from chatledger.rules import Judgement, Tip, judge
+from chatledger.rules import Tip, judge
 from chatledger.storage.constraints import Kind, read_failure
 from chatledger.storage.erasures import refuse_erased
 from chatledger.storage.lineage import END, Segment, write_lineage
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.request import make_request
-from chatledger.storage.sql import Sql
+from chatledger.storage.sql import Row, Sql
 from chatledger.storage.text import encode_json, encode_key, encode_text, to_microseconds
 from chatledger.storage.write import TABLES, plan_rows
 
@@ -40,17 +41,12 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class NewThread:
-    """A thread that is not stored yet, judged, as rows by table."""
+    """A thread that is not stored yet, judged, as rows by table; `violations` are those of all its messages."""
 
     tenant: str
     thread: Thread
-    judgement: Judgement
     rows: Rows
-
-    @property
-    def violations(self) -> list[Violation]:
-        """What all its messages violate."""
-        return [violation for judged in self.judgement.messages for violation in judged.violations]
+    violations: list[Violation]
 
 
 def encode_thread(tenant: str, thread: Thread, messages: Sequence[ChatMessage], *, level: RulesLevel) -> NewThread:
@@ -67,7 +63,8 @@ def encode_thread(tenant: str, thread: Thread, messages: Sequence[ChatMessage], 
     }
     for name, own in plan_rows(request, judgement).items():
         rows[name] = [place + row for row in own]
-    return NewThread(tenant, thread, judgement, rows)
+    violations = [violation for judged in judgement.messages for violation in judged.violations]
+    return NewThread(tenant, thread, rows, violations)
 
 
 def _thread_row(thread: Thread) -> tuple[Any, ...]:
@@ -107,7 +104,7 @@ def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
         for table, columns in _COLUMNS.items():
             rows = [row for thread in new for row in thread.rows[table]]
             if rows:
-                sql.load(table, columns, rows if sql.dialect == "postgresql" else _with_microseconds(columns, rows))
+                sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else _as_on_sqlite(columns, rows)))
     except Exception as error:
         failure = read_failure(error)
         if failure is None or failure.kind is not Kind.UNIQUE:
@@ -115,12 +112,20 @@ def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
         raise AlreadyExists("", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
 
 
-def _with_microseconds(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
-    """The rows with their moments as integers; in all tables these are the last columns."""
-    moments = sum(column.endswith("_at") for column in columns)
-    if not moments:
-        return rows
-    return [row[:-moments] + tuple(map(to_microseconds, row[-moments:])) for row in rows]
+def _as_on_sqlite(columns: Sequence[str], rows: Sequence[Row]) -> tuple[Sequence[str], Sequence[Row]]:
+    """The columns that hold something, as what is left out is NULL at no cost, with moments as integers."""
+    given = {
+        column: _microseconds(own) if column.endswith("_at") else own
+        for column, own in zip(columns, zip(*rows, strict=True), strict=True)
+        if own[0] is not None or own.count(None) < len(own)
+    }
+    return list(given), list(zip(*given.values(), strict=True))
+
+
+def _microseconds(moments: Sequence[datetime]) -> Sequence[int]:
+    """The messages of an append, and often of many threads, share theirs."""
+    known = {moment: to_microseconds(moment) for moment in set(moments)}
+    return [known[moment] for moment in moments]
 
 
 def _ids_by_tenant(new: Sequence[NewThread]) -> dict[str, list[str]]:
