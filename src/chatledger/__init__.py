@@ -9,7 +9,7 @@ once, valid for good, readable in any framework's format.
         thread = await ledger.threads.create(title="Weather")
         await ledger.messages.append(thread.thread_id, [ChatMessage(role="user", content="Tokyo?")])
 
-What is listed in `__all__` is a promise; everything else may change on any day.
+What is listed in `__all__` is a promise; everything else may change on any day. `__version__` is the release.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from chatledger.errors import (
         AlreadyExists,
         BranchNotFound,
@@ -243,6 +244,10 @@ def __getattr__(name: str) -> Any:
     """A public name, loaded on first use: `chatledger --help` need not wait half a second for SQLAlchemy and Pydantic,
     nor a service for Alembic, which most processes never need.
     """
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("chatledger")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME_OF[name]), name)

@@ -87,12 +87,6 @@ def test_missing_file_is_a_usage_error(folder: Path) -> None:
     assert not (folder / "l.db").exists()
 
 
-def test_unknown_format_fails(folder: Path) -> None:
-    outcome = chatledger("import", "two.json", "--format", "fax", url="l.db", cwd=folder)
-    assert outcome.code == 3
-    assert "unknown format 'fax'" in outcome.error
-
-
 def test_file_of_no_known_format_is_refused_and_the_others_go_in(folder: Path) -> None:
     (folder / "other.json").write_text('{"a": 1}')
     both = chatledger("import", "other.json", "two.json", url="l.db", cwd=folder)

@@ -30,7 +30,10 @@ async def test_partials_are_listed(database: Database) -> None:
 async def test_only_what_was_left_behind_is_interrupted(database: Database) -> None:
     await leave_partials(database.url)
     outcome = chatledger("partials", "--interrupt", url=database.url)
-    assert (outcome.code, outcome.error) == (0, "chatledger: 1 message interrupted")
+    interrupted, held = outcome.err.splitlines()
+    assert (outcome.code, interrupted) == (0, "chatledger: 1 message interrupted")
+    assert held.startswith("chatledger: 1 partial message left alone: for 10 seconds after a write")
+    assert held.endswith("--older-than 0 interrupts it now")
     again = chatledger("partials", "--interrupt", "--json", url=database.url)
     assert again.json == {"partials": []}
     forced = chatledger("partials", "--interrupt", "--older-than", 0, "--json", url=database.url).json["partials"]

@@ -97,5 +97,5 @@ def test_model_view_is_what_the_provider_accepts(database: Database, tmp_path: P
 
 
 def test_model_view_needs_a_provider_and_jsonl(imported: str) -> None:
-    assert chatledger("export", "--jsonl", "--view", "model", "--format", "qwen-agent", url=imported).code == 3
+    assert chatledger("export", "--jsonl", "--view", "model", "--format", "qwen-agent", url=imported).code == 2
     assert chatledger("export", "--all", "--view", "model", url=imported).code == 2

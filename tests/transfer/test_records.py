@@ -29,9 +29,15 @@ def nested(depth: int) -> bytes:
     return b"[" * depth + b"]" * depth
 
 
-@pytest.mark.parametrize("content", [b"", b" \r\n\t", b"\xef\xbb\xbf", b"[]", b" [ \n ] "])
+@pytest.mark.parametrize("content", [b"[]", b" [ \n ] "])
 def test_no_records(content: bytes) -> None:
     assert read(content) == []
+
+
+@pytest.mark.parametrize("content", [b"", b" \r\n\t", b"\xef\xbb\xbf"])
+def test_a_file_without_a_word_is_no_json_but_may_be_no_lines(content: bytes) -> None:
+    assert outcomes(content) == [(0, len(content), "the file is empty")]
+    assert outcomes(content, lines=True) == []
 
 
 def test_array_of_records() -> None:

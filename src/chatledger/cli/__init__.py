@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and give its exit code: 0, 1 found something, 2 usage, 3 failed, 130 interrupted."""
+    """Run a command and give its exit code: `EXIT_CODES` in outcome.py says which."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if _has_extra():
         from chatledger.cli.app import run

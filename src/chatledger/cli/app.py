@@ -6,6 +6,7 @@ Nothing at the top of these modules imports the ledger: help is shown before SQL
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -24,11 +25,12 @@ from chatledger.cli import (
     upkeep,
 )
 from chatledger.cli import exporting as export_command
-from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.outcome import EXIT_CODES, ExitCode, say
 
 app = typer.Typer(
     name="chatledger",
     help="The ledger of an LLM application: conversations, tool calls, runs and scores, in SQL tables.",
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -48,6 +50,23 @@ history.add_to(app)
 repairing.add_to(app)
 app.add_typer(feedback.app, name="feedback")
 demo.add_to(app)
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from chatledger import __version__
+
+        print(f"chatledger {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which release this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 def run(words: Sequence[str]) -> int:

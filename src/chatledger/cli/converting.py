@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exporting import writing
-from chatledger.cli.importing import LINE_SUFFIXES, failure_lines, opened, require_files
-from chatledger.cli.options import Debug, run
+from chatledger.cli.importing import LINE_SUFFIXES, failure_lines, opened
+from chatledger.cli.options import Debug, require_files, require_folder, run
 from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import plural
 from chatledger.cli.progress import byte_bar
@@ -53,6 +53,7 @@ def convert(
         from chatledger.transfer.converting import Conversion
 
         require_files([file])
+        require_folder(output)
         conversion = Conversion(from_, to, field=field, carry=carry)
         with writing(output) as write:
             report = _Report(listing=losses)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from chatledger.cli.options import Debug, Json, Tenant, Url, require_one, with_ledger
+from chatledger.cli.options import Debug, Json, Tenant, Url, require_folder, require_one, with_ledger
 from chatledger.cli.outcome import ExitCode, UsageError, say
 from chatledger.cli.output import plural
 from chatledger.cli.progress import count_bar, working
@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def export(
-    thread: Annotated[str | None, typer.Argument(metavar="[THREAD]", help="The thread's id.")] = None,
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="The thread's id.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All threads, in the order in which they came.")] = False,
     format: Annotated[  # noqa: A002
         str | None,
@@ -71,6 +71,8 @@ def export(
         minima = dict(map(_minimum, min_score or ()))
         if thread is not None and minima:
             raise UsageError("--min-score chooses among all threads; it does not go with THREAD")
+        require_folder(output)
+        _require_format(format)
         with writing(output) as write:
             if thread is not None and not jsonl:
                 losses, repairs = await _export_one(ledger, write, thread, format), 0
@@ -86,6 +88,14 @@ def export(
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
+
+
+def _require_format(name: str | None) -> None:
+    """Raises UnknownFormat, also where there is no thread to write."""
+    from chatledger.transfer.shapes import get_shape
+
+    if name is not None:
+        get_shape(name)
 
 
 def _minimum(text: str) -> tuple[str, float]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, run_async
-from chatledger.cli.outcome import ExitCode, UsageError, say
+from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, require_files, run_async
+from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import plural, print_json
 from chatledger.cli.progress import byte_bar
 
@@ -35,7 +35,7 @@ def _option(name: str, text: str) -> Any:
 
 
 def import_files(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="JSON or JSON lines; - is standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
     field: Annotated[str | None, _option("--field", "Where a record holds its messages; dots go deeper.")] = None,
     id_field: Annotated[str | None, _option("--id-field", "What identifies a record, so that it may grow.")] = None,
     thread_field: Annotated[str | None, _option("--thread-field", "What becomes the thread's id as it is.")] = None,
@@ -125,14 +125,6 @@ def _size(file: str) -> int:
     return 0 if file == "-" else Path(file).stat().st_size
 
 
-def require_files(files: Sequence[str]) -> None:
-    for file in files:
-        if file != "-" and Path(file).is_dir():
-            raise UsageError(f"{file} is a folder; give its files")
-        if file != "-" and not Path(file).exists():
-            raise UsageError(f"there is no file {file}")
-
-
 def opened(file: str) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb")
 
@@ -152,6 +144,8 @@ def _print_report(report: ImportReport, options: ImportOptions) -> None:
 
     for line in [*map(str, report.refused), *failure_lines(report.failures)]:
         say(line)
+    for file in report.empty:
+        say(f"{file}: no record in it")
     if report.stopped:
         say("stopped at the first bad record; what came before it is stored")
     for file, thread_id in report.twins.items():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chatledger.cli.options import Debug, Json, Tenant, Url, run
+from chatledger.cli.options import Debug, Json, Tenant, Url, require_files, require_folder, run
 from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import print_json
 from chatledger.cli.progress import working
@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to; it must not exist yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; it must not exist yet.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -30,6 +30,7 @@ def backup(
     def work() -> int:
         from chatledger.storage import backup as storage
 
+        require_folder(str(file))
         with working("copying", quiet=as_json):
             copied = storage.backup(url, file)
         return _said("backed up to", copied, as_json=as_json)
@@ -38,7 +39,7 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -49,6 +50,7 @@ def restore(
     def work() -> int:
         from chatledger.storage import backup as storage
 
+        require_files([str(file)])
         with working("copying", quiet=as_json):
             copied = storage.restore(file, url)
         return _said("restored to", copied, as_json=as_json)

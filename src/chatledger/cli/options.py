@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,8 +52,6 @@ def with_ledger(url: str | None, tenant: str, work: Callable[[Ledger], Awaitable
 
 
 def _require_file(url: str | None) -> None:
-    from pathlib import Path
-
     from chatledger.errors import StorageError
 
     path = file_path(url)
@@ -69,6 +68,23 @@ def file_path(url: str | None) -> str | None:
         return None
     path = sqlite_path(address)
     return None if path == MEMORY else path
+
+
+def require_files(files: Sequence[str]) -> None:
+    """Raises UsageError for what is no file to read; - is standard input."""
+    for file in files:
+        if file != "-" and Path(file).is_dir():
+            raise UsageError(f"{file} is a folder; give its files")
+        if file != "-" and not Path(file).exists():
+            raise UsageError(f"there is no file {file}")
+
+
+def require_folder(output: str | None) -> None:
+    """Raises UsageError for a file that cannot be written because there is no folder for it; None is stdout."""
+    if output is not None and not Path(output).parent.is_dir():
+        raise UsageError(f"cannot write {output}: there is no folder {Path(output).parent}")
+    if output is not None and Path(output).is_dir():
+        raise UsageError(f"cannot write {output}: it is a folder")
 
 
 def require_one(given: dict[str, bool]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from chatledger.cli.visible import one_line
-from chatledger.errors import ChatLedgerError
+from chatledger.errors import ChatLedgerError, InvalidArgument, InvalidCursor, UnknownFormat
 
 
 class ExitCode(IntEnum):
@@ -21,8 +21,24 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 done, and something was found (a finding, a bad record, a schema that does not fit); "
+    "2 the command cannot be: an option, a value, a format or a file that there is not; "
+    "3 failed (the database, a thread that is not there, a file that says nothing known); 130 interrupted."
+)
+
+
 class UsageError(Exception):
     """The arguments do not go together; the text says what to give instead."""
+
+
+_USAGE = (UsageError, InvalidArgument, InvalidCursor, FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+def _code_of(error: Exception) -> ExitCode:
+    """The same fault gives the same code, whichever command meets it."""
+    asked_for = isinstance(error, UnknownFormat) and error.format is not None  # or else what a file holds
+    return ExitCode.USAGE if asked_for or isinstance(error, _USAGE) else ExitCode.FAILED
 
 
 _PASSWORD = re.compile(r"(://[^:/\s]*):[^\s]*@")
@@ -45,18 +61,17 @@ def finish(command: Callable[[], int], *, debug: bool = False) -> int:
     except BrokenPipeError:  # whoever read our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    except UsageError as error:
-        say(str(error))
-        return ExitCode.USAGE
     except Exception as error:
         if debug:
             sys.stderr.write(without_passwords(traceback.format_exc()))
         say(_describe(error))
-        return ExitCode.FAILED
+        return _code_of(error)
 
 
 def _describe(error: Exception) -> str:
-    if isinstance(error, (ChatLedgerError, OSError)):
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, (ChatLedgerError, UsageError, OSError)):
         return str(error)
     if type(error).__name__ == "ValidationError":  # Pydantic's, not imported to be recognised
         problems = error.errors()  # type: ignore[attr-defined]

@@ -27,7 +27,11 @@ def partials(
         typer.Option("--older-than", min=0, metavar="SECONDS", help="Only those not written for so long."),
     ] = None,
     interrupt: Annotated[
-        bool, typer.Option("--interrupt", help="Mark them as interrupted; by default those that their writers gave up.")
+        bool,
+        typer.Option(
+            "--interrupt",
+            help="Mark them as interrupted, if their writers gave them up.",
+        ),
     ] = False,
     url: Url = None,
     tenant: Tenant = "default",
@@ -39,11 +43,23 @@ def partials(
     async def work(ledger: Ledger) -> int:
         everything = not interrupt and older_than is None
         found = await (ledger.partials.list() if everything else ledger.partials.abandoned(older_than=older_than))
+        held = 0 if everything or older_than is not None else len(await ledger.partials.list()) - len(found)
         done = [await ledger.partials.interrupt(one) for one in found] if interrupt else None
         _print(found, done, as_json=as_json)
+        if held:
+            _say_held(held)
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
+
+
+def _say_held(held: int) -> None:
+    from chatledger.storage.request import LEASE
+
+    say(
+        f"{plural(held, 'partial message')} left alone: for {LEASE:g} seconds after a write, or what its writer asked "
+        "for, a message is still its writer's; --older-than 0 interrupts it now"
+    )
 
 
 def _print(found: Sequence[PartialMessage], done: list[bool] | None, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from chatledger.cli.outcome import ExitCode, finish, say
+from chatledger.cli.outcome import EXIT_CODES, ExitCode, finish, say
 from chatledger.cli.schema import migrate, schema
 from chatledger.errors import MissingExtra
 
@@ -23,6 +23,11 @@ def run_plain(words: Sequence[str]) -> int:
         given = _parser().parse_args(words)
     except SystemExit as error:  # argparse has said why
         return int(error.code or 0)
+    if given.version:
+        from chatledger import __version__
+
+        print(f"chatledger {__version__}")
+        return ExitCode.OK
     if given.command is None:
         _parser().print_help()
         return ExitCode.USAGE
@@ -35,8 +40,9 @@ def run_plain(words: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    epilog = "The other commands come with: pip install 'chatledger[cli]'"
+    epilog = f"The other commands come with: pip install 'chatledger[cli]'. {EXIT_CODES}"
     parser = argparse.ArgumentParser("chatledger", description="The ledger of an LLM application.", epilog=epilog)
+    parser.add_argument("--version", action="store_true", help="say which release this is")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, purpose in (("migrate", "bring a database to this release's schema"), ("schema", "say where it is")):
         one = commands.add_parser(name, help=purpose, description=purpose)

@@ -28,8 +28,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def erase(
-    thread: Annotated[str | None, typer.Option("--thread", metavar="ID", help="One thread.")] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="ID", help="Every thread of a user.")] = None,
+    thread: Annotated[str | None, typer.Option("--thread", metavar="THREAD", help="One thread.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Every thread of a user.")] = None,
     whole_tenant: Annotated[bool, typer.Option("--whole-tenant", help="Every thread of the tenant.")] = False,
     keep_scores: Annotated[bool, typer.Option("--keep-scores", help="Keep the numbers of feedback.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is done.")] = False,
@@ -54,8 +54,8 @@ def erase(
 
 
 def redact(
-    thread: Annotated[str, typer.Argument(help="The thread.")],
-    seq: Annotated[int, typer.Argument(help="The message's seq, as `show` gives it.")],
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    seq: Annotated[int, typer.Argument(metavar="SEQ", help="The message's seq, as `show` gives it.")],
     branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is done.")] = False,
     url: Url = None,

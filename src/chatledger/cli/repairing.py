@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def repair(
-    thread: Annotated[str | None, typer.Argument(metavar="[THREAD]", help="One thread; all, if none is given.")] = None,
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="One thread; all, if none is given.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
     url: Url = None,
     tenant: Tenant = "default",

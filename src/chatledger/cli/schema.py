@@ -40,9 +40,7 @@ def migrate(
     with sign:
         status = chatledger.migrate(url, to=to, rls=rls)
     if as_json:
-        print(
-            json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls})
-        )
+        print(_as_json(status))
     else:
         print(f"{_name(url)} is at schema {status.found or 'none'}{_security(status.rls)}")
     return ExitCode.OK
@@ -54,9 +52,7 @@ def schema(url: str | None, *, as_json: bool) -> int:
 
     status = chatledger.schema_status(url)
     if as_json:
-        print(
-            json.dumps({"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls})
-        )
+        print(_as_json(status))
     else:
         found = f"found {status.found or 'none'}, expected {status.expected}"
         print(f"{_name(url)}: {found}{_security(status.rls)}", end="")

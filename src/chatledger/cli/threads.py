@@ -86,7 +86,7 @@ def show(
 
 
 def check(
-    thread: Annotated[str | None, typer.Argument(metavar="[THREAD]", help="One thread; all, if none is given.")] = None,
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="One thread; all, if none is given.")] = None,
     provider: Annotated[
         str | None, typer.Option("--provider", help="What this one would refuse: the name of its format.")
     ] = None,

@@ -34,8 +34,11 @@ class ShapeOfFile:
         if found is None and self._field is not None:
             found = get_shape(DEFAULT_FORMAT)  # whoever says where the messages are has messages there
         if found is None:
-            names = ", ".join(shape_names())
-            raise UnknownFormat(None, f"{_description(record.value)} is of no known format; --format takes {names}")
+            raise UnknownFormat(
+                None,
+                f"{_description(record.value)} is of no known format; --field says where its messages are, "
+                f"--format what they are: {', '.join(shape_names())}",
+            )
         return found
 
 

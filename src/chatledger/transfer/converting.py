@@ -69,7 +69,7 @@ def _converted(
     except UnknownFormat as error:
         failure = Failure(file, record.place, error)
         if record.item is None:
-            raise UnknownFormat(None, str(failure)) from error
+            raise UnknownFormat(error.format, str(failure)) from error
         return failure
     except FormatError as error:
         return Failure(file, record.place, error)

@@ -49,6 +49,7 @@ async def import_file(
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
     try:
+        found = None
         for found in read_records(stream, field=options.field, lines=lines):
             for record in each_request(found):
                 await importing.add(record)
@@ -58,6 +59,8 @@ async def import_file(
             on_bytes(found.end)
             if report.stopped:
                 break
+        if found is None:
+            report.empty.append(file)
         await importing.finish()
     finally:
         await importing.abandon()

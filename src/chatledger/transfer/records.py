@@ -62,7 +62,8 @@ def record_place(index: int, line: int | None) -> str:
 
 
 def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = False) -> Iterator[Record | BadRecord]:
-    """The records of a file. With `lines` each line is one whatever the first looks like; otherwise that is found out.
+    """The records of a file. With `lines` each line is one whatever the first looks like, and no line is no record;
+    otherwise that is found out, and a file without a word is a bad record.
 
     An array whose first element is a message is one record, unless `field` says that records are objects.
     """
@@ -77,7 +78,9 @@ def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = Fa
     elif first == b"[":
         yield from _read_array(source)
     elif first:
-        yield _torn(source, 0, "neither an array nor an object")
+        yield _torn(source, 0, _UTF_16 if first in (b"\xff", b"\xfe") else "neither an array nor an object")
+    else:
+        yield _torn(source, 0, "the file is empty")
 
 
 def _begins_with_message(source: ByteSource) -> bool:
@@ -146,6 +149,7 @@ def _read_good(source: ByteSource, index: int) -> Record | None:
 
 
 _BRACKETS = (b"{", b"[")
+_UTF_16 = "not UTF-8 but perhaps UTF-16; save it as UTF-8"
 _ENDS_IN_ARRAY = "the file ends inside the array"
 _ENDS_IN_RECORD = "the file ends inside the record"
 

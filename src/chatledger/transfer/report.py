@@ -39,8 +39,8 @@ class ImportReport:
 
     `grown` brought new messages or other keys. `without_time` counts the records in which no time was found: what they
     say has the time of the import. `read_as` counts by file and format. `twins` names by file a thread that holds its
-    first record already, under an id that came from another field. `refused`: files of no known format. `stopped`: the
-    first failure ended the import.
+    first record already, under an id that came from another field. `refused`: files of no known format. `empty`: files
+    without a record, bad ones counted. `stopped`: the first failure ended the import.
     """
 
     created: int = 0
@@ -54,6 +54,7 @@ class ImportReport:
     twins: dict[str, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     refused: list[UnknownFormat] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     stopped: bool = False
 
     @property
@@ -81,6 +82,7 @@ class ImportReport:
             "twins": self.twins,
             "stopped": self.stopped,
             "refused": list(map(str, self.refused)),
+            "empty": self.empty,
             "failures": [
                 {"file": one.file, "place": one.place, "error": type(one.error).__name__, "detail": str(one)}
                 for one in self.failures

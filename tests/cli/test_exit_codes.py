@@ -1,0 +1,108 @@
+"""The same fault ends every command with the same code, and a line that says what there is instead."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from chatledger.cli.outcome import EXIT_CODES, ExitCode
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture
+def folder(sqlite_database: Database) -> Path:
+    """A folder with a ledger.db in it, and a file of each kind."""
+    folder = Path(sqlite_database.url).parent
+    (folder / "chat.json").write_text('[{"messages": [{"role": "user", "content": "a"}]}]')
+    (folder / "unknown.json").write_text('{"a": 1}')
+    (folder / "empty.json").write_text(" \n")
+    (folder / "none.json").write_text("[]")
+    (folder / "none.jsonl").write_text("")
+    (folder / "wide.json").write_text('[{"a": 1}]', encoding="utf-16")
+    (folder / "torn.jsonl").write_bytes(b'{"messages": [{"role": "user", "content": "a"}]}\n{"messages": "\xff"}\n')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("import nowhere.json", "there is no file nowhere.json"),
+        ("convert nowhere.json --to anthropic", "there is no file nowhere.json"),
+        ("restore nowhere.db --url other.db", "there is no file nowhere.db"),
+        ("export --all -o nowhere/out.json", "cannot write nowhere/out.json: there is no folder nowhere"),
+        ("convert chat.json --to anthropic -o nowhere/out.json", "cannot write nowhere/out.json"),
+        ("backup nowhere/copy.db", "cannot write nowhere/copy.db: there is no folder nowhere"),
+        ("import .", ". is a folder; give its files"),
+        ("restore . --url other.db", ". is a folder; give its files"),
+        ("export --all -o .", "cannot write .: it is a folder"),
+        ("import chat.json --format fax", "unknown format 'fax'; there are agent-service, "),
+        ("convert chat.json --to fax", "unknown format 'fax'; there are agent-service, "),
+        ("convert chat.json --from fax --to anthropic", "unknown format 'fax'; there are agent-service, "),
+        ("history t --format fax", "unknown format 'fax'; there are agent-service, "),
+        ("export --all --format fax", "unknown format 'fax'; there are agent-service, "),
+        ("check --provider fax", "'fax' has no provider behind it"),
+        ("threads --cursor fax", "cursor 'fax': not a cursor"),
+    ],
+)
+def test_what_there_is_not_is_a_wrong_command(folder: Path, words: str, said: str) -> None:
+    outcome = chatledger(*words.split(), url="ledger.db", cwd=folder)
+    assert (outcome.code, outcome.out) == (ExitCode.USAGE, "")
+    assert outcome.error.startswith(f"chatledger: {said}")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("threads --url nowhere.db", "there is no database nowhere.db"),
+        ("threads --url .", "cannot open .: it is a folder; give a file in it"),
+        ("threads --url chat.json", "chat.json is not a SQLite database"),
+        ("show t", "there is no thread 't'"),
+        ("redact t 99 --yes", "there is no thread 't'"),
+        (
+            "import unknown.json",
+            "unknown.json, line 1: a record with 'a' is of no known format; --field says where its messages are",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_a_failure(folder: Path, words: str, said: str) -> None:
+    outcome = chatledger(*words.split(), url="ledger.db", cwd=folder)
+    assert (outcome.code, outcome.out) == (ExitCode.FAILED, "")
+    assert outcome.error.startswith(f"chatledger: {said}")
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "said"),
+    [
+        ("empty.json", ExitCode.FOUND, "empty.json, record 0, byte 2: the file is empty"),
+        ("wide.json", ExitCode.FOUND, "wide.json, record 0, byte 0: not UTF-8 but perhaps UTF-16; save it as UTF-8"),
+        ("none.json", ExitCode.OK, "none.json: no record in it"),
+        ("none.jsonl", ExitCode.OK, "none.jsonl: no record in it"),
+        ("torn.jsonl", ExitCode.FOUND, "torn.jsonl, line 2, byte 63: not UTF-8"),
+    ],
+)
+def test_a_file_without_a_record_is_told_by_its_name(folder: Path, file: str, code: int, said: str) -> None:
+    outcome = chatledger("import", file, url="ledger.db", cwd=folder)
+    assert (outcome.code, outcome.error) == (code, f"chatledger: {said}")
+    as_json = chatledger("import", file, "--json", url="ledger.db", cwd=folder).json
+    assert as_json["empty"] == ([file] if file.startswith("none") else [])
+
+
+def test_the_help_and_the_readme_say_what_the_codes_mean() -> None:
+    listed = dict(re.findall(r"^\| (\d+) \| (.*) \|$", README.read_text(), re.MULTILINE))
+    assert set(listed) == {str(int(code)) for code in ExitCode}
+    assert all(f"{int(code)} {listed[str(int(code))].split(',')[0].split(':')[0]}" in EXIT_CODES for code in ExitCode)
+    told = " ".join(chatledger("--help").out.split())
+    assert EXIT_CODES in told
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import chatledger as package
+
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", package.__version__)
+    outcome = chatledger("--version")
+    assert (outcome.code, outcome.out) == (0, f"chatledger {package.__version__}\n")
