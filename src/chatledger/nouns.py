@@ -63,8 +63,9 @@ class Nouns:
         `await draft.feed(delta)` for each piece.
 
         What was fed is written once `interval` seconds have gone by or `size` bytes have come. A normal exit completes
-        the message, an exception or a cancellation marks it interrupted. If the process dies, others take the message
-        for abandoned `lease` seconds after its last write: the next append interrupts it.
+        the message, without content if nothing was fed; an exception or a cancellation marks it interrupted. If the
+        process dies, others take the message for abandoned `lease` seconds after its last write: the next append
+        interrupts it.
 
         `format`: the draft is fed with the events of a provider's stream (openai-chat, anthropic, openai-responses), as
         dicts or as the SDK's objects. Entering raises what `messages.append` raises; UnknownFormat and

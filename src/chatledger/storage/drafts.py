@@ -148,7 +148,8 @@ class Draft:
     async def complete(
         self, *, response_metadata: dict[str, Any] | None = None, custom_data: dict[str, Any] | None = None
     ) -> ChatMessage:
-        """The whole message, stored. Its calls are open from now on. The same again gives the same.
+        """The whole message, stored; one without content if nothing was fed. Its calls are open from now on. The same
+        again gives the same.
 
         Raises RuleViolation for what an append of the whole would refuse, DraftLost, and StorageError if the database
         stays away: the message then is partial still.

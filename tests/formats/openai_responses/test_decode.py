@@ -247,6 +247,7 @@ def test_instructions_that_are_given_again_are_a_system_message() -> None:
         ([{"role": 7}], "input[0].role"),
         ([{"role": "tool", "content": "a"}], "input[0].role"),
         ([{"role": "user", "content": 7}], "input[0].content"),
+        ([{"role": "assistant", "tool_calls": [{"id": "a", "type": "function"}]}], "input[0].tool_calls"),
         ([{"role": "user", "content": ["a"]}], "input[0].content[0]"),
         ([{"role": "user", "content": [{"type": "input_text"}]}], "input[0].content[0].text"),
         ([{"type": "function_call", "call_id": "c"}], "input[0].name"),

@@ -94,6 +94,8 @@ def _read_message(source: Source, path: str, lenient: bool) -> Item:
     role = text_at(source, "role", path)
     if role not in ROLES and not lenient:
         raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
+    if source.get("tool_calls") and not lenient:  # of openai-chat: kept with the rest, they would be no calls
+        raise DecodeError(f"{path}.tool_calls", "not of this format: a call is an item of its own, function_call")
     content, entry = read_content(source.get("content"), f"{path}.content", role, lenient=lenient)
     return _kept(source, role, {"kind": MESSAGE, **entry}, content=content)
 
