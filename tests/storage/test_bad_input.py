@@ -385,11 +385,22 @@ async def test_what_is_not_a_database_is_an_error_that_names_it(tmp_path: Path) 
     assert path.read_bytes() == b"Dear diary, " * 1_000
 
 
+async def test_parameters_of_a_url_are_read_as_other_tools_read_them(pg_database: Database) -> None:
+    async with Ledger.open(f"{pg_database.url}?sslmode=disable&application_name=mine&work_mem=5MB") as ledger:
+        await ledger.threads.create("t")
+        told = await ledger._database.read(
+            lambda sql: sql.fetch("SELECT current_setting('application_name'), current_setting('work_mem')", {})
+        )
+        assert [tuple(row) for row in told] == [("mine", "5MB")]
+    with pytest.raises(StorageError, match="wrong_mem"):
+        await Ledger.open(f"{pg_database.url}?wrong_mem=5MB")
+
+
 async def test_the_command_that_mends_a_schema_has_the_url_as_it_was_given(pg_url: str) -> None:
-    given = pg_url.replace("//chatledger@", "//chatledger:s3cret@")
+    given = pg_url.replace("//chatledger@", "//chatledger:s3cret@") + "?sslmode=disable"
     with pytest.raises(SchemaMismatch) as caught:
         await Ledger.open(given)
-    assert caught.value.command == f"chatledger migrate --url {given.replace('s3cret', '***')}"
+    assert caught.value.command == f"chatledger migrate --url '{given.replace('s3cret', '***')}'"
 
 
 async def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path, pg_url: str) -> None:

@@ -137,7 +137,9 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, 
             from chatledger.storage.migrate import upgrade_engine
 
             await upgrade_engine(engine, schema)
-        secured = await require_engine(engine, schema, f"chatledger migrate --url {without_password(url)}", rls=rls)
+        secured = await require_engine(
+            engine, schema, f"chatledger migrate --url {shlex.quote(without_password(url))}", rls=rls
+        )
     except BaseException:
         await engine.dispose()
         raise
