@@ -48,7 +48,7 @@ async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     path.write_text("Remember the milk. " * 100)
     before = files(tmp_path)
     for attempt in (Ledger.open(path), asyncio.to_thread(migrate, path), asyncio.to_thread(schema_status, path)):
-        with pytest.raises(StorageError, match="notes.txt is not a SQLite database"):
+        with pytest.raises(StorageError, match=r"notes\.txt is not a SQLite database"):
             await attempt
     assert files(tmp_path) == before
 
@@ -62,7 +62,7 @@ async def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 async def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="unable to open"):
+    with pytest.raises(StorageError, match="it is a folder"):
         await Ledger.open(tmp_path)
 
 
