@@ -90,7 +90,7 @@ def test_unknown_names_and_files_fail_and_write_nothing(tmp_path: Path) -> None:
         done = convert(SAMPLES / "travel.json", *words, "-o", out)
         assert (done.code, done.out, out.exists()) == (2, "", False)
         assert said in done.error
-    assert "is of no known format" in convert("-", "--to", "kosong", given=lines({"a": 1})).error
+    assert "is of no known format" in convert("-", "--to", "kosong", given=lines({"a": 1})).err
     assert convert(tmp_path / "none.json", "--to", "kosong").code == 2
 
 

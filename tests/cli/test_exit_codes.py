@@ -63,10 +63,6 @@ def test_what_there_is_not_is_a_wrong_command(folder: Path, words: str, said: st
         ("threads --url chat.json", "chat.json is not a SQLite database"),
         ("show t", "there is no thread 't'"),
         ("redact t 99 --yes", "there is no thread 't'"),
-        (
-            "import unknown.json",
-            "unknown.json, line 1: a record with 'a' is of no known format; --field says where its messages are",
-        ),
     ],
 )
 def test_what_goes_wrong_is_a_failure(folder: Path, words: str, said: str) -> None:
@@ -90,6 +86,19 @@ def test_a_file_without_a_record_is_told_by_its_name(folder: Path, file: str, co
     assert (outcome.code, outcome.error) == (code, f"chatledger: {said}")
     as_json = chatledger("import", file, "--json", url="ledger.db", cwd=folder).json
     assert as_json["empty"] == ([file] if file.startswith("none") else [])
+
+
+@pytest.mark.parametrize(("command", "option"), [("import", "--format"), ("convert --to anthropic", "--from")])
+def test_what_helps_with_unknown_files_is_said_once(folder: Path, command: str, option: str) -> None:
+    files = ["unknown.json", "wild.json"] if command == "import" else ["unknown.json"]
+    (folder / "wild.json").write_text('{"b": 1}')
+    outcome = chatledger(*command.split(), *files, url="ledger.db", cwd=folder)
+    *refused, help_ = outcome.err.splitlines()
+    assert (outcome.code, outcome.out) == (ExitCode.FAILED, "")
+    assert [line.split(" is of ")[0] for line in refused] == [
+        f"chatledger: {file}, line 1: a record with '{key}'" for file, key in zip(files, "ab", strict=False)
+    ]
+    assert help_.startswith(f"chatledger: --field says where the messages are, {option} what they are: agent-service, ")
 
 
 def test_the_help_and_the_readme_say_what_the_codes_mean() -> None:

@@ -91,7 +91,7 @@ def test_file_of_no_known_format_is_refused_and_the_others_go_in(folder: Path) -
     (folder / "other.json").write_text('{"a": 1}')
     both = chatledger("import", "other.json", "two.json", url="l.db", cwd=folder)
     assert (both.code, both.out.splitlines()[0]) == (1, "two.json: read as openai-chat (2)")
-    assert both.error.startswith("chatledger: other.json, line 1: a record with 'a' is of no known format")
+    assert both.err.startswith("chatledger: other.json, line 1: a record with 'a' is of no known format")
     alone = chatledger("import", "other.json", url="m.db", cwd=folder)
     assert (alone.code, alone.out) == (3, "")
     assert chatledger("export", "--all", url="m.db", cwd=folder).out == ""

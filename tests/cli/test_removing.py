@@ -59,6 +59,7 @@ def test_retain_takes_an_age(url: str) -> None:
         "threads"
     ]
     assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--yes", "--url", url).err
+    assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--url", url).err
 
 
 def test_a_backup_is_made_and_restored(url: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chatledger import ChatMessage
-from chatledger.rules import OpenCall, Tip, judge
+from chatledger.rules import OpenCall, Tip, check_messages, judge
 from tests.conversations import assistant, call, result, turn, user
 from tests.rules.folding import fold, links, open_places, recorded
 
@@ -109,3 +109,14 @@ def test_a_call_of_the_shared_part_is_answered_on_the_branch() -> None:
 def test_calls_stand_on_the_branch_that_they_are_appended_to() -> None:
     tip = judge(Tip(7, "user"), [assistant(calls=[call("a")])], branch=3, level="strict").tip
     assert tip.open_calls == (OpenCall(branch=3, seq=8, idx=0, id="a", name="weather"),)
+
+
+def test_a_result_of_nothing_says_what_it_came_with() -> None:
+    results = [
+        result("x"),
+        ChatMessage(role="tool", name="weather", content="?"),
+        ChatMessage(role="tool", content="?"),
+    ]
+    details = [check_messages([one])[0].detail for one in results]
+    told = ("id 'x'", "name 'weather'", "neither an id nor a name")
+    assert details == [f"a tool result with {what}, but no call is open" for what in told]

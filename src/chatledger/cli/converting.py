@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exporting import writing
-from chatledger.cli.importing import LINE_SUFFIXES, failure_lines, opened
+from chatledger.cli.importing import LINE_SUFFIXES, failure_lines, opened, say_unknown
 from chatledger.cli.options import Debug, require_files, require_folder, run
 from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import plural
@@ -50,14 +50,21 @@ def convert(
     """
 
     def command() -> int:
+        from chatledger.errors import UnknownFormat
         from chatledger.transfer.converting import Conversion
 
         require_files([file])
         require_folder(output)
         conversion = Conversion(from_, to, field=field, carry=carry)
-        with writing(output) as write:
-            report = _Report(listing=losses)
-            _convert(file, conversion, write, report)
+        report = _Report(listing=losses)
+        try:
+            with writing(output) as write:
+                _convert(file, conversion, write, report)
+        except UnknownFormat as error:
+            if error.format is not None:
+                raise
+            say_unknown([error], option="--from")
+            return ExitCode.FAILED
         report.print(conversion)
         return ExitCode.FOUND if report.failures else ExitCode.OK
 

@@ -18,6 +18,7 @@ from chatledger.cli.progress import byte_bar
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from chatledger.errors import UnknownFormat
     from chatledger.ledger import Opening
     from chatledger.transfer.planning import ImportOptions
     from chatledger.transfer.report import Failure, ImportReport
@@ -79,8 +80,11 @@ def import_files(
         require_files(files)
         async with _open(url, tenant, dry_run=dry_run) as ledger:
             report = await import_paths(ledger, files, options, quiet=as_json)
-        print_json(report.to_json() | {"dry_run": dry_run}) if as_json else _print_report(report, options)
-        return ExitCode.FOUND if report.failed or report.refused else ExitCode.OK
+        if as_json:
+            print_json(report.to_json() | {"dry_run": dry_run})
+        else:
+            _print_report(report, options, nothing_read=len(report.refused) == len(files))
+        return _code_of(report, files)
 
     run_async(command, debug=debug)
 
@@ -88,7 +92,7 @@ def import_files(
 async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions, *, quiet: bool) -> ImportReport:
     """All files into one report. The bar counts the bytes of all of them.
 
-    A file of no known format does not keep the others out. Raises UnknownFormat if there is no other.
+    A file of no known format does not keep the others out; a name that there is not raises UnknownFormat.
     """
     from chatledger.errors import UnknownFormat
     from chatledger.transfer.importing import import_file
@@ -106,14 +110,12 @@ async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions
                         ledger, stream, options, file=Path(file).name, lines=lines, report=report, on_bytes=on_bytes
                     )
                 except UnknownFormat as error:
-                    if error.format is not None or len(files) == 1:
+                    if error.format is not None:
                         raise
                     report.refused.append(error)
                     report.stopped = options.stop_on_error
             if report.stopped:
                 break
-    if len(report.refused) == len(files):
-        raise report.refused[0]
     return report
 
 
@@ -139,10 +141,29 @@ def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
     return Ledger.open(url, tenant=tenant, migrate=False if dry_run else None)
 
 
-def _print_report(report: ImportReport, options: ImportOptions) -> None:
+def _code_of(report: ImportReport, files: Sequence[str]) -> ExitCode:
+    if len(report.refused) == len(files):
+        return ExitCode.FAILED
+    return ExitCode.FOUND if report.failed or report.refused else ExitCode.OK
+
+
+def say_unknown(unknown: Sequence[UnknownFormat], *, option: str) -> None:
+    """Files of no known format, and once what helps."""
+    from chatledger.transfer.shapes import shape_names
+
+    for error in unknown:
+        say(str(error))
+    if unknown:
+        say(f"--field says where the messages are, {option} what they are: {', '.join(shape_names())}")
+
+
+def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read: bool) -> None:
     from chatledger.transfer.shapes import AUTO
 
-    for line in [*map(str, report.refused), *failure_lines(report.failures)]:
+    say_unknown(report.refused, option="--format")
+    if nothing_read:
+        return
+    for line in failure_lines(report.failures):
         say(line)
     for file in report.empty:
         say(f"{file}: no record in it")

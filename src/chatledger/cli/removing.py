@@ -97,8 +97,12 @@ def retain(
             _say_rows(deleted.rows)
         return ExitCode.OK
 
+    def unconfirmed() -> int:
+        _age(older_than)  # what is wrong with it is said first
+        return _misused("this cannot be undone; add --yes to do it")
+
     if not yes:
-        run(lambda: _misused("this cannot be undone; add --yes to do it"), debug=debug)
+        run(unconfirmed, debug=debug)
     with_ledger(url, tenant, work, debug=debug)
 
 

@@ -16,12 +16,18 @@ def answer(tip: Tip, result: ChatMessage) -> tuple[OpenCall | None, Violation | 
     call = find_call(tip.open_calls, result.tool_call_id, result.name)
     if call is not None:
         return call, None
-    wanted = f"id {result.tool_call_id!r}" if result.tool_call_id is not None else f"name {result.name!r}"
+    wanted = _wanted(result)
     if result.tool_call_id is not None and result.tool_call_id in tip.answered:
         return None, Violation(rule="R7", detail=f"the call with {wanted[:80]} has its result already")
     if not tip.open_calls:
         return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no call is open")
     return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no open call has it")
+
+
+def _wanted(result: ChatMessage) -> str:
+    if result.tool_call_id is not None:
+        return f"id {result.tool_call_id!r}"
+    return "neither an id nor a name" if result.name is None else f"name {result.name!r}"
 
 
 def find_call(open_calls: tuple[OpenCall, ...], id_: str | None, name: str | None) -> OpenCall | None:

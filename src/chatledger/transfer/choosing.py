@@ -5,7 +5,7 @@ from __future__ import annotations
 from chatledger.errors import UnknownFormat
 from chatledger.models.json import JsonValue
 from chatledger.transfer.records import Record
-from chatledger.transfer.shapes import AUTO, Shape, get_shape, recognise_record, shape_names
+from chatledger.transfer.shapes import AUTO, Shape, get_shape, recognise_record
 from chatledger.transfer.shapes.requests import spoken_by
 
 DEFAULT_FORMAT = "openai-chat"
@@ -34,11 +34,7 @@ class ShapeOfFile:
         if found is None and self._field is not None:
             found = get_shape(DEFAULT_FORMAT)  # whoever says where the messages are has messages there
         if found is None:
-            raise UnknownFormat(
-                None,
-                f"{_description(record.value)} is of no known format; --field says where its messages are, "
-                f"--format what they are: {', '.join(shape_names())}",
-            )
+            raise UnknownFormat(None, f"{_description(record.value)} is of no known format")
         return found
 
 
