@@ -43,6 +43,10 @@ class BoundaryProxy:
         """Once."""
         self._cut = boundary.side, self.passed[boundary.side] + boundary.after
 
+    @property
+    def is_cut(self) -> bool:
+        return self._cut is None
+
     def spare(self) -> bool:
         """Cut nothing any more; whether the cut was made."""
         made, self._cut = self._cut is None, None

@@ -1,4 +1,4 @@
-"""Clients in processes of their own, which append until they are killed and say what they ask and are told."""
+"""Clients in processes of their own: they append or stream until they are killed, and say what they do and are told."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import chatledger
 from chatledger import Ledger
 from tests.faults import teeth
 from tests.faults.recording import Recorder, Recording
+from tests.faults.streamer import say_words
 
 
 async def append_for_ever(recorder: Recorder, name: str, threads: Sequence[str]) -> None:
@@ -33,6 +34,9 @@ async def work(url: str, name: str, tasks: int, threads: Sequence[str]) -> None:
     async with Ledger.open(url) as ledger:
         recorder = Recorder(ledger, Recording(), tell=lambda line: print(line, flush=True))
         await asyncio.gather(*(append_for_ever(recorder, f"{name}-{task}", threads) for task in range(tasks)))
+
+
+PROGRAMS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {"append": work, "stream": say_words}
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,18 @@ class Nursery:
             env=os.environ | {"PYTHONPATH": f"{source}{os.pathsep}{here}"},
         )
 
-    def start(self, url: str, name: str, *, tasks: int, threads: Sequence[str]) -> Client:
+    def append(self, url: str, name: str, *, tasks: int, threads: Sequence[str]) -> Client:
+        return self._start("append", url, name, tasks, threads)
+
+    def stream(self, url: str, run: str, *, interval: float, size: int, lease: float) -> Client:
+        return self._start("stream", url, run, interval, size, lease)
+
+    def _start(self, program: str, *arguments: Any) -> Client:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         said = self._folder / f"{len(self._born)}.said"
         os.mkfifo(said)
-        self._process.stdin.write(json.dumps([str(said), url, name, tasks, threads]) + "\n")
+        self._process.stdin.write(json.dumps([str(said), program, *arguments]) + "\n")
         self._process.stdin.flush()
         self._born.append(Client(int(self._process.stdout.readline()), said.open()))
         return self._born[-1]
@@ -93,12 +103,12 @@ def main() -> None:
     teeth.bite(client=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are nobody's to wait for
     for line in sys.stdin:
-        said, *wanted = json.loads(line)
+        said, program, *wanted = json.loads(line)
         pid = os.fork()
         if not pid:
             sys.stdin.close()
             sys.stdout = open(said, "w")  # noqa: SIM115 - for the rest of its life
-            asyncio.run(work(*wanted))
+            asyncio.run(PROGRAMS[program](*wanted))
             os._exit(1)  # a client ends when it is killed
         print(pid, flush=True)
 

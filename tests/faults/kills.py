@@ -27,8 +27,8 @@ WRITERS = 16
 # --- Clients ----------------------------------------------------------------------------------------------------------
 
 
-async def kill_clients(database: Database, *, kills: int, seed: int) -> Figures:
-    """So many clients in turn on the same threads, each killed at a random moment of its work."""
+async def kill_clients(database: Database, *, kills: int, seed: int, at_once: int = 1) -> Figures:
+    """So many clients, one or some at a time, on the same threads, each killed at a random moment of its work."""
     chance = random.Random(seed)
     threads = [f"{seed}-{number}" for number in range(2)]
     recording = Recording()
@@ -36,9 +36,20 @@ async def kill_clients(database: Database, *, kills: int, seed: int) -> Figures:
         for thread in threads:
             await ledger.threads.create(thread)
         with nursery() as clients:
-            for number in range(kills):
-                client = clients.start(database.url, f"k{seed}.{number}", tasks=TASKS, threads=threads)
-                await asyncio.to_thread(_kill, client, recording, chance.randrange(1, 8), chance.uniform(0, 0.15))
+            for first in range(0, kills, at_once):
+                numbers = range(first, min(first + at_once, kills))
+                started = [
+                    clients.append(database.url, f"k{seed}.{number}", tasks=TASKS, threads=threads)
+                    for number in numbers
+                ]
+                moments = [(chance.randrange(1, 8), chance.uniform(0, 0.15)) for _ in started]
+                await asyncio.gather(
+                    *(
+                        asyncio.to_thread(_kill, client, recording, *moment)
+                        for client, moment in zip(started, moments, strict=True)
+                    )
+                )
+                recording.faults += len(started)
         for thread in threads:  # whatever was left behind, the next one appends
             await Recorder(ledger, recording).append(f"after {thread}", thread)
         return await verdict(database, ledger, threads, recording, seed=seed)
@@ -57,7 +68,6 @@ def _kill(client: Client, recording: Recording, acknowledged: int, seconds: floa
             recording.take(line)
     assert time.monotonic() >= due, "it ended before it was killed"
     timer.join()
-    recording.faults += 1
 
 
 # --- The server -------------------------------------------------------------------------------------------------------

@@ -1,17 +1,9 @@
-"""A streamer, for tests that kill it: it feeds numbered words and says which were fed and which are written.
-
-python -m tests.faults.streamer URL RUN INTERVAL SIZE LEASE
-"""
+"""A streamer, for tests that kill it: it feeds numbered words and says which were fed and which are written."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-from pathlib import Path
 
-import chatledger
 from chatledger import Ledger, ToolCallDelta
 
 THREAD = "t"
@@ -35,23 +27,3 @@ async def say_words(url: str, run: str, interval: float, size: int, lease: float
                 stored = draft.message.text.count(" ")
                 print(number, stored, flush=True)
                 await asyncio.sleep(0)
-
-
-def start_process(url: str, run: str, *, interval: float, size: int, lease: float) -> subprocess.Popen[str]:
-    here, source = Path(__file__).parents[2], Path(chatledger.__file__).parents[1]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.streamer", url, run, str(interval), str(size), str(lease)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=here,
-        env=os.environ | {"PYTHONPATH": f"{source}{os.pathsep}{here}"},
-    )
-
-
-def main() -> None:
-    url, run, interval, size, lease = sys.argv[1:]
-    asyncio.run(say_words(url, run, float(interval), int(size), float(lease)))
-
-
-if __name__ == "__main__":
-    main()

@@ -7,13 +7,14 @@ strict rules refuse: the rules themselves have their own tests.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -80,6 +81,8 @@ class Model:
 class Machine(RuleBasedStateMachine):
     ledger: Ledger
     runner: asyncio.Runner
+    appended: list[int]
+    """How many messages, in all examples: one number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,6 +163,7 @@ class Machine(RuleBasedStateMachine):
         assert (stored.first_seq, stored.version) == (len(found.path) + 1, len(found.path) + len(messages))
         assert not stored.replayed
         found.path.extend(stored.messages)
+        self.appended[0] += len(stored.messages)
         if run is not None:
             self.model.runs.setdefault(run, (thread, "running"))
 
@@ -360,27 +364,34 @@ class Machine(RuleBasedStateMachine):
         assert scores == sorted(self.model.scores)
 
 
-@pytest.fixture
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as opened:
-        yield opened
+def run_any_calls(database: Database, *, examples: int, steps: int, seed: int | None = None) -> int:
+    """How many messages were appended. Without a seed: as the profile says."""
 
-
-def test_any_calls_in_any_order(database: Database, runner: asyncio.Runner) -> None:
     async def opened() -> Ledger:
         ledger: Ledger = await database.open()
         return ledger
 
-    ledger = runner.run(opened())
+    chosen = settings(max_examples=examples, stateful_step_count=steps)
+    if seed is not None:
+        chosen = settings(
+            chosen, derandomize=False, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+        )
+    with asyncio.Runner() as runner:
+        ledger = runner.run(opened())
 
-    class Own(Machine):
-        pass
+        class Own(Machine):
+            pass
 
-    Own.ledger, Own.runner = ledger, runner
-    try:
-        run_state_machine_as_test(Own, settings=settings(max_examples=EXAMPLES, stateful_step_count=25))
-    finally:
-        runner.run(ledger.close())
+        Own.ledger, Own.runner, Own.appended = ledger, runner, [0]
+        try:
+            run_state_machine_as_test(Own if seed is None else seeded(seed)(Own), settings=chosen)
+        finally:
+            runner.run(ledger.close())
+        return Own.appended[0]
+
+
+def test_any_calls_in_any_order(database: Database) -> None:
+    assert run_any_calls(database, examples=EXAMPLES, steps=25) > 2 * EXAMPLES
 
 
 EXAMPLES = 20

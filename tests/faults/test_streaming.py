@@ -4,96 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import random
-import subprocess
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from typing import Literal
 
 import pytest
 
-from chatledger import ChatMessage, DraftLost, Ledger, RuleViolation, StorageError, ToolCall, ToolCallDelta
+from chatledger import DraftLost, Ledger, StorageError, ToolCall, ToolCallDelta
 from tests.conftest import Database
 from tests.conversations import user
+from tests.faults.client import nursery
 from tests.faults.proxy import Proxy, proxied
-from tests.faults.streamer import THREAD, start_process, word
+from tests.faults.streamer import THREAD
+from tests.faults.streams import LEASE, SIZE, kill_after, kill_streamers
 
 KILLS = 4
-SIZE = 40
-LEASE = 3_600.0
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
-@pytest.fixture
-def start(database: Database) -> Iterator[Start]:
-    """Starts streamers, of which none is left running. They write by size alone, so that what may be lost can be
-    counted.
-    """
-    started: list[subprocess.Popen[str]] = []
-
-    def one(run: str, *, interval: float = LEASE / 2, lease: float = LEASE) -> subprocess.Popen[str]:
-        started.append(start_process(database.url, run, interval=interval, size=SIZE, lease=lease))
-        return started[-1]
-
-    yield one
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def kill_after(process: subprocess.Popen[str], words: int, seconds: float) -> tuple[int, int]:
-    """How many words it had fed, and how many it knew to be written, when it was killed."""
-    assert process.stdout is not None
-    told = [process.stdout.readline() for _ in range(words)]
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
-    told += process.stdout.readlines()  # to the end of the pipe, which is that of the process
-    timer.join()
-    assert process.wait() == -9
-    fed, stored = [line for line in told if line.endswith("\n")][-1].split()
-    return int(fed), int(stored)
-
-
-async def test_a_killed_streamer_loses_no_more_than_its_last_interval(ledger: Ledger, start: Start) -> None:
+async def test_a_killed_streamer_loses_no_more_than_its_last_interval(database: Database) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    chance = random.Random(seed)
-    await ledger.threads.create(THREAD)
-    for number in range(KILLS):
-        await ledger.messages.append(THREAD, [user("?")])
-        fed, stored = kill_after(start(f"k{number}"), chance.randrange(1, 40), chance.uniform(0, 0.1))
-        assert_kept((await ledger.messages.history(THREAD)).messages[-1], fed, stored)
-        (left,) = await ledger.partials.list()
-        with pytest.raises(RuleViolation, match="R10"):  # its lease is not over: it could be alive
-            await ledger.messages.append(THREAD, [user("next")])
-        async with asyncio.timeout(10):  # what the dead writer had sent may come in only now
-            while not await ledger.partials.interrupt(left):
-                (left,) = await ledger.partials.list()
-    await ledger.messages.append(THREAD, [user("next")])
-    states = [message.state for message in await ledger.messages.history(THREAD)]
-    assert [state for state in states if state != "synthetic"] == ["complete", "interrupted"] * KILLS + ["complete"]
-    assert {finding.rule for finding in await ledger.threads.check(THREAD)} <= {"R9", "R13"}  # half of the arguments
-
-
-def assert_kept(left: ChatMessage, fed: int, stored: int) -> None:
-    """A beginning of what was fed, not shorter than what was known to be written nor than all but the last interval."""
-    words = left.text.count(" ")
-    assert left.text == "".join(word(number) for number in range(words))
-    written = left.tool_calls[0].arguments if left.tool_calls else ""  # killed before the first write: no call
-    assert isinstance(written, str)
-    arguments = written.count(" ")
-    assert written == "".join(word(number) for number in range(arguments))
-    assert words - 1 <= arguments <= words
-    assert words >= stored
-    last_interval = sum(2 * len(word(number)) for number in range(words, fed))
-    assert last_interval <= SIZE + 2 * len(word(fed))
+    assert (await kill_streamers(database, kills=KILLS, seed=seed)).faults == KILLS
 
 
 async def test_behind_a_killed_streamer_a_plain_append_succeeds_once_its_lease_is_over(
-    ledger: Ledger, start: Start
+    ledger: Ledger, database: Database
 ) -> None:
     await ledger.threads.create(THREAD)
-    kill_after(start("k", interval=0.01, lease=0.05), 5, 0.01)
+    with nursery() as streamers:
+        streamer = streamers.stream(database.url, "k", interval=0.01, size=SIZE, lease=0.05)
+        await asyncio.to_thread(kill_after, streamer, 5, 0.01)
     async with asyncio.timeout(10):
         while not await ledger.partials.abandoned():
             pass
