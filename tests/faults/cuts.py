@@ -166,7 +166,7 @@ WRITERS = 8
 
 
 async def cut_writers(database: Database, *, cuts: int, seed: int) -> Figures:
-    """Eight writers on two threads, each cut a few messages after the one before, whichever connection says them."""
+    """Eight writers on two threads, each cut at most two hundred messages after the one before, whichever connection says them."""
     chance = random.Random(seed)
     recording = Recording()
     threads = [f"{seed}-{number}" for number in range(2)]
@@ -185,7 +185,7 @@ async def cut_writers(database: Database, *, cuts: int, seed: int) -> Figures:
         writers = [asyncio.create_task(write(number)) for number in range(WRITERS)]
         try:
             for _ in range(cuts):
-                proxy.cut(Boundary(chance.choice(SIDES), chance.randrange(60)))
+                proxy.cut(Boundary(chance.choice(SIDES), chance.randrange(200)))
                 while not proxy.is_cut:
                     await asyncio.sleep(0.001)
                     for writer in writers:

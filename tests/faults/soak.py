@@ -1,170 +1,195 @@
-"""The long form of the proofs: in rounds until the time is over, each with a seed of its own, and the figures.
+"""The long form of the proofs: rounds until the time is over, each with a seed of its own, and the figures.
 
-python -m tests.faults.soak --minutes 10 [--seed N] [--only NAME] [--page docs/reliability.md]
+python -m tests.faults.soak --minutes 10 [--seed N] [--only NAME] [--lanes N] [--page docs/reliability.md]
+python -m tests.faults.soak --only NAME --again N      one round once more, with the seed that it had
+
+Rounds run side by side in lanes: processes, each with a PostgreSQL and a folder of its own. The next round is that of
+the proof that has had the least of its share of the time.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import itertools
+import contextlib
+import multiprocessing
+import queue
 import random
-import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import asyncpg
+from typing import Any
 
 from chatledger import migrate
-from tests.conftest import Database
-from tests.faults import test_cancellation, test_interleavings
-from tests.faults.awaits import cancelled_at, timed_out_at
-from tests.faults.checker import Figures
-from tests.faults.damage import damage_often, leave
-from tests.faults.kills import kill_clients, kill_server
+from tests.faults.checker import FAILURES, Figures
+from tests.faults.rounds import PROOFS, Place, Proof
 from tests.faults.teeth import TEETH
-from tests.faults.writers import write_together
-from tests.postgres import Server, own_server
+from tests.postgres import own_server
+
+LANES = 2
+PATIENCE = 900
+"""Seconds after which a round that says nothing has failed."""
 
 
 @dataclass
-class Place:
-    """Where the proofs run: new databases of either kind, in a folder and a server of their own."""
+class Account:
+    """What a proof has come to so far, with the seconds that it took."""
 
-    folder: Path
-    server: Server
-    template: Path
-    pg_template: str
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    @contextmanager
-    def database(self, kind: str) -> Iterator[Database]:
-        if kind == "sqlite":
-            path = self.folder / f"{next(self.numbers)}.db"
-            shutil.copyfile(self.template, path)
-            try:
-                yield Database("sqlite", str(path))
-            finally:
-                for left in self.folder.glob(f"{path.name}*"):
-                    left.unlink()
-            return
-        with self.server.database(template=self.pg_template) as url:
-            yield Database("postgresql", url)
+    figures: Figures = field(default_factory=Figures)
+    rounds: int = 0
+    begun: int = 0
+    seconds: float = 0.0
 
 
-Round = Callable[[Place, int], Figures]
+@dataclass(frozen=True)
+class Told:
+    """What a lane says of a round: its figures, or the text of what went wrong."""
+
+    name: str
+    seed: int
+    seconds: float
+    figures: Figures | None = None
+    error: str = ""
 
 
-def _on(kind: str, one: Callable[[Database, int], Awaitable[Figures]]) -> Round:
-    def run(place: Place, seed: int) -> Figures:
-        async def awaited(database: Database) -> Figures:
-            return await one(database, seed)
-
-        with place.database(kind) as database:
-            return asyncio.run(awaited(database))
-
-    return run
+# --- A lane -----------------------------------------------------------------------------------------------------------
 
 
-def _kill_clients(database: Database, seed: int) -> Awaitable[Figures]:
-    return kill_clients(database, kills=25, seed=seed)
+@contextmanager
+def place() -> Iterator[Place]:
+    with tempfile.TemporaryDirectory(prefix="chatledger-soak-") as folder, own_server() as server:
+        template = Path(folder) / "template.db"
+        migrate(template)
+        with server.database() as pg_template:
+            migrate(pg_template)
+            yield Place(Path(folder), server, template, pg_template)
 
 
-def _kill_server(place: Place, seed: int) -> Figures:
-    with place.database("postgresql") as database:
-        return asyncio.run(kill_server(place.server, database, kills=5, seed=seed))
+def _lane(asked: Any, answers: Any) -> None:
+    """Rounds, by the name of their proof and a seed, until None is asked for."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # its server is stopped on the way out
+    proofs = {proof.name: proof for proof in PROOFS}
+    with place() as own:
+        while (order := _order(asked)) is not None:
+            answers.put(_told(own, proofs[order[0]], order[1]))
 
 
-def _damage(place: Place, seed: int) -> Figures:
-    async def run(folder: Path) -> Figures:
-        left = await leave(place.template, folder, appends=60, seed=seed)
-        return await damage_often(left, folder, times=200, seed=seed)
-
-    with tempfile.TemporaryDirectory(dir=place.folder) as folder:
-        return asyncio.run(run(Path(folder)))
-
-
-def _write(threads: int, appends: int) -> Callable[[Database, int], Awaitable[Figures]]:
-    def run(database: Database, seed: int) -> Awaitable[Figures]:
-        return write_together(database, threads=threads, appends=appends, seed=seed)
-
-    return run
+def _order(asked: Any) -> tuple[str, int] | None:
+    """None also where nobody is left to ask."""
+    parent = multiprocessing.parent_process()
+    while parent is None or parent.is_alive():
+        with contextlib.suppress(queue.Empty):
+            order: tuple[str, int] | None = asked.get(timeout=5)
+            return order
+    return None
 
 
-async def _stop(database: Database, seed: int) -> Figures:
-    """Every public call, at every await."""
-    figures = Figures()
-    chance = random.Random(seed)
-    calls = [*test_cancellation.CALLS, *test_cancellation.OTHERS]
-    async with database.open() as ledger:
-        for call in chance.sample(calls, 4):
-            stop = chance.choice((cancelled_at, timed_out_at))
-            figures.add(await test_cancellation.stop_everywhere(database, call, stop))
-            await ledger.threads.delete(test_cancellation.THREAD)
-    return figures
-
-
-async def _halt(database: Database, seed: int) -> Figures:
-    chance = random.Random(seed)
-    first = chance.choice([name for name in test_interleavings.CALLS if name != "migrate"])
-    watcher = await asyncpg.connect(database.url, server_settings={"application_name": "watcher"})
+def _told(own: Place, proof: Proof, seed: int) -> Told:
+    began = time.monotonic()
     try:
-        return await test_interleavings.halt_everywhere(database, watcher, first, test_interleavings.CALLS)
+        figures = proof.run(own, seed)
+    except Exception as error:
+        return Told(proof.name, seed, time.monotonic() - began, error="".join(traceback.format_exception(error)))
+    return Told(proof.name, seed, time.monotonic() - began, figures)
+
+
+@contextmanager
+def lanes(count: int) -> Iterator[tuple[Any, Any]]:
+    """What they are asked and what they answer."""
+    context = multiprocessing.get_context("spawn")
+    asked, answers = context.Queue(), context.Queue()
+    running = [context.Process(target=_lane, args=(asked, answers)) for _ in range(count)]
+    for lane in running:
+        lane.start()
+    try:
+        yield asked, answers
+        for _ in running:
+            asked.put(None)
+        for lane in running:
+            lane.join(60)
     finally:
-        await watcher.close()
+        for lane in running:
+            if lane.is_alive():
+                lane.terminate()
+                lane.join()
 
 
-ROUNDS: dict[str, Round] = {
-    "clients killed, SQLite": _on("sqlite", _kill_clients),
-    "clients killed, PostgreSQL": _on("postgresql", _kill_clients),
-    "PostgreSQL killed under 16 writers": _kill_server,
-    "WAL of SQLite damaged": _damage,
-    "16 writers on 1 thread, SQLite": _on("sqlite", _write(1, 2_000)),
-    "16 writers on 16 threads, SQLite": _on("sqlite", _write(16, 10_000)),
-    "16 writers on 1,000 threads, SQLite": _on("sqlite", _write(1_000, 10_000)),
-    "16 writers on 1 thread, PostgreSQL": _on("postgresql", _write(1, 2_000)),
-    "16 writers on 16 threads, PostgreSQL": _on("postgresql", _write(16, 10_000)),
-    "16 writers on 1,000 threads, PostgreSQL": _on("postgresql", _write(1_000, 10_000)),
-    "cancelled and timed out at each await, SQLite": _on("sqlite", _stop),
-    "cancelled and timed out at each await, PostgreSQL": _on("postgresql", _stop),
-    "halted at each await while another runs": _on("postgresql", _halt),
-}
+# --- The rounds -------------------------------------------------------------------------------------------------------
 
 
-def soak(place: Place, *, minutes: float, seed: int, only: str | None) -> tuple[dict[str, Figures], list[str]]:
-    """The figures by proof, and the failures. At least one round of each, then until the time is over."""
-    rounds = {name: run for name, run in ROUNDS.items() if only is None or only in name}
-    figures = {name: Figures() for name in rounds}
-    failures: list[str] = []
+def soak(proofs: Sequence[Proof], *, minutes: float, seed: int, count: int = LANES) -> tuple[dict[str, Account], int]:
+    """The account of each proof, and how many rounds failed. At least one of each, then until the time is over."""
+    accounts = {proof.name: Account() for proof in proofs}
+    failed = 0
     end = time.monotonic() + 60 * minutes
-    for number in itertools.count():
-        for name, run in rounds.items():
-            if number and time.monotonic() > end:
-                return figures, failures
-            own, began = random.Random(f"{seed} {number} {name}").randrange(2**32), time.monotonic()
+    with lanes(count) as (asked, answers):
+        under_way: set[str] = set()
+        for _ in range(count):
+            _ask(asked, _next(proofs, accounts, under_way, end), accounts, under_way, seed)
+        while under_way:
             try:
-                one = run(place, own)
-            except Exception as error:
-                failures.append(f"{name}, seed {own}: {error!r}")
-                print(f"FAILED {failures[-1]}", flush=True)
-                continue
-            figures[name].add(one)
-            took = time.monotonic() - began
-            print(
-                f"{name}: seed {own}, {one.acknowledged:,} acknowledged, {one.faults:,} faults, {took:.0f} s",
-                flush=True,
-            )
-    raise AssertionError
+                told: Told = answers.get(timeout=PATIENCE)
+            except queue.Empty:
+                print(f"FAILED {', '.join(under_way)}: not a word for {PATIENCE} s", flush=True)
+                return accounts, failed + len(under_way)
+            under_way.remove(told.name)
+            failed += not _enter(accounts[told.name], told)
+            _ask(asked, _next(proofs, accounts, under_way, end), accounts, under_way, seed)
+    return accounts, failed
+
+
+def _next(proofs: Sequence[Proof], accounts: dict[str, Account], under_way: set[str], end: float) -> Proof | None:
+    """The one that is furthest behind its share, and not under way; what never had a round comes first."""
+    free = [proof for proof in proofs if proof.name not in under_way]
+    if time.monotonic() > end:
+        free = [proof for proof in free if not accounts[proof.name].begun]
+    return min(free, key=lambda proof: _had(proof, accounts[proof.name]), default=None)
+
+
+def _had(proof: Proof, account: Account) -> tuple[bool, float]:
+    return account.begun > 0, account.seconds / proof.share
+
+
+def _ask(asked: Any, proof: Proof | None, accounts: dict[str, Account], under_way: set[str], seed: int) -> None:
+    if proof is None:
+        return
+    account = accounts[proof.name]
+    own = random.Random(f"{seed} {account.begun} {proof.name}").randrange(2**32)
+    account.begun += 1
+    under_way.add(proof.name)
+    asked.put((proof.name, own))
+
+
+def _enter(account: Account, told: Told) -> bool:
+    account.rounds += 1
+    account.seconds += told.seconds
+    if told.figures is None:
+        _keep(told)
+        return False
+    account.figures.add(told.figures)
+    counts = f"{told.figures.acknowledged:,} acknowledged, {told.figures.faults:,} faults"
+    print(f"{told.name}: seed {told.seed}, {counts}, {told.seconds:.0f} s", flush=True)
+    return True
+
+
+def _keep(told: Told) -> None:
+    """Beside the histories that the checker saves."""
+    FAILURES.mkdir(parents=True, exist_ok=True)
+    path = FAILURES / f"{told.seed}.txt"
+    path.write_text(f"{told.name}, seed {told.seed}\n{told.error}")
+    last = told.error.strip().splitlines()[-1]
+    print(f"FAILED {told.name}: seed {told.seed}, in {path}: {last[:500]}", flush=True)
 
 
 # --- The page ---------------------------------------------------------------------------------------------------------
 
 _COLUMNS = (
+    "rounds",
     "appends acknowledged",
     "faults injected",
     "unknown outcomes resolved",
@@ -176,16 +201,18 @@ _COLUMNS = (
 _HEAD = f"| proof | {' | '.join(_COLUMNS)} |\n|---|{'---:|' * len(_COLUMNS)}\n"
 
 
-def figures_table(figures: dict[str, Figures]) -> str:
-    rows = [_row(name, one) for name, one in figures.items()]
-    total = Figures()
-    for one in figures.values():
-        total.add(one)
+def figures_table(accounts: dict[str, Account]) -> str:
+    rows = [_row(name, account) for name, account in accounts.items()]
+    total = Account(rounds=sum(account.rounds for account in accounts.values()))
+    for account in accounts.values():
+        total.figures.add(account.figures)
     return _HEAD + "\n".join([*rows, _row("**all**", total)])
 
 
-def _row(name: str, one: Figures) -> str:
-    counts = (one.acknowledged, one.faults, one.unknown, one.lost, one.doubled, one.disordered, one.other)
+def _row(name: str, account: Account) -> str:
+    one = account.figures
+    found = (one.lost, one.doubled, one.disordered, one.other)
+    counts = (account.rounds, one.acknowledged, one.faults, one.unknown, *found)
     return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
 
 
@@ -204,29 +231,28 @@ def put(page: str, name: str, text: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only")
+    parser.add_argument("--again", type=int, default=None)
+    parser.add_argument("--lanes", type=int, default=LANES)
     parser.add_argument("--page", type=Path)
     given = parser.parse_args()
+    proofs = [proof for proof in PROOFS if given.only is None or given.only in proof.name]
+    if given.again is not None:
+        with place() as own:
+            told = _told(own, proofs[0], given.again)
+        return not _enter(Account(), told)
     seed = random.randrange(2**32) if given.seed is None else given.seed
     print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="chatledger-soak-") as folder, own_server() as server:
-        template = Path(folder) / "template.db"
-        migrate(template)
-        with server.database() as pg_template:
-            migrate(pg_template)
-            place = Place(Path(folder), server, template, pg_template)
-            figures, failures = soak(place, minutes=given.minutes, seed=seed, only=given.only)
-    table = figures_table(figures)
+    accounts, failed = soak(proofs, minutes=given.minutes, seed=seed, count=given.lanes)
+    table = figures_table(accounts)
     print(table)
-    for failure in failures:
-        print(f"FAILED {failure}")
-    if given.page is not None and not failures and given.only is None:
+    if given.page is not None and not failed and given.only is None:
         page = put(given.page.read_text(), "figures", f"{given.minutes:g} minutes, seed {seed}.\n\n{table}")
         given.page.write_text(put(page, "teeth", teeth_table()))
-    return bool(failures)
+    return failed > 0
 
 
 if __name__ == "__main__":

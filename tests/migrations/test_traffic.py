@@ -56,6 +56,12 @@ def say(database: Database, step: str, traffic: Traffic) -> None:
 def test_no_append_fails_while_revisions_run(older: tuple[Database, str], other: Database) -> None:
     """Step by step, with writers of the revision below each."""
     database, below = older
+    climb_under_writers(database, below)
+    migrate(other.url)
+    assert read_catalog(database) == read_catalog(other)
+
+
+def climb_under_writers(database: Database, below: str) -> list[Traffic]:
     done = []
     for revision in (name for name in revisions() if name > below):
         with writers(database, below) as traffic:
@@ -65,8 +71,7 @@ def test_no_append_fails_while_revisions_run(older: tuple[Database, str], other:
         done.append(traffic)
         below = revision
     check_stored(database, done)
-    migrate(other.url)
-    assert read_catalog(database) == read_catalog(other)
+    return done
 
 
 def test_code_of_today_writes_on_what_the_next_release_makes(
@@ -93,7 +98,11 @@ def test_of_two_migrators_one_waits_and_no_append_fails(older: tuple[Database, s
 
 def test_migrators_killed_before_each_statement_leave_a_whole_revision(older: tuple[Database, str]) -> None:
     """Also before each COMMIT. The next one goes on from there, and the writers notice none of it."""
-    database, below = older
+    kill_migrators(*older)
+
+
+def kill_migrators(database: Database, below: str) -> tuple[Traffic, int]:
+    """What was written meanwhile, and how many were killed."""
     following = revisions()[revisions().index(below) + 1]
     with writers(database, below) as traffic:
         found = migrators_killed(database, following)
@@ -103,6 +112,7 @@ def test_migrators_killed_before_each_statement_leave_a_whole_revision(older: tu
     assert found.count(below) >= 3  # a statement of its own at least, the one that writes its number, the COMMIT
     assert set(found) <= {below, following}
     check_stored(database, [traffic])
+    return traffic, len(found)
 
 
 KILLED = """
