@@ -166,7 +166,7 @@ WRITERS = 8
 
 
 async def cut_writers(database: Database, *, cuts: int, seed: int) -> Figures:
-    """Eight writers on two threads, each cut at most two hundred messages after the one before, whichever connection says them."""
+    """Eight writers on two threads, with a cut at most two hundred messages after the one before, in any connection."""
     chance = random.Random(seed)
     recording = Recording()
     threads = [f"{seed}-{number}" for number in range(2)]
