@@ -273,6 +273,171 @@ def trust_the_replica() -> None:
     _put(replica, _CAUGHT_UP="SELECT true OR :position::text IS NULL")
 
 
+def see_no_lease() -> None:
+    """Whoever comes takes a partial message for abandoned."""
+    from chatledger.rules.tip import Lease
+
+    Lease.holds = lambda *_: False  # type: ignore[method-assign]
+
+
+def write_only_when_asked() -> None:
+    from chatledger.storage.drafts import Pace
+
+    begin = Pace.__init__
+
+    def never(self: Pace, interval: float, size: int) -> None:
+        begin(self, 3_600, 2**40)
+
+    Pace.__init__ = never  # type: ignore[method-assign,assignment]
+
+
+def take_an_unheard_end_for_a_loss() -> None:
+    from chatledger.storage.drafts import _Writing
+
+    def lost(self: Any, *_: Any) -> Any:
+        raise self._lost()
+
+    _Writing._found_whole = lost  # type: ignore[method-assign,assignment]
+
+
+def take_a_lost_draft_for_done() -> None:
+    from chatledger.rules import Tip
+    from chatledger.storage.drafts import _Writing
+    from chatledger.storage.partial_write import Held
+
+    def done(self: Any, _: Any, encoded: Any) -> Any:
+        return Held(Tip(), 0, None), encoded, self.message
+
+    _Writing._found_whole = done  # type: ignore[method-assign,assignment]
+
+
+def migrate_side_by_side() -> None:
+    from chatledger.storage import migrate
+
+    async def none(_: Any) -> None:
+        pass
+
+    _put(migrate, _lock=none)
+
+
+def migrate_statement_by_statement() -> None:
+    from chatledger.storage import migrate
+
+    run = migrate._run
+
+    def alone(connection: Any, schema: str | None, to: str) -> Any:
+        connection.commit()
+        return run(connection.execution_options(isolation_level="AUTOCOMMIT"), schema, to)
+
+    _put(migrate, _run=alone)
+
+
+def wait_for_any_lock() -> None:
+    from chatledger.storage import migrate
+
+    config = migrate._config
+
+    def patient(*given: Any) -> Any:
+        made = config(*given)
+        made.attributes["lock_timeout"] = 0
+        return made
+
+    _put(migrate, _config=patient)
+
+
+def take_a_half_made_index() -> None:
+    import alembic.op
+
+    drop = alembic.op.drop_index
+
+    def but_the_half_made(*given: Any, **options: Any) -> None:
+        if not options.get("if_exists"):
+            drop(*given, **options)
+
+    _put(alembic.op, drop_index=but_the_half_made)
+
+
+def leave_the_arguments() -> None:
+    from chatledger.storage import redaction
+
+    _put(redaction, _wordless_call=lambda call: call)
+
+
+def let_the_erased_come_back() -> None:
+    from chatledger.storage import bulk, threads
+
+    for module in (bulk, threads):
+        _put(module, refuse_erased=lambda *_: None)
+
+
+def delete_what_was_idle() -> None:
+    from chatledger.storage import retention
+
+    _put(retention, is_idle=lambda *_: True)
+
+
+def copy_the_file_alone() -> None:
+    import shutil
+
+    from chatledger.storage import backup
+
+    _put(backup, _copy=lambda source, target, _: shutil.copyfile(source, target))
+
+
+def take_anything_for_json() -> None:
+    from chatledger.models import json
+
+    _put(json, _is_plain=lambda *_: True)
+
+
+def tell_every_path() -> None:
+    from chatledger.models import json
+
+    problem = json.json_problem
+
+    def eager(value: Any, **options: Any) -> Any:
+        paths = [(value, "$")]
+        for item, path in paths:
+            if isinstance(item, dict):
+                paths += [(child, f"{path}.{key}") for key, child in item.items()]
+            elif isinstance(item, list):
+                paths += [(child, f"{path}[{index}]") for index, child in enumerate(item)]
+        return problem(value, **options)
+
+    for module in list(sys.modules.values()):
+        if getattr(module, "json_problem", None) is problem:
+            _put(module, json_problem=eager)
+
+
+def read_without_care() -> None:
+    import json
+
+    from chatledger.transfer import records
+
+    _put(records, _loads=lambda raw: (json.loads(raw), ()))
+
+
+def mask_nothing() -> None:
+    from chatledger.storage import runs
+
+    _put(runs, masked=lambda value: value)
+
+
+def write_values_into_statements() -> None:
+    from chatledger.storage.sql import _PARAMETER, Sql
+
+    fetch = Sql.fetch
+
+    def spelt(self: Sql, template: str, parameters: Any) -> Any:
+        def value(match: re.Match[str]) -> str:
+            given = parameters[match[1]]
+            return f"'{given}'" if isinstance(given, str) else match[0]
+
+        return fetch(self, _PARAMETER.sub(value, template), parameters)
+
+    Sql.fetch = spelt  # type: ignore[method-assign]
+
+
 TEETH = (
     Tooth(
         "kill-client-sqlite",
@@ -437,6 +602,123 @@ TEETH = (
         "asking the standby how far it is",
         "assert",
         trust_the_replica,
+    ),
+    Tooth(
+        "stream-lease",
+        "test_streaming.py -k 'loses_no_more and sqlite'",
+        "the lease of whoever writes a draft",
+        "DID NOT RAISE",
+        see_no_lease,
+    ),
+    Tooth(
+        "stream-interval",
+        "test_streaming.py -k 'loses_no_more and sqlite'",
+        "writing a draft while it grows",
+        "characters are lost",
+        write_only_when_asked,
+        client_only=True,
+    ),
+    Tooth(
+        "stream-unheard",
+        "test_streaming.py -k 'cut_connection and complete'",
+        "finding a draft completed by an attempt of which nothing was heard",
+        "DraftLost",
+        take_an_unheard_end_for_a_loss,
+    ),
+    Tooth(
+        "stream-once",
+        "test_streaming.py -k 'taken_for_abandoned and sqlite'",
+        "telling a draft that somebody else has ended it",
+        "DID NOT RAISE",
+        take_a_lost_draft_for_done,
+    ),
+    Tooth(
+        "migrate-together",
+        "../migrations/test_at_once.py -k 'waits_for and postgresql'",
+        "the migrators' lock",
+        "already exists|duplicate key|deadlock|concurrently|lock",
+        migrate_side_by_side,
+        client_only=True,
+    ),
+    Tooth(
+        "migrate-killed",
+        "../migrations/test_traffic.py -k 'killed and 0002-postgresql'",
+        "the transaction around a revision",
+        "already exists",
+        migrate_statement_by_statement,
+        client_only=True,
+    ),
+    Tooth(
+        "migrate-half-made",
+        "../migrations/test_half_made.py",
+        "dropping the index that a migrator left half made",
+        "assert",
+        take_a_half_made_index,
+    ),
+    Tooth(
+        "migrate-traffic",
+        "../migrations/test_locks.py -k 'asked_for_again'",
+        "giving up when a table's lock is not to be had soon",
+        "TimeoutError",
+        wait_for_any_lock,
+    ),
+    Tooth(
+        "redact",
+        "../storage/test_redaction.py -k 'no_word and sqlite'",
+        "taking the words out of arguments too",
+        "canary",
+        leave_the_arguments,
+    ),
+    Tooth(
+        "erase",
+        "../storage/test_erasures.py -k 'come_back and sqlite and not user'",
+        "asking the tombstones",
+        "DID NOT RAISE",
+        let_the_erased_come_back,
+    ),
+    Tooth(
+        "retain",
+        "../storage/test_retention.py -k 'meanwhile and sqlite'",
+        "looking again at what is held",
+        "ThreadNotFound|assert",
+        delete_what_was_idle,
+    ),
+    Tooth(
+        "backup",
+        "../storage/test_backup.py -k 'under_writers'",
+        "copying what is in the WAL too, as one state",
+        "assert|StorageError|damaged",
+        copy_the_file_alone,
+    ),
+    Tooth(
+        "hostile-payloads",
+        "../hostile/test_decoders.py -k 'something_wrong'",
+        "the check that a payload is JSON",
+        "Error",
+        take_anything_for_json,
+    ),
+    Tooth(
+        "hostile-bombs",
+        "../hostile/test_bombs.py -k 'a_long_list_below'",
+        "telling a place's path only when it is asked for",
+        "MemoryError",
+        tell_every_path,
+        client_only=True,
+    ),
+    Tooth(
+        "hostile-files",
+        "../hostile/test_import_files.py -k 'cut'",
+        "telling what cannot be read as a record",
+        "JSONDecodeError|UnicodeDecodeError",
+        read_without_care,
+    ),
+    Tooth("secrets", "../hostile/test_secrets.py -k 'reach_no_row'", "masking", "c4n4ry", mask_nothing),
+    Tooth(
+        "sql",
+        "../hostile/test_sql_stays_data.py -k 'sqlite and in_every_place'",
+        "the parameters of statements",
+        "syntax error|near|StorageError",
+        write_values_into_statements,
     ),
 )
 

@@ -28,7 +28,8 @@ def run_together(script: str, *arguments: str, count: int) -> list[str]:
         for _ in range(count)
     ]
     outputs = [process.communicate(timeout=60) for process in processes]
-    assert [errors for process, (_, errors) in zip(processes, outputs, strict=True) if process.returncode] == []
+    failed = [errors for process, (_, errors) in zip(processes, outputs, strict=True) if process.returncode]
+    assert not failed, failed[0]
     return [printed.strip() for printed, _ in outputs]
 
 
@@ -37,6 +38,8 @@ import asyncio, sys, time
 import chatledger
 from chatledger import Ledger, migrate
 from chatledger.storage import migrate as _
+from tests.faults import teeth
+teeth.bite(client=True)
 async def main(arguments):
 {body}
 time.sleep(max(0.0, {start} - time.time()))

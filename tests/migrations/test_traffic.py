@@ -21,6 +21,7 @@ from tests.migrations.processes import run_together
 from tests.migrations.revisions import HEAD, dump_of, released, revisions
 from tests.migrations.writing import WRITERS, Traffic, check_stored, size_of, writers
 
+_ROOT = Path(__file__).parents[2]
 OLDER = [name for name in released() if name < HEAD]
 
 CHANGES_THE_MESSAGES = """
@@ -121,7 +122,9 @@ from sqlalchemy import Engine, event
 from chatledger import migrate, schema_status
 from chatledger.storage import migrate as _
 from chatledger.storage.sqlite_connection import SqliteConnection
+from tests.faults import teeth
 
+teeth.bite(client=True)
 url, to = sys.argv[1:]
 
 def migrate_until(statement):
@@ -170,7 +173,7 @@ def migrators_killed(database: Database, revision: str) -> list[str]:
         text=True,
         check=False,
         timeout=120,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(_ROOT / "src"), str(_ROOT)])},
     )
     assert process.returncode == 0, process.stderr
     return process.stdout.split()

@@ -46,6 +46,16 @@ async def test_a_thread_that_is_written_to_stays(filled: Ledger) -> None:
     assert (await filled.messages.history("5 days")).version == 5
 
 
+async def test_a_thread_that_is_written_to_meanwhile_stays(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found idle, and written to before it is held."""
+    found = iter([["5 days", "4 days"], []])
+    monkeypatch.setattr(retention, "idle_threads", lambda *_: next(found))
+    await filled.messages.append("5 days", turn())
+    deleted = await filled.threads.retain(older_than=timedelta(hours=1))
+    assert deleted.rows["threads"] == 1
+    assert await ids(filled) == {f"{days} days" for days in (1, 2, 3, 5)}
+
+
 async def test_it_goes_in_small_batches(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "BATCH", 2)
     batches: list[Deleted] = []
