@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import settings
 
-from chatledger import Ledger, migrate
+from chatledger import KeyRing, Ledger, migrate
 from tests.postgres import Server, server
 
 # The suite tries the same examples each time, so that it fails for what a change did and not for its luck; `explore`
@@ -23,6 +23,9 @@ from tests.postgres import Server, server
 settings.register_profile("suite", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
+
+
+KEYS = KeyRing({"test": bytes(range(32))})
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,9 @@ class Database:
     url: str
 
     def open(self, **options: Any) -> Any:
-        return Ledger.open(self.url, **options)
+        """With keys in a run that asks for them: what a test says of the ledger is as true of one that encrypts."""
+        keys = {"keys": KEYS} if os.environ.get("CHATLEDGER_TEST_KEYS") else {}
+        return Ledger.open(self.url, **{**keys, **options})
 
 
 @pytest.fixture(scope="session")

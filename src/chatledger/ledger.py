@@ -19,8 +19,10 @@ from chatledger.models import Limits, RulesLevel
 from chatledger.nouns import Nouns
 from chatledger.storage.arguments import checked
 from chatledger.storage.guarding import GuardedDatabase
+from chatledger.storage.keyring import KeyRing, Keys
 from chatledger.storage.opening import open_database, open_replica
 from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
+from chatledger.storage.seal import Sealing
 from chatledger.storage.tables import SCHEMA
 from chatledger.transaction import Transaction
 
@@ -51,6 +53,8 @@ class Ledger(Nouns):
         migrate: bool | None = None,
         rls: bool | None = None,
         replica: str | AsyncEngine | None = None,
+        keys: KeyRing | Keys | None = None,
+        plaintext: bool = False,
     ) -> Opening:
         """A ledger, by `async with Ledger.open(…) as ledger` or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -60,15 +64,20 @@ class Ledger(Nouns):
         PostgreSQL's row-level security, which is told of the tenant in every transaction; by default it is if it is on.
         `replica`, the URL or engine of a standby, answers histories that are asked for with a `min_position`.
 
+        `keys` encrypts what people and models say, before it leaves this process: a KeyRing, or what gives a tenant's
+        (None where it has none any more); it is asked each time, from any thread. Reading then raises EncryptionError
+        for what is not sealed for its place. `plaintext=True` reads what was stored before there were keys as well.
+
         Raises SchemaMismatch with the command that mends it, and StorageError if the database cannot be reached.
         """
         if url is not None and engine is not None:
             raise InvalidArgument("engine", "does not go with a url; give one of them")
+        sealing = Sealing(keys, plaintext=plaintext)
 
         async def opened() -> Ledger:
             database = await open_database(url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls)
             standby = None if replica is None else await open_replica(replica, database, schema=schema, pooler=pooler)
-            guard = GuardedDatabase(database, standby)
+            guard = GuardedDatabase(database, standby, sealing)
             return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)

@@ -10,8 +10,10 @@ from chatledger.models import Limits, RulesLevel
 from chatledger.nouns import Nouns
 from chatledger.storage.arguments import checked
 from chatledger.storage.caller import ConnectionWork
+from chatledger.storage.keyring import KeyRing, Keys
 from chatledger.storage.opening import only_postgresql
 from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
+from chatledger.storage.seal import Sealing
 from chatledger.storage.tables import SCHEMA
 from chatledger.storage.text import encode_key
 
@@ -22,7 +24,7 @@ class Transaction(Nouns):
 
     `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection of theirs, and
     commits with it. Each call is a savepoint there: what is refused does not end the caller's transaction. With `rls`
-    each call first tells row-level security of its tenant.
+    each call first tells row-level security of its tenant. `keys` and `plaintext` are those of `Ledger.open`.
     """
 
     def __init__(
@@ -34,13 +36,16 @@ class Transaction(Nouns):
         schema: str = SCHEMA,
         limits: Limits | None = None,
         rls: bool = False,
+        keys: KeyRing | Keys | None = None,
+        plaintext: bool = False,
     ) -> None:
         postgresql = connection.dialect.name == "postgresql"
         if rls and not postgresql:
             raise only_postgresql()
         secured = encode_key(tenant, "tenant") if rls else None
         work = ConnectionWork(connection, schema if postgresql else None, check=True, tenant=secured)
-        super().__init__(TenantScope(work, tenant, rules, limits or Limits()))
+        seal = Sealing(keys, plaintext=plaintext).of(tenant)
+        super().__init__(TenantScope(work, tenant, rules, limits or Limits(), seal=seal))
 
     @classmethod
     def over(cls, scope: TenantScope) -> Transaction:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import asyncpg
@@ -32,6 +33,31 @@ async def query(database: Database, statement: str) -> list[tuple[Any, ...]]:
     connection = await asyncpg.connect(database.url, server_settings={"search_path": "chatledger"})
     try:
         return [tuple(row) for row in await connection.fetch(statement)]
+    finally:
+        await connection.close()
+
+
+Run = Callable[[str], Awaitable[list[tuple[Any, ...]]]]
+
+
+@asynccontextmanager
+async def raw_connection(database: Database) -> AsyncIterator[Run]:
+    """`query` for many statements, on one connection; each is committed."""
+    if database.kind == "sqlite":
+        with closing(sqlite3.connect(database.url, isolation_level=None, check_same_thread=False)) as file:
+
+            async def run(statement: str) -> list[tuple[Any, ...]]:
+                return await asyncio.to_thread(lambda: file.execute(statement).fetchall())
+
+            yield run
+        return
+    connection = await asyncpg.connect(database.url, server_settings={"search_path": "chatledger"})
+    try:
+
+        async def fetch(statement: str) -> list[tuple[Any, ...]]:
+            return [tuple(row) for row in await connection.fetch(statement)]
+
+        yield fetch
     finally:
         await connection.close()
 

@@ -10,6 +10,7 @@ from sqlalchemy import and_, delete, insert, select
 from chatledger.models.outputs import ThreadAgent
 from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
+from chatledger.storage.seal import opened_values, sealed_values
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import agents
 from chatledger.storage.text import encode_key
@@ -50,7 +51,8 @@ def _replace(
         return True
     sql.execute(delete(agents).where(_own(tenant, thread_id)))
     key = {"tenant_id": tenant, "thread_id": thread_id}
-    rows = [{**key, "idx": idx, **dict(agent)} for idx, agent in enumerate(listed)]
+    said = [{**key, "idx": idx, **dict(agent)} for idx, agent in enumerate(listed)]
+    rows = [sealed_values(sql.seal, agents, row) for row in said]
     if rows:
         sql.execute(insert(agents), rows)
     return True
@@ -60,4 +62,5 @@ def _list(sql: Sql, tenant: str, thread_id: str) -> list[ThreadAgent]:
     require_thread(sql, tenant, thread_id)
     columns = [agents.c[name] for name in ThreadAgent.model_fields]
     rows = sql.execute(select(*columns).where(_own(tenant, thread_id)).order_by(agents.c.idx)).mappings()
-    return [ThreadAgent.model_validate(dict(row)) for row in rows]
+    opened = (opened_values(sql.seal, agents, dict(row), thread_id=thread_id) for row in rows)
+    return [ThreadAgent.model_validate(row) for row in opened]

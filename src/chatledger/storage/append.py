@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, RunConflict, StorageError
 from chatledger.ids import new_stamp
@@ -49,6 +49,7 @@ class Attempted:
 
 def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | None:
     """One look, one judgement, one guarded write."""
+    sql, request = _agreed(sql, request)
     seen = look(sql, request, lock=lock)
     if completes_partial(request, seen):
         completed = complete_in_place(sql, request, seen)
@@ -61,6 +62,13 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
     written = write(sql, plan)
     return None if written is None else Attempted(appended(plan), seen_after(plan, seen, written))
+
+
+def _agreed(sql: Sql, request: AppendRequest) -> tuple[Sql, AppendRequest]:
+    """Both with the seal that one of them has: the request where an append was called, the Sql where a command is."""
+    if request.seal is not None:
+        return sql.sealed_by(request.seal), request
+    return sql, request if sql.seal is None else replace(request, seal=sql.seal)
 
 
 def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Look) -> Attempted | None:
@@ -130,7 +138,7 @@ def plan_append(request: AppendRequest, seen: Look) -> Plan | None:
         new_stamp=new_stamp(),
         touches=seen.touched is None or request.now - seen.touched >= ACTIVITY_GRAIN,
         judgement=judgement,
-        rows=plan_rows(request, judgement),
+        rows=plan_rows(request, judgement, branch),
     )
 
 

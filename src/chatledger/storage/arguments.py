@@ -24,6 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Limits, PartialMessage, RulesLevel, RunStatus, Usage
+from chatledger.storage.keyring import KeyRing
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=type)
@@ -46,6 +47,8 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "PartialMessage": ("a PartialMessage", (PartialMessage,)),
     "Sequence[str]": ("a list of str", (Iterable,)),
     "Sequence[ChatMessage]": ("a list of ChatMessage", (Sequence,)),
+    "KeyRing": ("a KeyRing", (KeyRing,)),
+    "Keys": _FUNCTION,
     "CountTokens": _FUNCTION,
     "Progress": _FUNCTION,
 }

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatledger.errors import AlreadyExists
+from chatledger.errors import AlreadyExists, EncryptionError
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
 from chatledger.rules import Tip, judge
@@ -21,6 +21,7 @@ from chatledger.storage.erasures import refuse_erased
 from chatledger.storage.lineage import END, Segment, write_lineage
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.request import make_request
+from chatledger.storage.seal import Seal
 from chatledger.storage.sql import Row, Sql
 from chatledger.storage.text import encode_json, encode_key, encode_text, to_microseconds
 from chatledger.storage.write import TABLES, plan_rows
@@ -47,24 +48,29 @@ class NewThread:
     thread: Thread
     rows: Rows
     violations: list[Violation]
+    """What all its messages violate."""
+    sealed: bool = False
 
 
-def encode_thread(tenant: str, thread: Thread, messages: Sequence[ChatMessage], *, level: RulesLevel) -> NewThread:
+def encode_thread(
+    tenant: str, thread: Thread, messages: Sequence[ChatMessage], *, level: RulesLevel, seal: Seal | None = None
+) -> NewThread:
     """Raises RuleViolation, IdConflict and LimitExceeded, as an append of all the messages to the thread would."""
     # An append is one round trip, and limited; this is as much as the caller batches.
     request = make_request(tenant, thread.thread_id, messages, limits=None)
+    request = request if seal is None else replace(request, seal=seal)
     judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
     key = (request.tenant, request.thread)
     place = (*key, 0)
     rows = {
-        "threads": [(*key, *_thread_row(thread))],
+        "threads": _sealed(seal, (*key, *_thread_row(thread))),
         "branches": [(*key, *_branch_row(thread, judgement.tip))],
         "runs": [(*key, run, "running", request.now) for run in request.runs],
     }
-    for name, own in plan_rows(request, judgement).items():
+    for name, own in plan_rows(request, judgement, 0).items():
         rows[name] = [place + row for row in own]
     violations = [violation for judged in judgement.messages for violation in judged.violations]
-    return NewThread(tenant, thread, rows, violations)
+    return NewThread(tenant, thread, rows, violations, sealed=seal is not None)
 
 
 def _thread_row(thread: Thread) -> tuple[Any, ...]:
@@ -77,6 +83,10 @@ def _thread_row(thread: Thread) -> tuple[Any, ...]:
         thread.created_at,
         thread.active_at,
     )
+
+
+def _sealed(seal: Seal | None, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    return [row] if seal is None else list(seal.seal("threads", _COLUMNS["threads"], [row]))
 
 
 def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
@@ -94,8 +104,10 @@ def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
 
 def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
     """Store them all, in a transaction. Raises AlreadyExists if one of them, or a run of theirs, is stored already, and
-    Erased if one was.
+    Erased if one was; EncryptionError where plain text would be stored among ciphertext, or the other way round.
     """
+    if any(one.sealed != (sql.seal is not None) for one in new):
+        raise EncryptionError("a new thread is loaded by the ledger that prepared it, with keys or without")
     for tenant, ids in _ids_by_tenant(new).items():
         refuse_erased(sql, tenant, ids)
     # In the order of their keys, rows that are neighbours in the tables and their indexes come one after the other.

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from chatledger.models import Appended, Limits, RulesLevel
 from chatledger.storage.request import AppendRequest
+from chatledger.storage.seal import Seal
 from chatledger.storage.sql import OneStatement, Sql
 
 T = TypeVar("T")
@@ -52,6 +53,11 @@ class Scope(Work, Protocol):
 
     @property
     def limits(self) -> Limits: ...
+
+    @property
+    def seal(self) -> Seal | None:
+        """What the tenant's words are sealed with; who works on this scope's Sql need not ask."""
+        ...
 
 
 class Database(Work, Protocol):

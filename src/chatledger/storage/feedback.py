@@ -18,6 +18,7 @@ from chatledger.storage.arguments import checked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
 from chatledger.storage.runs import find_run
+from chatledger.storage.seal import opened_values, sealed_values
 from chatledger.storage.sql import Sql, insert_if_absent
 from chatledger.storage.tables import feedback, kept_scores, messages, runs
 from chatledger.storage.text import Key, Moment, encode_key
@@ -98,7 +99,8 @@ def _record(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None
     values = record.model_dump(exclude={"message_id"}) | {"idempotency_key": idempotency_key}
     if record.message_id is not None:
         values |= _message_place(sql, tenant, run.thread_id, record.message_id)
-    if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant, **values)).rowcount:
+    sealed = sealed_values(sql.seal, feedback, values)
+    if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant, **sealed)).rowcount:
         return record
     earlier = _find(sql, tenant, record, idempotency_key)  # the same score sent twice at once: the other was faster
     if earlier is None:
@@ -113,9 +115,9 @@ def _find(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None) 
         repeated = and_(feedback.c.run_id == record.run_id, feedback.c.idempotency_key == idempotency_key)
         row = sql.execute(_select().where(feedback.c.tenant_id == tenant, repeated)).mappings().one_or_none()
         if row is not None:
-            return _to_feedback(row)
+            return _to_feedback(sql, row)
     row = sql.execute(_select().where(feedback.c.tenant_id == tenant, same)).mappings().one_or_none()
-    return None if row is None else _to_feedback(row)
+    return None if row is None else _to_feedback(sql, row)
 
 
 def _require_same(earlier: Feedback, record: Feedback) -> None:
@@ -139,8 +141,8 @@ def _select() -> Select[Any]:
     return select(*columns, messages.c.message_id).select_from(feedback.outerjoin(messages, target))
 
 
-def _to_feedback(row: Any) -> Feedback:
-    return Feedback(**row)
+def _to_feedback(sql: Sql, row: Any) -> Feedback:
+    return Feedback(**opened_values(sql.seal, feedback, row))
 
 
 def _list(
@@ -158,7 +160,7 @@ def _list(
         statement = statement.where(place < tuple_(literal(created_at, Moment), literal(feedback_id, Key)))
     newest_first = statement.order_by(feedback.c.created_at.desc(), feedback.c.feedback_id.desc())
     rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
-    page = [_to_feedback(row) for row in rows[:limit]]
+    page = [_to_feedback(sql, row) for row in rows[:limit]]
     return Page(page, write_cursor(rows[limit - 1].created_at, page[-1].feedback_id or "") if rows[limit:] else None)
 
 

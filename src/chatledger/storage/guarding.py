@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TypeVar
 
 from chatledger.errors import StorageError
@@ -17,6 +18,7 @@ from chatledger.storage.database import Database, Work
 from chatledger.storage.replica import Replica, TenantReplica
 from chatledger.storage.request import AppendRequest
 from chatledger.storage.scope import TenantScope
+from chatledger.storage.seal import Sealing
 from chatledger.storage.sql import OneStatement, Sql
 from chatledger.storage.text import encode_key, encode_text
 
@@ -26,9 +28,10 @@ T = TypeVar("T")
 class GuardedDatabase:
     """A database that a ledger opened, and its replica if it has one."""
 
-    def __init__(self, database: Database, replica: Replica | None) -> None:
+    def __init__(self, database: Database, replica: Replica | None, sealing: Sealing) -> None:
         self.database = database
         self._replica = replica
+        self._sealing = sealing
         self._closed = False
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> TenantScope:
@@ -37,15 +40,16 @@ class GuardedDatabase:
         replica = None
         if self._replica is not None:
             replica = TenantReplica(self._replica, self.refuse_read, stored if self._replica.database.rls else None)
-        return TenantScope(_GuardedWork(self, self.database.seen_by(stored)), tenant, rules, limits, replica)
+        work = _GuardedWork(self, self.database.seen_by(stored))
+        return TenantScope(work, tenant, rules, limits, replica, self._sealing.of(tenant))
 
     @asynccontextmanager
     async def begin(self, scope: TenantScope) -> AsyncIterator[TenantScope]:
-        """The same tenant, rules and limits in one transaction; until it ends, writes beside it are refused."""
+        """The same tenant, rules, limits and keys in one transaction; until it ends, writes beside it are refused."""
         self.refuse_write()
         async with self.database.transaction(encode_text(scope.tenant)) as work:
             with _begun(self.database):
-                yield TenantScope(work, scope.tenant, scope.rules, scope.limits)
+                yield replace(scope, work=work, replica=None)
 
     def refuse_read(self) -> None:
         self._refuse_closed()

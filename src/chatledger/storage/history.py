@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 from chatledger.models import CONTINUES, ChatMessage, History, continues, json
 from chatledger.storage.lineage import END, cut
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path, read_path
 from chatledger.storage.rows import decode_messages
+from chatledger.storage.seal import Seal
 from chatledger.storage.sql import OneStatement, Row, Sql
 from chatledger.storage.text import MARK, encode_text
 from chatledger.storage.tokens import newest_that_fit
@@ -44,7 +47,7 @@ def is_small(request: HistoryRequest) -> bool:
     return size is None or size <= SMALL
 
 
-def at_once(request: HistoryRequest) -> OneStatement[History | None]:
+def at_once(request: HistoryRequest, seal: Seal | None) -> OneStatement[History | None]:
     """A small history in one statement, so that it needs no transaction to be one state; None if it takes more. Raises
     as `load_history`.
     """
@@ -53,17 +56,20 @@ def at_once(request: HistoryRequest) -> OneStatement[History | None]:
     backward = size is not None and (request.last is not None or request.before is not None)
     parameters = {**request.place, **window_parameters(low=low, high=high, size=size, backward=backward)}
     return OneStatement(
-        WINDOW, parameters, lambda rows: _read_at_once(request, high, rows), lambda sql: load_history(sql, request)
+        WINDOW,
+        parameters,
+        lambda rows: _read_at_once(request, high, rows, seal),
+        lambda sql: load_history(sql, request),
     )
 
 
-def _read_at_once(request: HistoryRequest, high: int, rows: Sequence[Row]) -> History | None:
+def _read_at_once(request: HistoryRequest, high: int, rows: Sequence[Row], seal: Seal | None) -> History | None:
     window = read_window(rows)
     path = read_path(request, None if window is None else window.header)
     assert window is not None
     if request.limit is None and request.last is None and window.last < min(high, path.last_seq):
         return None
-    messages = decode_messages(request.thread_id, window.messages, window.parts, window.calls)
+    messages = decode_messages(request.thread_id, window.messages, window.parts, window.calls, seal)
     if request.last is not None:
         start = _first_turn(messages)
         if start is None or (messages and interrupts_calls(messages[start])):
@@ -179,9 +185,30 @@ def _turn_starts(sql: Sql, request: HistoryRequest, path: Path, count: int, last
         if missing <= 0:
             break
         place = {"tenant": request.tenant, "thread": request.thread, "branch": branch}
-        rows = sql.fetch(_TURN_STARTS, {**place, "first": low, "last": high, "count": missing, **_GROUPED})
-        starts += [row[0] for row in rows]
+        interval = {**place, "first": low, "last": high, "count": missing}
+        if sql.seal is None:
+            starts += [row[0] for row in sql.fetch(_TURN_STARTS, {**interval, **_GROUPED})]
+        else:
+            starts += islice(_sealed_turn_starts(sql, sql.seal, interval), missing)
     return starts
+
+
+_USER_MESSAGES = """
+SELECT seq, residual FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
+  AND role = 'user'
+ORDER BY seq DESC LIMIT :count
+"""
+
+
+def _sealed_turn_starts(sql: Sql, seal: Seal, interval: dict[str, Any]) -> Iterator[int]:
+    """The seqs of turns of one branch, latest first, where no statement can look into a residual."""
+    last = interval["last"]
+    while rows := sql.fetch(_USER_MESSAGES, {**interval, "last": last}):
+        for seq, residual in seal.open("messages", ("seq", "residual"), rows, interval["thread"], interval["branch"]):
+            if residual is None or not residual.startswith((_CONTINUES, MARK + _CONTINUES)):
+                yield seq
+        last = rows[-1][0] - 1
 
 
 def starts_turn(message: ChatMessage) -> bool:

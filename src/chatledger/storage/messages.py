@@ -165,7 +165,7 @@ class MessageRepository:
         return replace(history, messages=history.messages[:-1])
 
     async def _read_at_once(self, request: HistoryRequest, min_position: str | None) -> History | None:
-        statement = at_once(request)
+        statement = at_once(request, self._scope.seal)
         if min_position is None:
             return await self._scope.fetch(statement)
         return await self._scope.read_at(min_position, statement.over)

@@ -13,6 +13,7 @@ from sqlalchemy import and_, func, insert, select
 from chatledger.models.outputs import Output
 from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
+from chatledger.storage.seal import opened_values, sealed_values
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import outputs
 from chatledger.storage.text import encode_key
@@ -47,7 +48,8 @@ def _add(sql: Sql, tenant: str, thread_id: str, added: Sequence[Output]) -> None
         place = (output.branch, output.seq)
         idx = following[place] if place in following else _count(sql, tenant, thread_id, *place)
         following[place] = idx + 1
-        rows.append({"tenant_id": tenant, "thread_id": thread_id, "idx": idx, "created_at": now, **dict(output)})
+        said = {"tenant_id": tenant, "thread_id": thread_id, "idx": idx, "created_at": now, **dict(output)}
+        rows.append(sealed_values(sql.seal, outputs, said))
     if rows:
         sql.execute(insert(outputs), rows)
 
@@ -60,7 +62,8 @@ def _count(sql: Sql, tenant: str, thread_id: str, branch: int, seq: int) -> int:
 
 def _list(sql: Sql, tenant: str, thread_id: str) -> list[Output]:
     require_thread(sql, tenant, thread_id)
-    columns = [outputs.c[name] for name in Output.model_fields]
+    columns = [*(outputs.c[name] for name in Output.model_fields), outputs.c.idx, outputs.c.thread_id]
     in_order = outputs.c.branch, outputs.c.seq, outputs.c.idx
     rows = sql.execute(select(*columns).where(_own(tenant, thread_id)).order_by(*in_order)).mappings()
-    return [Output.model_validate(dict(row)) for row in rows]
+    opened = (opened_values(sql.seal, outputs, dict(row)) for row in rows)
+    return [Output.model_validate({name: row[name] for name in Output.model_fields}) for row in opened]

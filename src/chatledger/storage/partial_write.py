@@ -7,7 +7,7 @@ by their place; those that are known to stand there already are not sent again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from chatledger.models import RulesLevel, State, Violation
 from chatledger.rules import Tip
 from chatledger.storage.look import read_tip, write_open_calls
 from chatledger.storage.rows import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
+from chatledger.storage.seal import Seal
 from chatledger.storage.sql import Sql
 from chatledger.storage.text import encode_json, to_microseconds
 from chatledger.storage.write import ACTIVITY_GRAIN
@@ -116,12 +117,15 @@ def _insert_into(table: str, values: str) -> str:
     )
 
 
-def _values(write: PartialWrite) -> dict[str, Any]:
+def _values(write: PartialWrite, seal: Seal | None) -> dict[str, Any]:
     given = dict(zip(GIVEN_COLUMNS, write.encoded.message, strict=True))
+    grown = tuple(given[name] for name in _GROWING)
+    if seal is not None:
+        (grown,) = seal.seal("messages", _GROWING, [grown], *_key(write.place))
     violations = [violation.model_dump() for violation in write.violations] or None
     return {
         **write.place.key,
-        **{name: given[name] for name in _GROWING},
+        **dict(zip(_GROWING, grown, strict=True)),
         "stamp": write.stamp,
         "new_stamp": write.new_stamp,
         "open_calls": write_open_calls(write.tip),
@@ -136,17 +140,26 @@ class _Rows:
     """The rows of one table that are to be written over, and whether those beyond the last are to go."""
 
     table: str
-    rows: tuple[tuple[Any, ...], ...]
+    rows: Sequence[tuple[Any, ...]]
     count: int
     shrinks: bool
 
 
-def _rows(write: PartialWrite) -> list[_Rows]:
+def _rows(write: PartialWrite, seal: Seal | None) -> list[_Rows]:
+    """Compared as they were said, and then sealed: what is sealed twice is never the same."""
     before = write.before
-    return [
+    changed = [
         _changed("message_parts", write.encoded.parts, None if before is None else before.parts),
         _changed("tool_calls", write.encoded.calls, None if before is None else before.calls),
     ]
+    if seal is None:
+        return changed
+    key = _key(write.place)
+    return [replace(own, rows=seal.seal(own.table, _TABLES[own.table], own.rows, *key)) for own in changed]
+
+
+def _key(place: PartialPlace) -> tuple[Any, ...]:
+    return place.thread, place.branch, place.seq
 
 
 def _changed(table: str, rows: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...] | None) -> _Rows:
@@ -165,7 +178,7 @@ def _renews_only(write: PartialWrite) -> bool:
 
 
 def _write_postgresql(sql: Sql, write: PartialWrite) -> bool:
-    values, rows = _values(write), _rows(write)
+    values, rows = _values(write, sql.seal), _rows(write, sql.seal)
     for own in rows:
         if own.rows:
             columns = zip(_TABLES[own.table], zip(*own.rows, strict=True), strict=True)
@@ -201,7 +214,7 @@ def _unnested(table: str) -> str:
 
 def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
     """Inside a write transaction."""
-    values = _values(write)
+    values = _values(write, sql.seal)
     if not sql.fetch(_UPDATE_TIP, values):
         return False
     if not _renews_only(write):
@@ -209,7 +222,7 @@ def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
     if write.state != "partial":
         now = to_microseconds(write.now)
         sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)})
-    for own in _rows(write):
+    for own in _rows(write, sql.seal):
         if own.shrinks:
             sql.fetch(_delete_from(own.table), write.place.key | {f"{own.table}_count": own.count})
         if own.rows:

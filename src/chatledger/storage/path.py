@@ -90,7 +90,8 @@ def load_path(sql: Sql, request: HistoryRequest, path: Path, first: int, last: i
 def load_range(sql: Sql, tenant: str, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
     """The messages first … last that rest on one branch, by one range scan a table."""
     place = {"tenant": tenant, "thread": thread, "branch": branch, "first": first, "last": last}
-    return decode_messages(decode_text(thread), *[sql.fetch(scan, place) for scan in _SCANS])
+    messages, parts, calls = [sql.fetch(scan, place) for scan in _SCANS]
+    return decode_messages(decode_text(thread), messages, parts, calls, sql.seal)
 
 
 def _scan(table: str, columns: Sequence[str], order: str) -> str:

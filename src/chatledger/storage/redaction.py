@@ -18,6 +18,7 @@ from chatledger.models.trusted import copy_with
 from chatledger.storage.deletion import hold_thread
 from chatledger.storage.lineage import cut
 from chatledger.storage.path import HistoryRequest, find_path, load_range
+from chatledger.storage.seal import sealed_values
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import branches, message_parts, messages, outputs, tool_calls
 from chatledger.storage.text import decode_text
@@ -83,15 +84,17 @@ def _store(sql: Sql, tenant: str, thread_id: str, message: ChatMessage) -> None:
     }
     gone = ("reasoning_form", "format", "residual", "response_metadata", "custom_data")
     own = _at(messages, tenant, thread_id, message)
-    sql.execute(update(messages).where(own).values(**values, **dict.fromkeys(gone)))
+    place = {"thread_id": thread_id, "branch": message.branch, "seq": message.seq}
+    sealed = sealed_values(sql.seal, messages, values, **place)
+    sql.execute(update(messages).where(own).values(**sealed, **dict.fromkeys(gone)))
     for table in (message_parts, outputs):
         sql.execute(delete(table).where(_at(table, tenant, thread_id, message)))
     for idx, call in enumerate(message.tool_calls or ()):
         own_call = and_(_at(tool_calls, tenant, thread_id, message), tool_calls.c.idx == idx)
         form = None if call.arguments is None else "str"
-        sql.execute(
-            update(tool_calls).where(own_call).values(arguments=call.arguments, arguments_form=form, extras=None)
-        )
+        wordless = {"arguments": call.arguments, "arguments_form": form, "extras": None}
+        sealed = sealed_values(sql.seal, tool_calls, wordless, **place, idx=idx)
+        sql.execute(update(tool_calls).where(own_call).values(**sealed))
     of_thread = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
     sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # nobody writes on what was read before
 

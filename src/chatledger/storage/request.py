@@ -17,6 +17,7 @@ from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.storage.rows import EncodedMessage, encode_message
+from chatledger.storage.seal import Seal
 from chatledger.storage.text import decode_text, encode_key
 
 LEASE = 10.0
@@ -47,6 +48,8 @@ class AppendRequest:
     """Seconds for which a partial message of the batch is left to its writer."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so none of them can be stored already but by itself."""
+    seal: Seal | None = None
+    """What its rows are sealed with when they are planned; the rows here are as they were said."""
 
     @cached_property
     def message_ids(self) -> list[str]:

@@ -7,7 +7,7 @@ made once before anything is sent, whatever the number of attempts, and what two
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from chatledger.models import (
 )
 from chatledger.models.json import dumps, loads
 from chatledger.models.trusted import blank, build, revive
+from chatledger.storage.seal import Seal
 from chatledger.storage.sql import Row
 from chatledger.storage.text import (
     decode_json,
@@ -169,13 +170,18 @@ def _encode_call(call: Any) -> tuple[Any, ...]:
 
 
 def decode_messages(
-    thread_id: str, messages: Sequence[Row], parts: Iterable[Row], calls: Iterable[Row]
+    thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row], seal: Seal | None
 ) -> list[ChatMessage]:
-    """Rows of one thread as models, in the order of `messages`.
+    """Rows of one thread as models, in the order of `messages`. Raises EncryptionError.
 
     Message rows are (branch, *MESSAGE_COLUMNS) with created_at as the database has it; part and call rows are
     (branch, *their columns).
     """
+    if seal is not None:
+        thread = encode_text(thread_id)
+        messages = seal.open("messages", ("branch", *MESSAGE_COLUMNS), messages, thread)
+        parts = seal.open("message_parts", ("branch", *PART_COLUMNS), parts, thread)
+        calls = seal.open("tool_calls", ("branch", *CALL_COLUMNS), calls, thread)
     parts_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in parts:
         parts_of[row[0], row[1]].append(row)

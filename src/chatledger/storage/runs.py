@@ -15,6 +15,7 @@ from chatledger.models.secrets import masked
 from chatledger.storage.arguments import checked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
+from chatledger.storage.seal import opened_values, sealed_values
 from chatledger.storage.sql import Sql, insert_if_absent
 from chatledger.storage.tables import runs, threads
 from chatledger.storage.text import encode_key
@@ -87,17 +88,18 @@ def find_run(sql: Sql, tenant: str, run_id: str, *, hold: bool = False) -> Run |
     found = select(runs).where(_key(tenant, run_id))
     held = found.with_for_update(read=True, key_share=True) if hold else found
     row = sql.execute(held).mappings().one_or_none()
-    return None if row is None else _to_run(row)
+    return None if row is None else _to_run(sql, row)
 
 
 def _lock_run(sql: Sql, tenant: str, run_id: str) -> Run | None:
     """The run, unchanged by others until this transaction ends."""
     row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
-    return None if row is None else _to_run(row)
+    return None if row is None else _to_run(sql, row)
 
 
-def _to_run(row: Any) -> Run:
-    fields = {name: row[name] for name in row if name not in ("tenant_id", *_USAGE)}
+def _to_run(sql: Sql, row: Any) -> Run:
+    opened = opened_values(sql.seal, runs, row)
+    fields = {name: opened[name] for name in row if name not in ("tenant_id", *_USAGE)}
     usage = {name.removeprefix("usage_"): row[name] for name in _USAGE}
     said = any(value is not None for value in usage.values())
     return Run(**fields, usage=Usage(**usage) if said else None)
@@ -109,7 +111,7 @@ def _start(sql: Sql, tenant: str, run: Run) -> Run:
     held = select(threads.c.thread_id).where(own_thread).with_for_update(read=True, key_share=True)
     if sql.execute(held).one_or_none() is None:
         raise ThreadNotFound(run.thread_id)
-    values = run.model_dump(exclude={"usage"})
+    values = sealed_values(sql.seal, runs, run.model_dump(exclude={"usage"}))
     if sql.execute(insert_if_absent(sql, runs).values(tenant_id=tenant, **values)).rowcount:
         return run
     stored = _lock_run(sql, tenant, run.run_id)
@@ -130,7 +132,8 @@ def _complete(sql: Sql, tenant: str, stored: Run, run: Run) -> Run:
         elif not same_json(said, given):
             raise RunConflict(run.run_id, f"was started with another {name}")
     if new:
-        sql.execute(update(runs).where(_key(tenant, run.run_id)).values(**new))
+        sealed = sealed_values(sql.seal, runs, new, run_id=run.run_id)
+        sql.execute(update(runs).where(_key(tenant, run.run_id)).values(**sealed))
     return stored.model_copy(update=new)
 
 
@@ -148,7 +151,8 @@ def _finish(sql: Sql, tenant: str, run_id: str, status: RunStatus, usage: Usage 
     said = usage or Usage()
     columns = {name: getattr(said, name.removeprefix("usage_")) for name in _USAGE}
     values = {"status": status, "error": error, "ended_at": ended.ended_at, **columns}
-    sql.execute(update(runs).where(_key(tenant, run_id)).values(**values))
+    sealed = sealed_values(sql.seal, runs, values, run_id=run_id)
+    sql.execute(update(runs).where(_key(tenant, run_id)).values(**sealed))
     return ended
 
 
@@ -159,5 +163,5 @@ def _list(sql: Sql, tenant: str, thread_id: str | None, limit: int, cursor: str 
     if cursor is not None:
         statement = statement.where(runs.c.run_id > read_cursor(cursor, str)[0])
     rows = sql.execute(statement.order_by(runs.c.run_id).limit(limit + 1)).mappings().all()
-    page = [_to_run(row) for row in rows[:limit]]
+    page = [_to_run(sql, row) for row in rows[:limit]]
     return Page(page, write_cursor(page[-1].run_id) if len(rows) > limit else None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from chatledger.models import Appended, Limits, RulesLevel
 from chatledger.storage.database import Work
 from chatledger.storage.replica import TenantReplica, require_position
 from chatledger.storage.request import AppendRequest
+from chatledger.storage.seal import Seal
 from chatledger.storage.sql import OneStatement, Sql
 
 T = TypeVar("T")
@@ -26,20 +27,28 @@ class TenantScope:
     rules: RulesLevel
     limits: Limits
     replica: TenantReplica | None = None
+    seal: Seal | None = None
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await self.work.read(query, snapshot=snapshot)
+        return await self.work.read(self._sealed(query), snapshot=snapshot)
 
     async def fetch(self, statement: OneStatement[T]) -> T:
+        if self.seal is not None:
+            statement = replace(statement, elsewhere=self._sealed(statement.elsewhere))
         return await self.work.fetch(statement)
 
     async def read_at(self, position: str, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         require_position(position)
-        found = None if self.replica is None else await self.replica.read(position, query, snapshot=snapshot)
+        asked = self.replica
+        found = None if asked is None else await asked.read(position, self._sealed(query), snapshot=snapshot)
         return await self.read(query, snapshot=snapshot) if found is None else found.value
 
     async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await self.work.write(command, single=single)
+        return await self.work.write(self._sealed(command), single=single)
 
     async def append(self, request: AppendRequest) -> Appended:
-        return await self.work.append(request)
+        return await self.work.append(request if self.seal is None else replace(request, seal=self.seal))
+
+    def _sealed(self, function: Callable[[Sql], T]) -> Callable[[Sql], T]:
+        seal = self.seal
+        return function if seal is None else lambda sql: function(sql.sealed_by(seal))

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from chatledger.errors import EncryptionError, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger.errors import EncryptionError, InvalidArgument, KeyUnavailable, NotAuthentic, NotEncrypted
 from chatledger.storage.keyring import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
 from chatledger.storage.tables import metadata
 from chatledger.storage.text import (
@@ -47,6 +47,19 @@ SEALED: Mapping[str, tuple[str, ...]] = {
 """The columns that hold a person's words, or a model's."""
 Cells = tuple[Any, ...]
 TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.values()}
+
+
+class Sealing:
+    """What a ledger was given to encrypt with, if anything; a ring by itself is everybody's."""
+
+    def __init__(self, keys: KeyRing | Keys | None, *, plaintext: bool) -> None:
+        if plaintext and keys is None:
+            raise InvalidArgument("plaintext", "says how a ledger with keys reads; give keys as well")
+        self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
+        self._plaintext = plaintext
+
+    def of(self, tenant: str) -> Seal | None:
+        return None if self._keys is None else Seal(tenant, self._keys, plaintext=self._plaintext)
 
 
 class Seal:
@@ -116,7 +129,7 @@ class Seal:
         except Exception as error:  # a key store's own; none but ours leaves the library
             raise EncryptionError(f"the keys of tenant {self._tenant!r} could not be had") from error
         if ring is not None and not isinstance(ring, KeyRing):
-            raise TypeError(f"keys must give a KeyRing or None, not {type(ring).__name__}")
+            raise InvalidArgument("keys", f"must give a KeyRing or None, not {type(ring).__name__}")
         return ring
 
     def _open(self, ring: KeyRing | None, stored: str, where: str) -> str:

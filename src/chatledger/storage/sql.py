@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from chatledger.storage.tables import SCHEMA
 
 if TYPE_CHECKING:
+    from chatledger.storage.seal import Seal
     from chatledger.storage.tips import TipMemory
 
 Row = Sequence[Any]
@@ -61,7 +62,7 @@ class SqlalchemyDriver:
 class Sql:
     """One connection inside one transaction (or in autocommit), and the schema that our tables have there."""
 
-    __slots__ = ("_driver", "_options", "connection", "dialect", "schema", "tips")
+    __slots__ = ("_driver", "_options", "connection", "dialect", "schema", "seal", "tips")
 
     def __init__(
         self,
@@ -75,9 +76,18 @@ class Sql:
         self.connection = connection
         self.schema = schema
         self.tips = tips
+        self.seal: Seal | None = None
         self.dialect = connection.dialect.name
         self._driver = driver or SqlalchemyDriver(connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
+
+    def sealed_by(self, seal: Seal | None) -> Sql:
+        """The same connection, on behalf of someone whose words are encrypted."""
+        if seal is None:
+            return self
+        own = Sql(self.connection, self.schema, self._driver, tips=self.tips)
+        own.seal = seal
+        return own
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         """Run a Core statement."""

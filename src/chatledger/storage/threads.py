@@ -25,9 +25,10 @@ from chatledger.storage.erasures import refuse_erased
 from chatledger.storage.lineage import END, Segment, cut, read_lineage, write_lineage
 from chatledger.storage.look import Look
 from chatledger.storage.retention import retain
+from chatledger.storage.seal import opened_values, sealed_values
 from chatledger.storage.sql import Row, Sql, insert_if_absent
 from chatledger.storage.tables import branches, messages, threads
-from chatledger.storage.text import Key, Moment, encode_key
+from chatledger.storage.text import Key, Moment, Sealed, encode_key
 from chatledger.storage.tips import TipMemory
 
 
@@ -77,7 +78,8 @@ class ThreadRepository:
 
     def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
         """A whole new thread, judged, for `load`. Raises RuleViolation, IdConflict and LimitExceeded; asks nobody."""
-        return encode_thread(self._scope.tenant, thread, messages, level=rules or self._scope.rules)
+        level = rules or self._scope.rules
+        return encode_thread(self._scope.tenant, thread, messages, level=level, seal=self._scope.seal)
 
     async def load(self, new: Sequence[NewThread]) -> None:
         """Store whole new threads (from `prepare`) at once: for imports. All of them, or AlreadyExists."""
@@ -168,7 +170,8 @@ def create_thread(sql: Sql, tenant: str, thread: Thread, *, exist_ok: bool) -> T
     if existing is None:
         refuse_erased(sql, tenant, [thread.thread_id])
         values = thread.model_dump(exclude={"message_count", "last_text"})
-        insert_thread = insert_if_absent(sql, threads).values(tenant_id=tenant, **values)
+        sealed = sealed_values(sql.seal, threads, values)
+        insert_thread = insert_if_absent(sql, threads).values(tenant_id=tenant, **sealed)
         if sql.execute(insert_thread).rowcount:
             branch = _first_branch(tenant, thread)
             sql.execute(insert(branches).values(**branch))
@@ -222,20 +225,23 @@ def _select_threads() -> Select[Any]:
 
 def _to_thread(sql: Sql, tenant: str, row: Row) -> Thread:
     names = [column.name for column in threads.c if column.name != "tenant_id"]
-    fields = dict(zip(names, row, strict=False))
+    fields = opened_values(sql.seal, threads, dict(zip(names, row, strict=False)))
     lineage, last_seq, last_text = row[len(names) :]
     (end,) = cut(read_lineage(lineage), last_seq, last_seq) or (None,)
     if end is not None and end.branch != fields["active_branch"]:
         last_text = _text_at(sql, tenant, fields["thread_id"], end)
+    if end is not None and last_text is not None:
+        place = {"thread_id": fields["thread_id"], "branch": end.branch, "seq": end.first}
+        last_text = opened_values(sql.seal, messages, {"text": last_text}, **place)["text"]
     return Thread(**fields, message_count=last_seq, last_text=last_text)
 
 
-def _text_at(sql: Sql, tenant: str, thread_id: str, place: Segment) -> str | None:
+def _text_at(sql: Sql, tenant: str, thread_id: str, place: Segment) -> str | Sealed | None:
     """The last text of a fork that has no message of its own yet: it rests on another branch."""
     own = (messages.c.tenant_id == tenant, messages.c.thread_id == thread_id)
     there = (messages.c.branch == place.branch, messages.c.seq == place.first)
-    text: str | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()  # None if deleted meanwhile
-    return text
+    text: str | Sealed | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()
+    return text  # None if deleted meanwhile
 
 
 def find_thread(sql: Sql, tenant: str, thread_id: str, user_id: str | None = None) -> Thread | None:
@@ -275,7 +281,8 @@ def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]
         own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
         sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, as appends do it
     if values:
-        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**values))
+        sealed = sealed_values(sql.seal, threads, values, thread_id=thread_id)
+        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**sealed))
     return changed
 
 

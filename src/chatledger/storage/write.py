@@ -77,8 +77,10 @@ class Written:
     touched: bool
 
 
-def plan_rows(request: AppendRequest, judgement: Judgement) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of each table in the order of its columns, without (tenant, thread, branch)."""
+def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapping[str, Sequence[tuple[Any, ...]]]:
+    """The rows of each table in the order of its columns, without (tenant, thread, branch); sealed, if there is a seal,
+    anew for each plan.
+    """
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
     for judged, encoded in zip(judgement.messages, request.rows, strict=True):
         message, seq = judged.message, judged.seq
@@ -89,7 +91,9 @@ def plan_rows(request: AppendRequest, judgement: Judgement) -> dict[str, list[tu
         rows["tool_calls"] += [(seq, *call) for call in encoded.calls]
         if (call := judged.answers) is not None:
             rows["tool_results"].append((seq, call.branch, call.seq, call.idx))
-    return rows
+    if (seal := request.seal) is None:
+        return rows
+    return {name: seal.seal(name, TABLES[name], own, request.thread, branch) for name, own in rows.items()}
 
 
 def joined(plans: Sequence[Plan]) -> Plan:

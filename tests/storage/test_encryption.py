@@ -1,0 +1,340 @@
+"""A ledger with keys: everything that it does without them, and nothing that was tampered with."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import Text
+
+from chatledger import (
+    EncryptionError,
+    IdConflict,
+    KeyRing,
+    KeyUnavailable,
+    Ledger,
+    NotAuthentic,
+    NotEncrypted,
+    ThreadNotFound,
+    Transaction,
+)
+from chatledger.models import CONTINUES
+from chatledger.storage.seal import SEALED
+from chatledger.storage.tables import metadata
+from chatledger.storage.text import SEAL_HEADER, Key
+from tests.conftest import Database
+from tests.conversations import texts, turn, user
+from tests.storage.raw import Run, query, raw_connection
+from tests.storage.words import READERS, RING, Said, read_everything, say_everything
+
+OTHER = KeyRing({"k1": bytes(32)})
+NEXT = KeyRing({"k1": bytes(range(32)), "k2": bytes(32)}, current="k2")
+
+PLAIN = {
+    "threads": {"rules"},
+    "branches": {"lineage", "last_role", "open_calls"},
+    "runs": {"agent", "model", "status", "usage_details"},
+    "messages": {
+        *("role", "name", "content_form", "reasoning_form", "tool_call_id", "state", "format"),
+        "violations",
+    },
+    "message_parts": {"channel", "kind"},
+    "tool_calls": {"call_id", "name", "arguments_form"},
+    "feedback": {"key", "source"},
+    "outputs": {"nonce", "mime_type"},
+    "erasures": {"kind", "rows"},
+    "kept_scores": {"key", "agent", "model"},
+}
+"""What is told apart, counted, joined or shown without keys. A column that is added is put here or in SEALED."""
+
+
+def test_every_text_column_is_sealed_or_plain_on_purpose() -> None:
+    for table in metadata.tables.values():
+        texts_of = {column.name for column in table.c if _holds_text(column) and type(column.type) is not Key}
+        assert texts_of == PLAIN.get(table.name, set()) | set(SEALED.get(table.name, ())), table.name
+
+
+def _holds_text(column: Any) -> bool:
+    return isinstance(getattr(column.type, "impl", None), Text)
+
+
+async def test_all_that_was_said_is_read_and_every_cell_of_it_is_sealed(database: Database) -> None:
+    said = Said()
+    async with database.open(keys=RING) as ledger:
+        await say_everything(ledger, said)
+        read = repr(await read_everything(ledger))
+    assert [word for word in said.words if word not in read and not word.startswith("first")] == []
+    for table, columns in SEALED.items():
+        for column in columns:
+            cells = [row[0] for row in await query(database, f"SELECT {column} FROM {table}") if row[0] is not None]
+            assert cells, f"nothing was said in {table}.{column}"
+            assert all(SEAL_HEADER.match(cell) for cell in cells), f"{table}.{column}"
+
+
+async def test_with_keys_a_ledger_says_what_it_says_without(database: Database) -> None:
+    def word(label: str) -> str:
+        return f"{label} \ue0011:k1:\0\ud800"  # which the codec has to escape as well
+
+    async with database.open(tenant="sealed", keys=RING) as sealed, database.open(tenant="plain") as plain:
+        for ledger in (sealed, plain):
+            await say_everything(ledger, word)
+        assert _without_chance(await read_everything(sealed)) == _without_chance(await read_everything(plain))
+
+
+CHANCE = {"created_at", "active_at", "started_at", "ended_at", "message_id"}
+
+
+def _without_chance(read: Any) -> Any:
+    if isinstance(read, dict):
+        return {name: _without_chance(value) for name, value in read.items()}
+    if isinstance(read, (list, tuple)):
+        return [_without_chance(value) for value in read]
+    return read.model_dump(exclude=CHANCE) if hasattr(read, "model_dump") else read
+
+
+# --- Keys that are not there ------------------------------------------------------------------------------------------
+
+
+async def test_without_its_key_nothing_is_read_and_it_is_named(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        await say_everything(ledger, Said())
+    for keys in (None, KeyRing({"k2": bytes(32)}), lambda _: None):
+        async with database.open(keys=keys) as ledger:
+            for read in READERS.values():
+                with pytest.raises(KeyUnavailable, match="encrypted with the key 'k1'") as caught:
+                    await read(ledger)
+                assert caught.value.key_id == "k1"
+    async with database.open(keys=OTHER) as ledger:
+        for read in READERS.values():
+            with pytest.raises(NotAuthentic):
+                await read(ledger)
+
+
+async def test_keys_are_asked_for_by_tenant(database: Database) -> None:
+    asked: list[str] = []
+
+    def keys(tenant: str) -> KeyRing | None:
+        asked.append(tenant)
+        return {"acme": RING, "other": OTHER}.get(tenant)
+
+    async with database.open(keys=keys, tenant="acme") as ledger:
+        for one in (ledger, ledger.tenant("other")):
+            await one.threads.create("t", title="mine")
+            assert (await one.threads.get("t")).title == "mine"
+        with pytest.raises(KeyUnavailable, match="tenant 'nobody' has no keys to encrypt with"):
+            await ledger.tenant("nobody").threads.create("t", title="mine")
+    assert set(asked) == {"acme", "other", "nobody"}
+
+
+async def test_what_has_no_key_any_more_is_gone_and_can_still_be_erased(database: Database) -> None:
+    rings: dict[str, KeyRing] = {"default": RING}
+    async with database.open(keys=rings.get) as ledger:
+        await say_everything(ledger, Said())
+        del rings["default"]
+        for read in READERS.values():
+            with pytest.raises(KeyUnavailable):
+                await read(ledger)
+        with pytest.raises(KeyUnavailable):
+            await ledger.messages.append("t", [user("more")])
+        assert [branch.version for branch in await ledger.branches.list("t")] == [8, 2]
+        assert (await ledger.erasures.erase_thread("t", keep_scores=True)).scores == 1
+        await ledger.threads.delete("u")
+        await ledger.erasures.erase_tenant()
+        assert list(await ledger.threads.list()) == []
+
+
+async def test_a_ledger_says_at_once_that_plaintext_is_about_keys(database: Database) -> None:
+    with pytest.raises(ValueError, match="give keys as well"):
+        database.open(keys=None, plaintext=True)
+
+
+# --- Tampering --------------------------------------------------------------------------------------------------------
+
+
+def _quoted(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+async def _put(run: Run, table: str, column: str, key: dict[str, Any], cell: str) -> None:
+    where = " AND ".join(f"{name} = {_quoted(value)}" for name, value in key.items())
+    await run(f"UPDATE {table} SET {column} = {_quoted(cell)} WHERE {where}")
+
+
+async def _cells(run: Run, table: str, column: str, tenant: str) -> list[tuple[dict[str, Any], str]]:
+    """(primary key, cell) of those that are there, in order."""
+    names = [one.name for one in metadata.tables[f"chatledger.{table}"].primary_key]
+    key = ", ".join(names)
+    rows = await run(
+        f"SELECT {key}, {column} FROM {table} WHERE tenant_id = '{tenant}' AND {column} IS NOT NULL ORDER BY {key}"
+    )
+    return [(dict(zip(names, row, strict=False)), row[-1]) for row in rows]
+
+
+def _forgeries(cell: str, neighbour: str, of_another_tenant: str, of_another_column: str) -> list[str]:
+    """Ciphertext as whoever can write to the database could put it there, without a key."""
+    body = cell.index(":k1:") + 30
+    altered = cell[:body] + ("A" if cell[body] != "A" else "B") + cell[body + 1 :]
+    return [neighbour, of_another_tenant, of_another_column, altered, cell[:-4], "\ue0011:k1:"]
+
+
+async def test_a_cell_that_was_moved_altered_or_planted_is_refused_wherever_it_is(database: Database) -> None:
+    async with database.open(keys=RING) as ledger, raw_connection(database) as run:
+        await say_everything(ledger, Said())
+        await say_everything(ledger.tenant("other"), Said())
+        title = (await _cells(run, "threads", "title", "default"))[0][1]
+        error = (await _cells(run, "runs", "error", "default"))[0][1]
+        for table, column in [(table, column) for table, columns in SEALED.items() for column in columns]:
+            read = READERS[READER_OF.get(table, table)]
+            (key, cell), (_, neighbour), *_ = await _cells(run, table, column, "default")
+            elsewhere = (await _cells(run, table, column, "other"))[0][1]
+            for planted in _forgeries(cell, neighbour, elsewhere, error if table == "threads" else title):
+                await _put(run, table, column, key, planted)
+                with pytest.raises(NotAuthentic, match=rf"^{table}\.{column} of "):
+                    await read(ledger)
+            await _put(run, table, column, key, '"planted"')
+            with pytest.raises(NotEncrypted, match=rf"^{table}\.{column} of "):
+                await read(ledger)
+            await _put(run, table, column, key, cell.replace("\ue0011:", "\ue0019:"))
+            with pytest.raises(EncryptionError, match=rf"^{table}\.{column} of .*version 9"):
+                await read(ledger)
+            await _put(run, table, column, key, cell)
+        await read_everything(ledger)
+
+
+READER_OF = dict.fromkeys(("messages", "message_parts", "tool_calls"), "histories")
+
+
+# --- What a ledger does with messages ---------------------------------------------------------------------------------
+
+
+async def test_a_retry_is_found_by_its_words(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        await ledger.threads.create("t")
+        first = await ledger.messages.append("t", turn(ids="m"), run_id="r")
+        again = await ledger.messages.append("t", turn(ids="m"), run_id="r")
+        assert (again.replayed, again.messages) == (True, first.messages)
+        with pytest.raises(IdConflict):
+            await ledger.messages.append("t", [user("other words", message_id="m0")])
+        assert (await ledger.messages.sync("t", [*turn(), user("next")])).first_seq == 6
+
+
+async def test_turns_are_found_although_no_statement_can_look_for_them(database: Database) -> None:
+    """A user message that was one with the results before it begins no turn."""
+    grouped = [*turn()[:4], user("and", residual={CONTINUES: True})]
+    async with database.open(keys=RING, tenant="sealed") as sealed, database.open(tenant="plain") as plain:
+        for ledger in (sealed, plain):
+            await ledger.threads.create("t")
+            for _ in range(3):
+                await ledger.messages.append("t", grouped, rules="lenient")
+        for turns in range(1, 8):
+            asked = [await ledger.messages.history("t", last_turns=turns) for ledger in (sealed, plain)]
+            assert [message.seq for message in asked[0].messages] == [message.seq for message in asked[1].messages]
+
+
+async def test_what_was_redacted_stays_so(database: Database) -> None:
+    said = Said()
+    async with database.open(keys=RING) as ledger:
+        await say_everything(ledger, said)
+        await ledger.messages.redact("t", 3, branch=0)
+        stored = (await ledger.messages.history("t", branch=0)).messages[2]
+        assert (stored.content, [call.arguments for call in stored.tool_calls or ()]) == ("[redacted]", ["{}", "{}"])
+        assert await ledger.threads.check("t", branch=0) is not None
+
+
+async def test_several_calls_with_one_commit_are_sealed_as_well(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        async with ledger.begin() as tx:
+            await tx.threads.create("t", title="mine")
+            await tx.messages.append("t", turn())
+            assert len((await tx.messages.history("t")).messages) == 5
+        assert (await ledger.threads.get("t")).last_text == "It is sunny in both."
+    for table, column in (("threads", "title"), ("messages", "text"), ("tool_calls", "arguments")):
+        cells = [row[0] for row in await query(database, f"SELECT {column} FROM {table}") if row[0] is not None]
+        assert cells
+        assert all(SEAL_HEADER.match(cell) for cell in cells)
+
+
+async def test_a_callers_own_transaction_takes_keys(pg_database: Database) -> None:
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    engine = create_async_engine(pg_database.url.replace("postgresql://", "postgresql+asyncpg://"))
+    async with engine.connect() as connection, connection.begin():
+        own = Transaction(connection, keys=RING)
+        await own.threads.create("t", title="mine")
+        await own.messages.append("t", [user("mine too")])
+        assert texts(await own.messages.history("t")) == ["mine too"]
+    await engine.dispose()
+    assert all(SEAL_HEADER.match(row[0]) for row in await query(pg_database, "SELECT title FROM threads"))
+
+
+async def test_sixteen_writers_seal_at_once(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        await ledger.threads.create("t")
+
+        async def write(number: int) -> None:
+            for _ in range(5):
+                await ledger.messages.append("t", [user(f"by {number}")], rules="lenient")
+
+        await asyncio.gather(*[write(number) for number in range(16)])
+        stored = sorted(texts(await ledger.messages.history("t")))
+    assert stored == sorted(f"by {number}" for number in range(16) for _ in range(5))
+
+
+async def test_another_tenants_row_is_not_found_whatever_the_keys(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        await ledger.threads.create("t", title="mine")
+        with pytest.raises(ThreadNotFound):
+            await ledger.tenant("other").threads.get("t")
+
+
+async def test_plain_rows_are_read_only_if_that_is_asked_for(database: Database) -> None:
+    said = Said()
+    async with database.open() as ledger:
+        await say_everything(ledger, said)
+    async with database.open(keys=RING) as ledger:
+        for read in READERS.values():
+            with pytest.raises(NotEncrypted):
+                await read(ledger)
+    async with database.open(keys=RING, plaintext=True) as ledger:
+        read_back = repr(await read_everything(ledger))
+        assert [word for word in said.words if word not in read_back and not word.startswith("first")] == []
+
+
+async def test_a_thread_is_loaded_by_a_ledger_like_the_one_that_prepared_it(database: Database) -> None:
+    from tests.storage.test_bulk import new_thread
+
+    async with database.open(keys=RING) as ledger:
+        with pytest.raises(EncryptionError, match="by the ledger that prepared it"):
+            await ledger.threads.load([new_thread("t", [user("plain")])])
+
+
+async def test_a_rotated_ring_reads_both_and_writes_with_the_new_key(database: Database) -> None:
+    rings = {"default": RING}
+    async with database.open(keys=rings.get) as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", [user("old")])
+        rings["default"] = NEXT
+        await ledger.messages.append("t", [user("new")], rules="lenient")
+        assert texts(await ledger.messages.history("t")) == ["old", "new"]
+    stored = await query(database, "SELECT text FROM messages ORDER BY seq")
+    assert [SEAL_HEADER.match(row[0])[2] for row in stored] == ["k1", "k2"]  # type: ignore[index]
+
+
+async def test_a_ledger_on_an_engine_of_ones_own_seals(database: Database) -> None:
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    from chatledger import configure_sqlite
+
+    if database.kind == "sqlite":
+        engine = create_async_engine(f"sqlite+aiosqlite:///{database.url}")
+        configure_sqlite(engine)
+    else:
+        engine = create_async_engine(database.url.replace("postgresql://", "postgresql+asyncpg://"))
+    said = Said()
+    async with Ledger.open(engine=engine, keys=RING) as ledger:
+        await say_everything(ledger, said)
+        read = repr(await read_everything(ledger))
+    await engine.dispose()
+    assert [word for word in said.words if word not in read and not word.startswith("first")] == []
+    assert all(SEAL_HEADER.match(row[0]) for row in await query(database, "SELECT text FROM messages") if row[0])

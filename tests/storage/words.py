@@ -1,0 +1,156 @@
+"""Words in every place that a ledger has for words, each of its own, and all that can be read of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from chatledger import (
+    ChatMessage,
+    Feedback,
+    ImagePart,
+    KeyRing,
+    Ledger,
+    OpaquePart,
+    TextPart,
+    ThinkPart,
+    Thread,
+    ToolCall,
+)
+from chatledger.models.outputs import Output, ThreadAgent
+from tests.conversations import assistant, call, result, user
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+RING = KeyRing({"k1": bytes(range(32))})
+
+
+class Said:
+    """Makes words that nothing else holds, and keeps them."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+    def __call__(self, label: str) -> str:
+        word = f"{label}{uuid.uuid4().hex}"
+        self.words.append(word)
+        return word
+
+
+Say = Callable[[str], str]
+
+
+async def say_everything(ledger: Ledger, say: Say) -> None:
+    """Two threads with the same shape, so that there is a counterpart to each cell; streams, forks, loads."""
+    for name in ("t", "u"):
+        await _say_in(ledger, name, say)
+    await ledger.threads.load([ledger.threads.prepare(_loaded(say), _conversation("l", say))])
+
+
+def _loaded(say: Say) -> Thread:
+    return Thread(
+        thread_id="loaded", title=say("loaded"), metadata={"m": say("loadedmeta")}, created_at=NOW, active_at=NOW
+    )
+
+
+async def _say_in(ledger: Ledger, name: str, say: Say) -> None:
+    await ledger.threads.create(name, title=say("first"), metadata={"m": say("meta")}, created_at=NOW)
+    await ledger.threads.update(name, title=say("title"))
+    run = f"run {name}"
+    await ledger.runs.start(name, run_id=run, agent="a", input={"q": say("input")})
+    await ledger.runs.start(name, run_id=run, metadata={"m": say("runmeta")})
+    await ledger.messages.append(name, _conversation(name, say), run_id=run)
+    await ledger.runs.finish(run, status="failed", error=say("error"))
+    await _stream(ledger, name, say)
+    await ledger.messages.append(name, [assistant(say("open"), calls=[_call("w", say)])])
+    await ledger.messages.close_open_calls(name, reason=say("reason"))
+    await ledger.branches.fork(name, 1)
+    await ledger.messages.append(name, [user(say("forked"), message_id=f"{name} forked")])
+    score = Feedback(run_id=run, key="k", score=1, kwargs={"c": say("kwargs")}, author=say("author"))
+    await ledger.feedback.record(score.model_copy(update={"feedback_id": f"f {name}"}))
+    agent = ThreadAgent(name="a", definition={"d": say("definition")}, settings={"s": say("settings")})
+    await ledger.agents.replace(name, [agent], stored=[])
+    said = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text=say("output"), body={"b": say("body")})
+    await ledger.outputs.add(name, [said])
+
+
+def _conversation(ids: str, say: Say) -> list[ChatMessage]:
+    """Every kind of content that a message can have."""
+    parts = [TextPart(text=say("part")), ImagePart(url=say("url")), OpaquePart(type="x", value={"v": say("opaque")})]
+    said = [
+        user(say("text"), custom_data={"c": say("custom")}, format="x", residual={"r": say("residual")}),
+        ChatMessage(role="user", content=parts, response_metadata={"m": say("usermeta")}),
+        assistant(
+            say("answer"),
+            reasoning=[ThinkPart(text=say("thought"), signature=say("signature"))],
+            response_metadata={"m": say("response")},
+            calls=[_call("c0", say), ToolCall(id="c1", name="f", arguments={"o": say("object")})],
+        ),
+        result("c0", say("result")),
+        ChatMessage(role="tool", tool_call_id="c1", content=[TextPart(text=say("listed"))]),
+    ]
+    return [message.model_copy(update={"message_id": f"{ids}{at}"}) for at, message in enumerate(said)]
+
+
+def _call(id_: str, say: Say) -> ToolCall:
+    return call(id_, arguments=f'{{"a": "{say("argument")}"}}').model_copy(update={"extras": {"e": say("extra")}})
+
+
+async def _stream(ledger: Ledger, name: str, say: Say) -> None:
+    async with ledger.stream(name, run_id=f"run {name}", message_id=f"{name} streamed") as draft:
+        await draft.feed(say("fed"))
+        await draft.flush()
+        await draft.feed(say("more"))
+        await draft.complete(response_metadata={"m": say("drafted")}, custom_data={"c": say("draftcustom")})
+
+
+Reader = Callable[[Ledger], Any]
+
+
+async def _histories(ledger: Ledger) -> Any:
+    return [
+        (await ledger.messages.history(name, branch=branch.branch)).messages
+        for name in ("t", "u", "loaded")
+        for branch in await ledger.branches.list(name)
+    ]
+
+
+async def _windows(ledger: Ledger) -> Any:
+    """By another way through the storage than a whole small branch."""
+    return [(await ledger.messages.history(name, branch=0, last_turns=9)).messages for name in ("t", "u", "loaded")]
+
+
+async def _threads(ledger: Ledger) -> Any:
+    return list(await ledger.threads.list())
+
+
+async def _runs(ledger: Ledger) -> Any:
+    return list(await ledger.runs.list())
+
+
+async def _feedback(ledger: Ledger) -> Any:
+    return list(await ledger.feedback.list())
+
+
+async def _agents(ledger: Ledger) -> Any:
+    return [await ledger.agents.list(name) for name in ("t", "u")]
+
+
+async def _outputs(ledger: Ledger) -> Any:
+    return [await ledger.outputs.list(name) for name in ("t", "u")]
+
+
+READERS: dict[str, Reader] = {
+    "histories": _histories,
+    "windows": _windows,
+    "threads": _threads,
+    "runs": _runs,
+    "feedback": _feedback,
+    "agents": _agents,
+    "outputs": _outputs,
+}
+
+
+async def read_everything(ledger: Ledger) -> dict[str, Any]:
+    return {name: await read(ledger) for name, read in READERS.items()}
