@@ -7,7 +7,7 @@ Transaction, several calls with one commit. Both have the same nouns.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -21,6 +21,7 @@ from chatledger.storage.arguments import checked
 from chatledger.storage.guarding import GuardedDatabase
 from chatledger.storage.keyring import KeyRing, Keys
 from chatledger.storage.opening import open_database, open_replica
+from chatledger.storage.reencrypt import Progress, reencrypt
 from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
 from chatledger.storage.seal import Sealing
 from chatledger.storage.tables import SCHEMA
@@ -102,6 +103,16 @@ class Ledger(Nouns):
         """
         async with self._guard.begin(self._scope) as scope:
             yield Transaction.over(scope)
+
+    async def reencrypt(self, *, progress: Progress | None = None) -> Mapping[str, int]:
+        """Seal anew, with the tenant's current key, what another key has sealed or, with `plaintext=True`, what is
+        plain: the number of rows by table. In transactions of up to 1,000 rows of a thread, which hold that thread;
+        what is interrupted goes on when it is called again. `progress` gets the threads done, and those there are.
+
+        It is over when it has found nothing to do; then the older keys may go, and a ledger be opened without
+        `plaintext`. Raises EncryptionError without keys, and for what cannot be opened.
+        """
+        return await reencrypt(self._scope, progress)
 
     @property
     def has_server(self) -> bool:

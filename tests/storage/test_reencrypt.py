@@ -1,0 +1,155 @@
+"""Sealing anew: from plain text, and from one key to the next, while others write."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from chatledger import EncryptionError, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger.storage import reencrypt as module
+from chatledger.storage.seal import SEALED
+from chatledger.storage.text import SEAL_HEADER
+from tests.conftest import Database
+from tests.conversations import texts, turn, user
+from tests.storage.raw import query, raw_connection
+from tests.storage.words import RING, Said, read_everything, say_everything
+
+FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
+BOTH = KeyRing({"k1": FIRST, "k2": SECOND}, current="k2")
+LATER = KeyRing({"k2": SECOND})
+
+
+async def key_ids(database: Database) -> set[str | None]:
+    """The keys of all cells that should be sealed; None for plain text."""
+    found: set[str | None] = set()
+    async with raw_connection(database) as run:
+        for table, columns in SEALED.items():
+            for column in columns:
+                headers = [SEAL_HEADER.match(row[0]) for row in await run(f"SELECT {column} FROM {table}") if row[0]]
+                found |= {header and header[2] for header in headers}
+    return found
+
+
+@pytest.fixture(autouse=True)
+def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 7)
+
+
+async def test_what_was_plain_is_sealed_and_reads_the_same(database: Database) -> None:
+    async with database.open() as ledger:
+        await say_everything(ledger, Said())
+        before = await read_everything(ledger)
+    seen: list[tuple[int, int]] = []
+    async with database.open(keys=RING, plaintext=True) as ledger:
+        rows = await ledger.reencrypt(progress=lambda done, total: seen.append((done, total)))
+        assert set(rows) == set(SEALED)
+        assert await ledger.reencrypt() == {}
+    assert (seen[0], seen[2]) == ((1, 3), (3, 3))
+    assert await key_ids(database) == {"k1"}
+    async with database.open(keys=RING) as ledger:
+        assert await read_everything(ledger) == before
+
+
+async def test_a_key_is_replaced_and_can_go(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        await say_everything(ledger, Said())
+        before = await read_everything(ledger)
+    async with database.open(keys=BOTH) as ledger:
+        await ledger.reencrypt()
+    assert await key_ids(database) == {"k2"}
+    async with database.open(keys=LATER) as ledger:
+        assert await read_everything(ledger) == before
+
+
+async def test_only_the_tenants_own_rows_are_sealed(database: Database) -> None:
+    async with database.open(keys=RING, tenant="one") as ledger:
+        await say_everything(ledger, Said())
+        await say_everything(ledger.tenant("two"), Said())
+    async with database.open(keys=BOTH, tenant="one") as ledger:
+        await ledger.reencrypt()
+    assert await key_ids(database) == {"k1", "k2"}
+    async with database.open(keys=RING, tenant="two") as ledger:
+        await read_everything(ledger)
+
+
+async def test_every_append_of_others_meanwhile_is_kept(database: Database) -> None:
+    """They know both keys, and begin to use the next one at any time."""
+    rings = {"default": RING}
+    async with database.open(keys=rings.get) as ledger:
+        for name in ("a", "b"):
+            await ledger.threads.create(name)
+            await ledger.messages.append(name, turn())
+
+        async def write(name: str, number: int) -> None:
+            for index in range(15):
+                await ledger.messages.append(name, [user(f"{number} {index}")], rules="lenient")
+
+        async def say(name: str) -> None:
+            for index in range(3):
+                async with ledger.stream(name, on_open_calls="close", interval=0, lease=20) as draft:
+                    for piece in range(5):
+                        await draft.feed(f"piece {index}.{piece} ")
+
+        async def rotate() -> None:
+            await asyncio.sleep(0.05)
+            rings["default"] = BOTH
+            await ledger.reencrypt()
+
+        writers = [write(name, number) for name in ("a",) for number in range(4)]
+        await asyncio.gather(*writers, say("b"), rotate())
+        await ledger.reencrypt()
+        rings["default"] = LATER
+        said = texts(await ledger.messages.history("a"))[5:]
+        assert sorted(said) == sorted(f"{number} {index}" for number in range(4) for index in range(15))
+        spoken = texts(await ledger.messages.history("b"))[5:]
+        assert spoken == ["".join(f"piece {index}.{piece} " for piece in range(5)) for index in range(3)]
+    assert await key_ids(database) == {"k2"}
+
+
+async def test_what_was_interrupted_goes_on(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with database.open(keys=RING) as ledger:
+        await say_everything(ledger, Said())
+        before = await read_everything(ledger)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done == 2:
+            raise Stopped
+
+    async with database.open(keys=BOTH) as ledger:
+        with pytest.raises(Stopped):
+            await ledger.reencrypt(progress=stop)
+        assert await key_ids(database) == {"k1", "k2"}
+        assert await read_everything(ledger) == before
+        await ledger.reencrypt()
+        assert await key_ids(database) == {"k2"}
+        assert await read_everything(ledger) == before
+
+
+async def test_what_was_planted_is_not_sealed_for_good(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        await ledger.threads.create("t", title="mine")
+        await query(database, "UPDATE threads SET title = 'planted'")
+        with pytest.raises(NotEncrypted):
+            await ledger.reencrypt()
+    assert await query(database, "SELECT title FROM threads") == [("planted",)]
+
+
+async def test_without_the_older_key_nothing_is_done(database: Database) -> None:
+    async with database.open(keys=RING) as ledger:
+        await ledger.threads.create("t", title="mine")
+    async with database.open(keys=LATER) as ledger:
+        with pytest.raises(KeyUnavailable, match=r"threads\.title of 't': encrypted with the key 'k1'"):
+            await ledger.reencrypt()
+    async with database.open(keys=KeyRing({"k1": SECOND, "k2": SECOND}, current="k2")) as ledger:
+        with pytest.raises(NotAuthentic):
+            await ledger.reencrypt()
+
+
+async def test_without_keys_it_says_so(database: Database) -> None:
+    async with database.open(keys=None) as ledger:
+        with pytest.raises(EncryptionError, match="open the ledger with keys="):
+            await ledger.reencrypt()
