@@ -24,6 +24,7 @@ COMMANDS = [
     "retain",
     "backup",
     "restore",
+    "reencrypt",
     "partials",
     "demo",
 ]

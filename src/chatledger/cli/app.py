@@ -13,6 +13,7 @@ import typer
 from chatledger.cli import (
     converting,
     demo,
+    encrypting,
     feedback,
     formats,
     history,
@@ -25,6 +26,7 @@ from chatledger.cli import (
     upkeep,
 )
 from chatledger.cli import exporting as export_command
+from chatledger.cli.options import KEY_FILE
 from chatledger.cli.outcome import EXIT_CODES, ExitCode, say
 
 app = typer.Typer(
@@ -37,6 +39,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
 upkeep.add_to(app)
 importing.add_to(app)
 export_command.add_to(app)
@@ -45,6 +49,7 @@ formats.add_to(app)
 threads.add_to(app)
 removing.add_to(app)
 keeping.add_to(app)
+encrypting.add_to(app)
 partials.add_to(app)
 history.add_to(app)
 repairing.add_to(app)
@@ -65,8 +70,12 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", help="Say which release this is.", callback=_say_version, is_eager=True)
     ] = False,
+    keys: Annotated[
+        str | None,
+        typer.Option("--keys", metavar="FILE", envvar="CHATLEDGER_KEYS", help="The keys of an encrypted database."),
+    ] = None,
 ) -> None:
-    pass
+    KEY_FILE.set(keys)
 
 
 def run(words: Sequence[str]) -> int:

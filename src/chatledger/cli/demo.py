@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.importing import describe, import_paths
-from chatledger.cli.options import Debug, Json, Tenant, Url, run_async
+from chatledger.cli.options import Debug, Json, Tenant, Url, given_keys, run_async
 from chatledger.cli.outcome import ExitCode
 from chatledger.cli.output import console, plural, print_json
 
@@ -48,7 +48,7 @@ def demo(
             if not as_json:
                 console().print(f"{len(steps)}. {step}")
 
-        async with Ledger.open(url, tenant=tenant, migrate=True if migrate else None) as ledger:
+        async with Ledger.open(url, tenant=tenant, migrate=True if migrate else None, keys=given_keys()) as ledger:
             thread_id = await _perform(ledger, done, place=_place(url))
             if as_json:
                 print_json({"steps": steps, "thread_id": thread_id, "run_id": RUN})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, require_files, run_async
+from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, given_keys, require_files, run_async
 from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import plural, print_json
 from chatledger.cli.progress import byte_bar
@@ -137,8 +137,8 @@ def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
 
     path = file_path(url)
     if dry_run and path is not None and not Path(path).exists():
-        return Ledger.open(":memory:", tenant=tenant)
-    return Ledger.open(url, tenant=tenant, migrate=False if dry_run else None)
+        return Ledger.open(":memory:", tenant=tenant, keys=given_keys())
+    return Ledger.open(url, tenant=tenant, migrate=False if dry_run else None, keys=given_keys())
 
 
 def _code_of(report: ImportReport, files: Sequence[str]) -> ExitCode:

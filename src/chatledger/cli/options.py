@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from chatledger.cli.outcome import UsageError, finish
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
+    from chatledger.storage.keyring import Keys
 
 Url = Annotated[
     str | None,
@@ -26,6 +28,9 @@ Tenant = Annotated[str, typer.Option("--tenant", help="Whose conversations.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when it fails.")]
 
+KEY_FILE: ContextVar[str | None] = ContextVar("chatledger_keys", default=None)
+"""What `chatledger --keys FILE COMMAND …` was given: an option of the whole, as it means the same to every command."""
+
 
 def run(command: Callable[[], int], *, debug: bool) -> None:
     """Run a command and leave with its exit code."""
@@ -36,7 +41,23 @@ def run_async(command: Callable[[], Coroutine[Any, Any, int]], *, debug: bool) -
     run(lambda: asyncio.run(command()), debug=debug)
 
 
-def with_ledger(url: str | None, tenant: str, work: Callable[[Ledger], Awaitable[int]], *, debug: bool) -> None:
+def given_keys() -> Keys | None:
+    """The keys of the file that was named before the command or in the environment."""
+    if (file := KEY_FILE.get()) is None:
+        return None
+    from chatledger.storage.keyring import read_keys
+
+    return read_keys(file)
+
+
+def with_ledger(
+    url: str | None,
+    tenant: str,
+    work: Callable[[Ledger], Awaitable[int]],
+    *,
+    debug: bool,
+    plaintext: bool = False,
+) -> None:
     """Open a ledger that is there, work, close, and leave with the exit code. A slip in the name of a file is not
     answered with a new, empty ledger.
     """
@@ -45,7 +66,7 @@ def with_ledger(url: str | None, tenant: str, work: Callable[[Ledger], Awaitable
         from chatledger import Ledger
 
         _require_file(url)
-        async with Ledger.open(url, tenant=tenant) as ledger:
+        async with Ledger.open(url, tenant=tenant, keys=given_keys(), plaintext=plaintext) as ledger:
             return await work(ledger)
 
     run_async(opened, debug=debug)

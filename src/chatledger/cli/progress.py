@@ -34,6 +34,20 @@ def byte_bar(total: int | None, *, quiet: bool = False) -> Iterator[Callable[[st
 
 
 @contextmanager
+def share_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A bar by a share of things; call what it gives with those that are done and those there are."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
 def count_bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
     """A bar by things done; call what it gives for each."""
     if quiet or not sys.stderr.isatty():

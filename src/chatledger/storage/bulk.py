@@ -48,7 +48,6 @@ class NewThread:
     thread: Thread
     rows: Rows
     violations: list[Violation]
-    """What all its messages violate."""
     sealed: bool = False
 
 
