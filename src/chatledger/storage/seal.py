@@ -20,6 +20,7 @@ from chatledger.storage.keyring import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing,
 from chatledger.storage.tables import metadata
 from chatledger.storage.text import (
     SEAL_HEADER,
+    SEAL_MARK,
     JsonText,
     Sealed,
     decode_json,
@@ -82,7 +83,7 @@ class Seal:
             return rows
         ring = self.ring()
         header, cipher = ring.header, ring.ciphers[ring.header]
-        contexts = [(index, _netstring(header) + context) for index, context in cells]
+        contexts = _with_header(cells, header)
         before = self._where + "".join(map(_netstring, key))
         sealed: list[Cells] = []
         for row in rows:
@@ -103,16 +104,26 @@ class Seal:
         if not cells or not rows:
             return rows
         ring = self._ask()
+        # Nearly all have the current key, and a page has hundreds of them: what they share is looked up once.
+        header = "" if ring is None else ring.header
+        cipher = None if ring is None else ring.ciphers[header]
+        size, contexts = len(header), _with_header(cells, header)
         before = self._where + "".join(map(_netstring, key))
         opened: list[Row] = []
         for row in rows:
             made: list[Any] | None = None
-            for index, context in cells:
+            for index, context in contexts:
                 if (stored := row[index]) is None:
                     continue
                 if made is None:
                     made, where = list(row), before + "".join([_netstring(row[at]) for at in place])
-                made[index] = self._open(ring, stored, context + where)
+                try:
+                    if cipher is not None and stored.startswith(header):
+                        made[index] = cipher.open(_from_base64(stored[size:]), context + where)
+                    else:
+                        made[index] = self._open(ring, stored, cells[index] + where)
+                except ValueError:
+                    raise NotAuthentic(_key_id(stored), _said(cells[index] + where)) from None
             opened.append(row if made is None else made)
         return opened
 
@@ -133,6 +144,7 @@ class Seal:
         return ring
 
     def _open(self, ring: KeyRing | None, stored: str, where: str) -> str:
+        """A cell that the current key has not sealed. Raises ValueError where it is not authentic."""
         header = SEAL_HEADER.match(stored)
         if header is None:
             if self.plaintext:
@@ -140,10 +152,7 @@ class Seal:
             raise NotEncrypted(_said(where))
         if ring is None or (cipher := ring.ciphers.get(header[0])) is None:
             raise self._unavailable(header[1], header[2], where)
-        try:
-            return cipher.open(_from_base64(stored[header.end() :]), _netstring(header[0]) + where)
-        except ValueError:
-            raise NotAuthentic(header[2], _said(where)) from None
+        return cipher.open(_from_base64(stored[header.end() :]), _named(header[0]) + where)
 
     def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
         if version != str(VERSION):
@@ -181,12 +190,25 @@ def _said(where: str) -> str:
     return f"{table}.{column} of {', '.join(map(repr, key))}"
 
 
+def _named(header: str) -> str:
+    """A header as associated data, without its mark: with it, every place would be a string of wide characters."""
+    return _netstring(header[len(SEAL_MARK) :])
+
+
+def _with_header(cells: Mapping[int, str], header: str) -> list[tuple[int, str]]:
+    return [(index, _named(header) + context) for index, context in cells.items()]
+
+
+def _key_id(stored: str) -> str:
+    header = SEAL_HEADER.match(stored)
+    return "" if header is None else header[2]
+
+
 @lru_cache(maxsize=256)
-def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[tuple[tuple[int, str], ...], tuple[int, ...]]:
+def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[int, str], tuple[int, ...]]:
     """Which columns are sealed, with their names as a place says them; and where the rest of the primary key is."""
-    cells = tuple(
-        (columns.index(name), _netstring(table) + _netstring(name)) for name in SEALED.get(table, ()) if name in columns
-    )
+    sealed = [name for name in SEALED.get(table, ()) if name in columns]
+    cells = {columns.index(name): _netstring(table) + _netstring(name) for name in sealed}
     key = [column.name for column in TABLES[table].primary_key][1 + given :] if cells else []
     return cells, tuple(columns.index(name) for name in key)
 
