@@ -11,7 +11,7 @@ DATA ?= ../shared/data
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data test-kosong test-partitioned test-pgbouncer teeth soak fuzz lint types \
+.PHONY: help setup demo test test-data test-kosong test-partitioned test-encrypted test-pgbouncer teeth soak fuzz lint types \
   imports bench bench-full bench-peers bench-profile clean
 
 help:  ## Show the targets
@@ -44,6 +44,11 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 
 test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
 	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage -k 'not sqlite'
+
+# Without the tests that look at plain rows, or put them there, themselves.
+test-encrypted: $(READY)  ## Run the storage suite on ledgers that encrypt
+	CHATLEDGER_TEST_KEYS=1 $(BIN)/python -m pytest tests/storage tests/faults/test_machine.py \
+	  -k 'not plans and not transcript and not loaded_thread and not backup and not pieces_are_stored'
 
 test-pgbouncer: $(READY)  ## Two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
 	$(BIN)/python -m tests.pgbouncer

@@ -438,6 +438,38 @@ def write_values_into_statements() -> None:
     Sql.fetch = spelt  # type: ignore[method-assign]
 
 
+def seal_for_any_place() -> None:
+    from chatledger.storage.keyring import Cipher
+
+    seal, opened = Cipher.seal, Cipher.open
+    Cipher.seal = lambda self, text, place: seal(self, text, "")  # type: ignore[method-assign]
+    Cipher.open = lambda self, data, place: opened(self, data, "")  # type: ignore[method-assign]
+
+
+def read_plain_text() -> None:
+    from chatledger.storage.seal import Seal
+
+    Seal.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
+
+
+def plan_without_the_seal() -> None:
+    """And read what comes of it: nothing but the search of the files is to notice."""
+    from chatledger.storage import append, write
+
+    read_plain_text()
+    planned = write.plan_rows
+    unsealed = lambda request, judgement, branch: planned(replace(request, seal=None), judgement, branch)  # noqa: E731
+    _put(append, plan_rows=unsealed)
+
+
+def repeat_the_nonce() -> None:
+    from types import SimpleNamespace
+
+    from chatledger.storage import keyring
+
+    _put(keyring, os=SimpleNamespace(urandom=bytes))
+
+
 TEETH = (
     Tooth(
         "kill-client-sqlite",
@@ -719,6 +751,34 @@ TEETH = (
         "the parameters of statements",
         "syntax error|near|StorageError",
         write_values_into_statements,
+    ),
+    Tooth(
+        "sealed-place",
+        "../storage/test_encryption.py -k 'moved_altered and sqlite'",
+        "the place of a cell in what is authenticated",
+        "DID NOT RAISE",
+        seal_for_any_place,
+    ),
+    Tooth(
+        "sealed-only",
+        "../storage/test_encryption.py -k 'moved_altered and sqlite'",
+        "refusing plain text where there are keys",
+        "DID NOT RAISE",
+        read_plain_text,
+    ),
+    Tooth(
+        "sealed-append",
+        "../storage/test_encryption_leaks.py -k 'beside and keys'",
+        "the seal on the rows of an append",
+        r"assert \['",
+        plan_without_the_seal,
+    ),
+    Tooth(
+        "nonces",
+        "../storage/test_seal.py -k 'never_sealed_alike'",
+        "a nonce of its own for each cell",
+        "assert 1 == 5000",
+        repeat_the_nonce,
     ),
 )
 

@@ -39,7 +39,7 @@ from chatledger import (
     ThreadNotFound,
     VersionConflict,
 )
-from tests.conftest import Database
+from tests.conftest import KEYS, Database
 from tests.conversations import assistant, call, result, user
 
 T = TypeVar("T")
@@ -364,11 +364,11 @@ class Machine(RuleBasedStateMachine):
         assert scores == sorted(self.model.scores)
 
 
-def run_any_calls(database: Database, *, examples: int, steps: int, seed: int | None = None) -> int:
+def run_any_calls(database: Database, *, examples: int, steps: int, seed: int | None = None, **options: Any) -> int:
     """How many messages were appended. Without a seed: as the profile says."""
 
     async def opened() -> Ledger:
-        ledger: Ledger = await database.open()
+        ledger: Ledger = await database.open(**options)
         return ledger
 
     chosen = settings(max_examples=examples, stateful_step_count=steps)
@@ -392,6 +392,10 @@ def run_any_calls(database: Database, *, examples: int, steps: int, seed: int | 
 
 def test_any_calls_in_any_order(database: Database) -> None:
     assert run_any_calls(database, examples=EXAMPLES, steps=25) > 2 * EXAMPLES
+
+
+def test_any_calls_in_any_order_with_keys(sqlite_database: Database) -> None:
+    assert run_any_calls(sqlite_database, examples=EXAMPLES, steps=25, keys=KEYS) > 2 * EXAMPLES
 
 
 EXAMPLES = 20

@@ -41,6 +41,11 @@ def test_what_was_sealed_opens() -> None:
     assert tuple(opened(seal_of(), sealed(seal_of()))) == ROW
 
 
+def test_what_was_sealed_by_this_release_opens_in_every_later_one() -> None:
+    stored = (7, "\ue0011:k1:AAECAwQFBgcICQoLE229YqrayflFFG/7Yd1jxIRL9XS3sw==")
+    assert list(seal_of().open("messages", ("seq", "text"), [stored], *PLACE)) == [[7, "Tokyo?"]]
+
+
 def test_only_words_are_sealed_and_nothing_of_them_is_left() -> None:
     made = sealed(seal_of())
     assert made[:2] == (7, "user")
