@@ -48,7 +48,7 @@ test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-
 # Without the tests that look at plain rows, or put them there, themselves.
 test-encrypted: $(READY)  ## Run the storage suite on ledgers that encrypt
 	CHATLEDGER_TEST_KEYS=1 $(BIN)/python -m pytest tests/storage tests/faults/test_machine.py \
-	  -k 'not plans and not transcript and not loaded_thread and not backup and not pieces_are_stored'
+	  -k 'not plans and not transcript and not bulk and not backup and not pieces_are_stored'
 
 test-pgbouncer: $(READY)  ## Two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
 	$(BIN)/python -m tests.pgbouncer

@@ -76,7 +76,7 @@ async def test_with_keys_a_ledger_says_what_it_says_without(database: Database) 
     def word(label: str) -> str:
         return f"{label} \ue0011:k1:\0\ud800"  # which the codec has to escape as well
 
-    async with database.open(tenant="sealed", keys=RING) as sealed, database.open(tenant="plain") as plain:
+    async with database.open(tenant="sealed", keys=RING) as sealed, database.open(tenant="plain", keys=None) as plain:
         for ledger in (sealed, plain):
             await say_everything(ledger, word)
         assert _without_chance(await read_everything(sealed)) == _without_chance(await read_everything(plain))
@@ -222,7 +222,7 @@ async def test_a_retry_is_found_by_its_words(database: Database) -> None:
 async def test_turns_are_found_although_no_statement_can_look_for_them(database: Database) -> None:
     """A user message that was one with the results before it begins no turn."""
     grouped = [*turn()[:4], user("and", residual={CONTINUES: True})]
-    async with database.open(keys=RING, tenant="sealed") as sealed, database.open(tenant="plain") as plain:
+    async with database.open(keys=RING, tenant="sealed") as sealed, database.open(tenant="plain", keys=None) as plain:
         for ledger in (sealed, plain):
             await ledger.threads.create("t")
             for _ in range(3):
@@ -290,7 +290,7 @@ async def test_another_tenants_row_is_not_found_whatever_the_keys(database: Data
 
 async def test_plain_rows_are_read_only_if_that_is_asked_for(database: Database) -> None:
     said = Said()
-    async with database.open() as ledger:
+    async with database.open(keys=None) as ledger:
         await say_everything(ledger, said)
     async with database.open(keys=RING) as ledger:
         for read in READERS.values():

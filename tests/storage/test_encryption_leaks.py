@@ -130,7 +130,7 @@ async def test_what_was_plain_is_gone_from_a_file_after_it_was_encrypted_and_vac
     sqlite_database: Database,
 ) -> None:
     said, path = Said(), Path(sqlite_database.url)
-    async with sqlite_database.open() as ledger:
+    async with sqlite_database.open(keys=None) as ledger:
         await say_everything(ledger, said)
     async with sqlite_database.open(keys=RING, plaintext=True) as ledger:
         await ledger.reencrypt()

@@ -37,7 +37,7 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_was_plain_is_sealed_and_reads_the_same(database: Database) -> None:
-    async with database.open() as ledger:
+    async with database.open(keys=None) as ledger:
         await say_everything(ledger, Said())
         before = await read_everything(ledger)
     seen: list[tuple[int, int]] = []
