@@ -10,6 +10,7 @@ from chatledger.errors import RuleViolation
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.rules import Finding, check_messages
 from chatledger.storage.path import HistoryRequest, Path, find_path, load_path
+from chatledger.storage.rows import HalfStored
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import branches
 from chatledger.storage.text import encode_key
@@ -18,15 +19,40 @@ BATCH = 1_000
 
 
 def check_branch(sql: Sql, tenant: str, thread_id: str, branch: int | None) -> list[Finding]:
-    """What the branch breaks, R13 included, in order of seq. Raises ThreadNotFound and BranchNotFound."""
+    """What the branch breaks, R13 included, in order of seq. Raises ThreadNotFound and BranchNotFound.
+
+    A message that is stored in half breaks R11, for it is not as it was committed; what it would say is left out. One
+    that is missing breaks R2.
+    """
     request = HistoryRequest(encode_key(tenant, "tenant"), encode_key(thread_id, "thread_id"), thread_id, branch)
     path = find_path(sql, request)
-    return check_messages(_walk(sql, request, path))
+    half: dict[int, Finding] = {}
+    findings = check_messages(_walk(sql, request, path, half))
+    findings = [found for found in findings if not (found.rule == "R2" and found.seq - 1 in half)]
+    return sorted([*findings, *half.values()], key=lambda finding: finding.seq)
 
 
-def _walk(sql: Sql, request: HistoryRequest, path: Path) -> Iterator[ChatMessage]:
-    for first in range(1, path.last_seq + 1, BATCH):
-        yield from load_path(sql, request, path, first, first + BATCH - 1)
+def _walk(sql: Sql, request: HistoryRequest, path: Path, half: dict[int, Finding]) -> Iterator[ChatMessage]:
+    """The messages that are whole; the others are told of in `half`."""
+    first, last = 1, 0
+    while first <= path.last_seq:
+        messages, following = _load(sql, request, path, first, half)
+        yield from messages
+        last = messages[-1].seq or 0 if messages else last
+        first = following
+    if max(last, *half, 0) < path.last_seq:
+        half[path.last_seq] = Finding(path.last_seq, "R2", f"seq {path.last_seq} is missing at the end")
+
+
+def _load(
+    sql: Sql, request: HistoryRequest, path: Path, first: int, half: dict[int, Finding]
+) -> tuple[list[ChatMessage], int]:
+    """The next messages, up to one that is stored in half, and the seq that comes after."""
+    try:
+        return load_path(sql, request, path, first, first + BATCH - 1), first + BATCH
+    except HalfStored as found:
+        half[found.seq] = Finding(found.seq, "R11", f"stored in half: {found.missing}")
+        return load_path(sql, request, path, first, found.seq - 1), found.seq + 1
 
 
 def require_level(sql: Sql, tenant: str, thread_id: str, level: RulesLevel) -> None:

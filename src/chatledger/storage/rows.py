@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from chatledger.errors import StorageError
 from chatledger.models import (
     AudioPart,
     ChatMessage,
@@ -212,6 +213,9 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
         fields["reasoning"] = _decode_reasoning(reasoning_form, parts_of.get((branch, seq), ()))
     if call_count is not None:
         fields["tool_calls"] = [_decode_call(call) for call in calls_of.get((branch, seq), ())]
+    if call_count or reasoning_form is not None or content_form == "parts":
+        parts, calls = parts_of.get((branch, seq), ()), calls_of.get((branch, seq), ())
+        _require_whole(thread_id, branch, seq, parts, calls, reasoning_form, call_count or 0)
     if message_id is not None:
         fields["message_id"] = decode_text(message_id)
     if tool_call_id is not None:
@@ -237,6 +241,37 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
         custom_data is None, violations is None,
     )  # fmt: skip
     return revive(ChatMessage, fields, given)
+
+
+class HalfStored(StorageError):
+    """Rows of a message are missing, which no writer of ours leaves out: somebody else deleted them."""
+
+    def __init__(self, thread_id: str, branch: int, seq: int, missing: str) -> None:
+        super().__init__(f"thread {thread_id!r}, branch {branch}, seq {seq}: the message is stored in half, {missing}")
+        self.thread_id = thread_id
+        self.branch = branch
+        self.seq = seq
+        self.missing = missing
+
+
+def _require_whole(
+    thread_id: str,
+    branch: int,
+    seq: int,
+    parts: Sequence[Row],
+    calls: Sequence[Row],
+    reasoning_form: str | None,
+    call_count: int,
+) -> None:
+    """Raises HalfStored for what is seen to be missing; of a list of parts, what is behind the last that is there is
+    not.
+    """
+    if len(calls) != call_count:
+        raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count} calls are there")
+    if parts and parts[-1][2] != len(parts) - 1:
+        raise HalfStored(thread_id, branch, seq, f"{len(parts)} of {parts[-1][2] + 1} parts or more are there")
+    if reasoning_form == "str" and not any(row[3] == "reasoning" for row in parts):
+        raise HalfStored(thread_id, branch, seq, "its reasoning is not there")
 
 
 _BLANK = blank(ChatMessage)
@@ -271,7 +306,7 @@ def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> str | l
 
 def _decode_reasoning(form: str, rows: Sequence[Row]) -> str | list[Part]:
     own = [row for row in rows if row[3] == "reasoning"]
-    return decode_text(own[0][5] or "") if form == "str" else [_decode_part(row) for row in own]
+    return "".join(decode_text(row[5] or "") for row in own) if form == "str" else [_decode_part(row) for row in own]
 
 
 _PARTS: dict[str, Any] = {
