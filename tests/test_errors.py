@@ -98,6 +98,8 @@ def test_an_error_can_be_sent_to_another_process(error: ChatLedgerError) -> None
         (errors.LimitExceeded("bytes of a key", 0, 512, minimum=1), "bytes of a key: 0 given, at least 1 allowed"),
         (errors.LimitExceeded("tokens", 7, 5, detail="no room"), "no room"),
         (errors.InvalidArgument("limit", "must be an int, not str"), "limit must be an int, not str"),
+        (errors.InvalidCursor("x"), "cursor 'x': not a cursor that this list gave"),
+        (errors.InvalidCursor(None, "two windows"), "two windows"),
         (errors.DecodeError("$.a", "no"), "$.a: no"),
         (errors.DecodeError("$.a", "no", record=3, byte=70), "record 3, byte 70: no"),
         (errors.DecodeError("", "no"), "no"),

@@ -207,7 +207,7 @@ class InvalidArgument(ChatLedgerError, ValueError):
 
 class InvalidCursor(ChatLedgerError):
     def __init__(self, cursor: object, detail: str = "not a cursor that this list gave") -> None:
-        super().__init__(f"cursor {cursor!r}: {detail}")
+        super().__init__(detail if cursor is None else f"cursor {cursor!r}: {detail}")
         self.cursor = cursor
 
 

@@ -74,7 +74,7 @@ class Nouns:
         from chatledger.formats.streams import get_stream
 
         decode = None if format is None else get_stream(format)
-        if lease <= interval:
+        if not lease > interval:  # nor where either is NaN
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
             self._scope.tenant,

@@ -47,6 +47,8 @@ def folder(sqlite_database: Database) -> Path:
         ("export --all --format fax", "unknown format 'fax'; there are agent-service, "),
         ("check --provider fax", "'fax' has no provider behind it"),
         ("threads --cursor fax", "cursor 'fax': not a cursor"),
+        ("migrate --to 0042", "to must be head, base or one of 0001, "),
+        ("migrate --to fax", "--to takes a revision such as 0001, head or base"),
     ],
 )
 def test_what_there_is_not_is_a_wrong_command(folder: Path, words: str, said: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatledger import Ledger, StorageError, migrate, offline_sql
+from chatledger import InvalidArgument, Ledger, migrate, offline_sql
 from tests.conftest import Database
 from tests.migrations.access import run_script
 from tests.migrations.catalog import read_catalog
@@ -37,5 +37,5 @@ def test_no_database_is_needed() -> None:
 
 
 def test_a_revision_that_there_is_not_is_refused(empty: Database) -> None:
-    with pytest.raises(StorageError, match="0042"):
+    with pytest.raises(InvalidArgument, match=r"^to must be head, base or one of 0001, .* not '0042'"):
         offline_sql(empty.url, to="0042")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from chatledger import Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, schema_status
+from chatledger import InvalidArgument, Ledger, SchemaMismatch, SchemaStatus, migrate, schema_status
 from chatledger.storage import schema as schema_module
 from chatledger.storage.engine import read_url
 from tests.conftest import Database
@@ -72,7 +72,7 @@ async def test_an_applications_engine_is_judged_alike(pg_database: Database) -> 
 
 
 def test_a_revision_that_there_is_not_is_refused(database: Database) -> None:
-    with pytest.raises(StorageError, match="0042"):
+    with pytest.raises(InvalidArgument, match=r"^to must be head, base or one of 0001, .* not '0042'"):
         migrate(database.url, to="0042")
 
 

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 import chatledger
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Transaction
+from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Transaction
 from chatledger.nouns import Nouns
 from chatledger.storage.agents import AgentRepository
 from chatledger.storage.branches import BranchRepository
@@ -43,6 +43,7 @@ JUDGED_ELSEWHERE = {
     "JsonValue",  # this and what follows by a model, when it is built
     "dict[str, Any] | None",
     "datetime | None",
+    "timedelta | datetime",  # by retain itself: a datetime alone may be text, as JSON has it
     "Feedback | Any",
     "str | Unset | None",
     "dict[str, Any] | Unset | None",
@@ -189,6 +190,13 @@ async def test_a_number_out_of_bounds_says_which_bound(ledger: Ledger, text: str
     with pytest.raises(LimitExceeded) as caught:
         await slip(ledger)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("given", [{"messages": "5"}, {"bytes": 0}, {"messages": True}])
+def test_limits_are_numbers(given: dict[str, Any]) -> None:
+    [name] = given
+    with pytest.raises(InvalidArgument, match=f"^{name} must be an int of at least 1, not "):
+        Limits(**given)
 
 
 def test_the_errors_of_arguments_are_ours_and_of_values(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ async def test_a_moment_will_do(filled: Ledger) -> None:
     assert await ids(filled) == {f"{days} days" for days in range(1, 5)}
     with pytest.raises(InvalidArgument, match="zone"):
         await filled.threads.retain(older_than=datetime(2024, 1, 1))  # noqa: DTZ001 - that is what is refused
+    with pytest.raises(InvalidArgument, match="older_than must be a timedelta or a datetime, not int"):
+        await filled.threads.retain(older_than=5)  # type: ignore[arg-type]
 
 
 async def test_a_thread_that_is_written_to_stays(filled: Ledger) -> None:

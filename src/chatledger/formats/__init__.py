@@ -64,7 +64,9 @@ def recognise(payload: object) -> Codec:
         if codec.recognises(payload):
             return codec
     raise UnknownFormat(
-        None, f"no format recognises this payload; say which with format= ({', '.join(format_names())})"
+        None,
+        f"no format recognises this {type(payload).__name__}; give a list of messages, or say what it is with format= "
+        f"({', '.join(format_names())})",
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chatledger.errors import InvalidArgument
+
 MAX_KEY_BYTES = 512
 """Ids that are keys: three of them and a position must fit PostgreSQL's index row of 2,704 bytes."""
 
@@ -14,3 +16,9 @@ class Limits:
 
     messages: int = 1_000
     bytes: int = 64 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        for name in ("messages", "bytes"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise InvalidArgument(name, f"must be an int of at least 1, not {value!r:.60}")

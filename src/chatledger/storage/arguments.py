@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import FunctionType, NoneType
@@ -36,7 +36,6 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "int": ("an int", (int,)),
     "float": ("a number", (int, float)),
     "bool": ("True or False", (bool,)),
-    "datetime": ("a datetime", (datetime,)),
     "timedelta": ("a timedelta", (timedelta,)),
     "os.PathLike[str]": ("a path", (os.PathLike,)),
     "Address": ("a str, a path or None", (str, os.PathLike, URL, NoneType)),

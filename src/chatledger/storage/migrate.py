@@ -23,7 +23,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from chatledger.errors import ChatLedgerError, StorageError
+from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
 from chatledger.storage import row_security
 from chatledger.storage.arguments import checked_call
 from chatledger.storage.constraints import Kind, read_failure, translate
@@ -61,6 +61,7 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
     `rls` then switches row-level security on or off for all tables, on PostgreSQL from version 15; None leaves it.
     """
     address = read_url(url)
+    _require_revision(to)
     if address.get_backend_name() == "sqlite":
         if rls:
             raise only_postgresql()
@@ -83,6 +84,7 @@ def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
 def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) -> str:
     """The statements that would carry a database of this URL's kind from nothing to `to`, for a person to run."""
     address = read_url(url)
+    _require_revision(to)
     dialect = address.get_backend_name()
     output = io.StringIO()
     config = _config(require_schema_name(schema) if dialect == "postgresql" else None)
@@ -93,6 +95,13 @@ def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) 
     except CommandError as error:
         raise _ours(error) from error
     return output.getvalue()
+
+
+def _require_revision(to: str) -> None:
+    """Raises InvalidArgument for a revision that there is not."""
+    known = sorted(path.name.partition("_")[0] for path in (scripts_folder() / "versions").glob("[0-9]*.py"))
+    if to not in ("head", "base", *known):
+        raise InvalidArgument("to", f"must be head, base or one of {', '.join(known)}, not {to!r}")
 
 
 def _in_new_loop(work: Coroutine[Any, Any, SchemaStatus]) -> SchemaStatus:

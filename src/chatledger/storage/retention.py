@@ -23,6 +23,8 @@ async def retain(
     What is interrupted is finished by calling it again. A thread that is written to meanwhile stays. Returns the rows
     that went, by table; `on_batch` gets those of each transaction.
     """
+    if not isinstance(older_than, (timedelta, datetime)):
+        raise InvalidArgument("older_than", f"must be a timedelta or a datetime, not {type(older_than).__name__}")
     before = datetime.now(UTC) - older_than if isinstance(older_than, timedelta) else older_than
     if before.tzinfo is None:
         raise InvalidArgument("older_than", "needs a zone: datetime(…, tzinfo=UTC)")
