@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -31,6 +32,9 @@ class Postgres:
 
     async def close(self) -> None:
         await self.connection.close()
+
+    async def meet(self, threads: Mapping[int, Sequence[str]]) -> None:
+        """Nothing is remembered of a thread: the statement finds its tip."""
 
     async def load(self, thread: str) -> list[LoadedMessage]:
         place = (TENANT, thread, BRANCH)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -40,6 +40,9 @@ class InPlace:
     @classmethod
     async def open(cls, path: str) -> Self:
         return cls(path)
+
+    async def meet(self, threads: Mapping[int, Sequence[str]]) -> None:
+        """Nothing is remembered of a thread: its row is read."""
 
     async def append(self, thread: str, turn: Turn) -> None:
         self.append_now(thread, turn)
@@ -109,6 +112,9 @@ class Aiosqlite:
         for pragma in sqlite_pragmas():
             await connection.execute(pragma)
         return cls(connection)
+
+    async def meet(self, threads: Mapping[int, Sequence[str]]) -> None:
+        """Nothing is remembered of a thread: its row is read."""
 
     async def append(self, thread: str, turn: Turn) -> None:
         async with self._turn:

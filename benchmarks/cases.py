@@ -21,6 +21,10 @@ LAST = 50
 
 
 class Contender(Protocol):
+    async def meet(self, threads: Mapping[int, Sequence[str]]) -> None:
+        """Threads by length, before the clock starts."""
+        ...
+
     async def append(self, thread: str, turn: Turn) -> None: ...
 
     async def load(self, thread: str) -> Sequence[Any]: ...
@@ -118,6 +122,8 @@ async def grow(
     label: str = "",
 ) -> Growth:
     """All lengths of all contenders in one race, so that any two of them can be compared."""
+    for who, contender in contenders.items():
+        await contender.meet(threads[who])
     say(f"{label}append, at most {rounds.count} rounds")
     calls: dict[tuple[str, int], Call] = {
         (who, length): partial(_append, contender, own)

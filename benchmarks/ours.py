@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Self
 
-from benchmarks.turns import Turn
+from benchmarks.turns import Turn, turns
 from chatledger import ChatMessage, Ledger
 
 
@@ -17,6 +18,16 @@ class Chatledger:
     @classmethod
     async def open(cls, url: str) -> Self:
         return cls(await Ledger.open(url))
+
+    async def meet(self, threads: Mapping[int, Sequence[str]]) -> None:
+        """Remember their tips, as whoever writes to a thread does: an empty one is made, others are appended to."""
+        for length, own in threads.items():
+            for thread in own:
+                if length:
+                    await self.append(thread, turns()[0])
+                else:
+                    await self.ledger.threads.delete(thread)
+                    await self.ledger.threads.create(thread)
 
     async def append(self, thread: str, turn: Turn) -> None:
         await self.ledger.messages.append(thread, turn.models)
