@@ -7,7 +7,7 @@ an envelope says how they were joined: the format, the object that held the conv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from chatledger.models.json import JsonValue
@@ -98,7 +98,8 @@ def _put_in(
 
 
 def to_metadata(rest: Mapping[str, JsonValue], envelope: Envelope) -> dict[str, JsonValue]:
-    said = {key: value for key, value in asdict(envelope).items() if value != _DEFAULTS.get(key, ...)}
+    values = ((name, getattr(envelope, name)) for name in _NAMES)
+    said = {name: value for name, value in values if value != _DEFAULTS.get(name, ...)}
     said |= {key: list(map(_as_list, said[key])) for key in ("path", "keys") if key in said}
     if KEY in rest:
         said["own"] = [list(rest).index(KEY), rest[KEY]]
@@ -121,6 +122,6 @@ def from_metadata(metadata: Mapping[str, JsonValue] | None) -> tuple[dict[str, J
     return dict(items), envelope
 
 
-_NAMES = {one.name for one in fields(Envelope)}
+_NAMES = tuple(one.name for one in fields(Envelope))
 _REQUIRED = {"format", "container", "file", "imported_at", "index"}
 _DEFAULTS: dict[str, Any] = {"path": (), "keys": (), "single": True, "item": 0, "around": None, "own": None}
