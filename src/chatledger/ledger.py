@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -137,6 +137,11 @@ class Opening:
     def __init__(self, opened: Callable[[], Any]) -> None:
         self._opened = opened
         self._ledger: Ledger | None = None
+
+    if not TYPE_CHECKING:  # a type checker knows by itself that there is no such attribute
+
+        def __getattr__(self, name):
+            raise AttributeError(f"no {name!r} before the ledger is open: `await` this, or enter it with `async with`")
 
     def __await__(self) -> Generator[Any, None, Ledger]:
         return self._opened().__await__()  # type: ignore[no-any-return]

@@ -366,7 +366,8 @@ async def test_a_database_that_is_not_there_is_an_error_that_names_it(tmp_path: 
     for url, said in (
         (str(tmp_path / "no" / "folder.db"), f"cannot open {tmp_path}/no/folder.db: there is no folder"),
         (str(tmp_path), f"cannot open {tmp_path}: it is a folder"),
-        (unreachable, "the connection failed"),
+        (unreachable, "the connection failed: "),
+        (unreachable, ", at postgresql://nobody@127.0.0.1:1/nothing"),
         (unknown, "_that_is_not_there"),
         ("mysql://x/y", "mysql is not supported"),
     ):
@@ -415,3 +416,20 @@ async def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: 
         assert caught.value.command.startswith("chatledger migrate --url ")
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("orders",)]
     connection.close()
+
+
+# --- Lifetimes --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_transaction_that_has_ended_says_so(ledger: Ledger, t: str) -> None:
+    async with ledger.begin() as tx:
+        await tx.messages.append(t, turn())
+    for late in (lambda: tx.messages.append(t, turn()), lambda: tx.messages.history(t)):
+        with pytest.raises(StorageError, match="this transaction has ended"):
+            await late()
+
+
+def test_a_ledger_that_was_not_awaited_says_so(tmp_path: Path) -> None:
+    opening = Ledger.open(tmp_path / "ledger.db")
+    with pytest.raises(AttributeError, match=r"no 'threads' before the ledger is open: `await` this"):
+        _ = opening.threads  # type: ignore[attr-defined]

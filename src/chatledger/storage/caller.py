@@ -52,8 +52,8 @@ class ConnectionWork:
 
     def _run(self, function: Callable[[Sql], T]) -> T:
         connection = self._connection.sync_connection
-        if connection is None:
-            raise StorageError("the connection of this transaction is closed")
+        if connection is None or connection.closed:
+            raise StorageError("this transaction has ended: its connection is closed")
         if self._check:
             _require_transaction(connection)
             self._check = False

@@ -137,9 +137,8 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, 
             from chatledger.storage.migrate import upgrade_engine
 
             await upgrade_engine(engine, schema)
-        secured = await require_engine(
-            engine, schema, f"chatledger migrate --url {shlex.quote(without_password(url))}", rls=rls
-        )
+        command = f"chatledger migrate --url {shlex.quote(without_password(url))}"
+        secured = await require_engine(engine, schema, command, rls=rls)
     except BaseException:
         await engine.dispose()
         raise
@@ -182,6 +181,7 @@ async def require_engine(engine: AsyncEngine, schema: str | None, command: str, 
         ours = translate(error)
         if ours is None:
             raise
-        raise ours from error
+        retryable = isinstance(ours, StorageError) and ours.retryable
+        raise StorageError(f"{ours}, at {without_password(engine.url)}", retryable=retryable) from error
     require_usable(status, command)
     return secured
