@@ -37,6 +37,7 @@ def folder(sqlite_database: Database) -> Path:
         ("export --all -o nowhere/out.json", "cannot write nowhere/out.json: there is no folder nowhere"),
         ("convert chat.json --to anthropic -o nowhere/out.json", "cannot write nowhere/out.json"),
         ("backup nowhere/copy.db", "cannot write nowhere/copy.db: there is no folder nowhere"),
+        ("--keys nowhere.json threads", "there is no file nowhere.json"),
         ("import .", ". is a folder; give its files"),
         ("restore . --url other.db", ". is a folder; give its files"),
         ("export --all -o .", "cannot write .: it is a folder"),

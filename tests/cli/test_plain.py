@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chatledger import __version__
+from chatledger.cli.outcome import EXIT_CODES
 from chatledger.storage.schema import HEAD
 from tests.cli.commands import SOURCE
 
@@ -37,9 +39,14 @@ def test_other_commands_name_the_extra() -> None:
     assert plain("threads", "--json") == (2, "", said)
 
 
-def test_help_names_the_extra() -> None:
+def test_help_names_the_extra_and_the_exit_codes() -> None:
     code, out, _ = plain("--help")
     assert (code, "pip install 'chatledger[cli]'" in out) == (0, True)
+    assert EXIT_CODES in " ".join(out.split())
+
+
+def test_the_version_is_told() -> None:
+    assert plain("--version") == (0, f"chatledger {__version__}\n", "")
 
 
 def test_unknown_option_is_a_usage_error() -> None:

@@ -47,6 +47,7 @@ def given_keys() -> Keys | None:
         return None
     from chatledger.storage.keyring import read_keys
 
+    require_files([file])
     return read_keys(file)
 
 
