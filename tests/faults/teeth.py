@@ -48,6 +48,8 @@ def pytest_configure() -> None:
 
 
 def _put(module: ModuleType, **names: object) -> None:
+    """In the place of what is there: a protection that has another name by now is not taken away."""
+    assert names.keys() <= vars(module).keys(), f"{module.__name__} has no {names.keys() - vars(module).keys()}"
     vars(module).update(names)
 
 
@@ -130,7 +132,7 @@ def read_once() -> None:
 def keep_spoilt_connections() -> None:
     from chatledger.storage import asyncpg_connection
 
-    _put(asyncpg_connection, _is_spoilt=lambda _: False)
+    _put(asyncpg_connection, is_spoilt=lambda _: False)
 
 
 def say_goodbye() -> None:
