@@ -86,6 +86,14 @@ def test_a_backup_needs_no_keys_and_its_copy_does(url: str, source: Path, tmp_pa
     )
 
 
+def test_what_nobody_can_read_any_more_can_be_erased(url: str, source: Path, tmp_path: Path) -> None:
+    keys = key_file(tmp_path, "k1", k1=KEY)
+    chatledger("--keys", keys, "import", source, "--format", "openai-chat", url=url)
+    keys.unlink()
+    assert chatledger("erase", "--whole-tenant", "--yes", url=url).code == 0
+    assert chatledger("threads", "--json", url=url).json["threads"] == []
+
+
 def test_reencrypt_without_keys_says_what_to_give(url: str) -> None:
     chatledger("migrate", url=url)
     assert "there are no keys to encrypt with" in chatledger("reencrypt", url=url).error

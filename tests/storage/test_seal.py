@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import EncryptionError, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger import EncryptionError, InvalidArgument, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
 from chatledger.storage.seal import SEALED, TABLES, Seal
 from chatledger.storage.text import encode_text
 
@@ -166,6 +166,12 @@ def test_a_failing_key_store_is_an_error_of_ours() -> None:
     with pytest.raises(EncryptionError, match="keys of tenant 'acme' could not be had") as caught:
         sealed(Seal("acme", down))
     assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_keys_that_give_something_else_are_refused_by_name() -> None:
+    keys: Any = {"acme": {"k1": FIRST}}.get
+    with pytest.raises(InvalidArgument, match="keys must give a KeyRing or None, not dict"):
+        sealed(Seal("acme", keys))
 
 
 def test_the_sealed_columns_are_columns_and_no_part_of_a_key() -> None:
