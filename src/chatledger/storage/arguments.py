@@ -53,6 +53,7 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
 }
 _WORDS: Mapping[str, tuple[str, ...]] = {"RulesLevel": get_args(RulesLevel), "RunStatus": get_args(RunStatus)}
 _PLAIN: frozenset[type] = frozenset({str, int, float, bool, NoneType})
+_LISTS: frozenset[type] = frozenset({list, tuple})
 _WORD = re.compile(r"""['"]([^'"]*)['"]""")
 
 
@@ -135,7 +136,8 @@ def _read(annotation: str) -> _Kind | None:
         else:
             return None
     alternatives = [*map(repr, words), *said]
-    return _Kind(_PLAIN & {*types}, tuple(types), tuple(words), _listed(alternatives))
+    plain = _PLAIN & {*types} | (_LISTS if Sequence in types else frozenset())
+    return _Kind(plain, tuple(types), tuple(words), _listed(alternatives))
 
 
 def _listed(alternatives: Sequence[str]) -> str:
