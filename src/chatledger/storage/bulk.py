@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from chatledger.errors import AlreadyExists, EncryptionError
@@ -22,9 +21,9 @@ from chatledger.storage.lineage import END, Segment, write_lineage
 from chatledger.storage.look import write_open_calls
 from chatledger.storage.request import make_request
 from chatledger.storage.seal import Seal
-from chatledger.storage.sql import Row, Sql
-from chatledger.storage.text import encode_json, encode_key, encode_text, to_microseconds
-from chatledger.storage.write import TABLES, plan_rows
+from chatledger.storage.sql import Sql
+from chatledger.storage.text import encode_json, encode_key, encode_text
+from chatledger.storage.write import TABLES, as_on_sqlite, plan_rows
 
 _KEY = ("tenant_id", "thread_id")
 _COLUMNS: Mapping[str, Sequence[str]] = {
@@ -115,28 +114,12 @@ def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
         for table, columns in _COLUMNS.items():
             rows = [row for thread in new for row in thread.rows[table]]
             if rows:
-                sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else _as_on_sqlite(columns, rows)))
+                sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else as_on_sqlite(columns, rows)))
     except Exception as error:
         failure = read_failure(error)
         if failure is None or failure.kind is not Kind.UNIQUE:
             raise
         raise AlreadyExists("", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
-
-
-def _as_on_sqlite(columns: Sequence[str], rows: Sequence[Row]) -> tuple[Sequence[str], Sequence[Row]]:
-    """The columns that hold something, as what is left out is NULL at no cost, with moments as integers."""
-    given = {
-        column: _microseconds(own) if column.endswith("_at") else own
-        for column, own in zip(columns, zip(*rows, strict=True), strict=True)
-        if own[0] is not None or own.count(None) < len(own)
-    }
-    return list(given), list(zip(*given.values(), strict=True))
-
-
-def _microseconds(moments: Sequence[datetime]) -> Sequence[int]:
-    """The messages of an append, and often of many threads, share theirs."""
-    known = {moment: to_microseconds(moment) for moment in set(moments)}
-    return [known[moment] for moment in moments]
 
 
 def _ids_by_tenant(new: Sequence[NewThread]) -> dict[str, list[str]]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import repeat
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from chatledger.models.json import dumps
@@ -276,23 +278,31 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
     if plan.request.runs:
         sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
-    place_of_rows = (plan.request.tenant, plan.request.thread, plan.branch)
+    place_of_rows = {"tenant_id": plan.request.tenant, "thread_id": plan.request.thread, "branch": plan.branch}
     for name, rows in plan.rows.items():
         if rows:
-            columns, filled = _filled(TABLES[name], [_with_microseconds(row) for row in rows])
-            sql.load(name, ("tenant_id", "thread_id", "branch", *columns), [(*place_of_rows, *row) for row in filled])
+            sql.load(name, *as_on_sqlite(TABLES[name], rows, place_of_rows))
     return Written(bool(touched))
 
 
-def _filled(columns: tuple[str, ...], rows: Sequence[Row]) -> tuple[Sequence[str], Sequence[Row]]:
-    """The columns that hold something, and the rows in these: what is left out is NULL, at no cost."""
-    given = [index for index, own in enumerate(zip(*rows, strict=True)) if own.count(None) < len(own)]
-    return [columns[index] for index in given], [[row[index] for index in given] for row in rows]
+def as_on_sqlite(
+    columns: Sequence[str], rows: Sequence[Row], same: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Sequence[str], Sequence[Row]]:
+    """The columns that hold something, as what is left out is NULL at no cost, with moments as integers. Behind those
+    that are the `same` in all rows.
+    """
+    given = {
+        column: _microseconds(own) if column.endswith("_at") else own
+        for column, own in zip(columns, zip(*rows, strict=True), strict=True)
+        if own[0] is not None or own.count(None) < len(own)
+    }
+    return [*same, *given], list(zip(*map(repeat, same.values()), *given.values(), strict=False))
 
 
-def _with_microseconds(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """created_at is the last column, of messages alone."""
-    return (*row[:-1], to_microseconds(row[-1])) if isinstance(row[-1], datetime) else row
+def _microseconds(moments: Sequence[datetime]) -> Sequence[int]:
+    """The messages of an append, and often of many threads, share theirs."""
+    known = {moment: to_microseconds(moment) for moment in set(moments)}
+    return [known[moment] for moment in moments]
 
 
 _SQLITE_RUNS = (
