@@ -13,7 +13,7 @@ from sqlalchemy import and_, func, insert, select
 from chatledger.models.outputs import Output
 from chatledger.storage.arguments import checked
 from chatledger.storage.database import Scope
-from chatledger.storage.seal import opened_values, sealed_values
+from chatledger.storage.sealed_values import opened_values, sealed_values
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import outputs
 from chatledger.storage.text import encode_key

@@ -18,7 +18,7 @@ from chatledger.models.trusted import copy_with
 from chatledger.storage.deletion import hold_thread
 from chatledger.storage.lineage import cut
 from chatledger.storage.path import HistoryRequest, find_path, load_range
-from chatledger.storage.seal import sealed_values
+from chatledger.storage.sealed_values import sealed_values
 from chatledger.storage.sql import Sql
 from chatledger.storage.tables import branches, message_parts, messages, outputs, tool_calls
 from chatledger.storage.text import decode_text

@@ -15,7 +15,7 @@ from chatledger.models.secrets import masked
 from chatledger.storage.arguments import checked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
-from chatledger.storage.seal import opened_values, sealed_values
+from chatledger.storage.sealed_values import opened_values, sealed_values
 from chatledger.storage.sql import Sql, insert_if_absent
 from chatledger.storage.tables import runs, threads
 from chatledger.storage.text import encode_key

@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING, Any
 from chatledger.errors import EncryptionError, InvalidArgument, KeyUnavailable, NotAuthentic, NotEncrypted
 from chatledger.storage.keyring import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
 from chatledger.storage.tables import metadata
-from chatledger.storage.text import (
-    SEAL_HEADER,
-    SEAL_MARK,
-    JsonText,
-    Sealed,
-    decode_json,
-    decode_text,
-    encode_json,
-    encode_text,
-    no_keys,
-)
+from chatledger.storage.text import SEAL_HEADER, SEAL_MARK, encode_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Table
@@ -71,7 +61,7 @@ class Seal:
     def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False) -> None:
         self._tenant = tenant
         self._keys = keys
-        self._where = _netstring(encode_text(tenant))
+        self._where = netstring(encode_text(tenant))
         self.plaintext = plaintext
 
     def seal(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
@@ -84,7 +74,7 @@ class Seal:
         ring = self.ring()
         header, cipher = ring.header, ring.ciphers[ring.header]
         contexts = _with_header(cells, header)
-        before = self._where + "".join(map(_netstring, key))
+        before = self._where + "".join(map(netstring, key))
         sealed: list[Cells] = []
         for row in rows:
             made: list[Any] | None = None
@@ -92,7 +82,7 @@ class Seal:
                 if (text := row[index]) is None:
                     continue
                 if made is None:
-                    made, where = list(row), before + "".join([_netstring(row[at]) for at in place])
+                    made, where = list(row), before + "".join([netstring(row[at]) for at in place])
                 data = cipher.seal(text, context + where)
                 made[index] = header + b2a_base64(data, newline=False).decode("ascii")
             sealed.append(row if made is None else tuple(made))
@@ -108,7 +98,7 @@ class Seal:
         header = "" if ring is None else ring.header
         cipher = None if ring is None else ring.ciphers[header]
         size, contexts = len(header), _with_header(cells, header)
-        before = self._where + "".join(map(_netstring, key))
+        before = self._where + "".join(map(netstring, key))
         opened: list[Row] = []
         for row in rows:
             made: list[Any] | None = None
@@ -116,14 +106,14 @@ class Seal:
                 if (stored := row[index]) is None:
                     continue
                 if made is None:
-                    made, where = list(row), before + "".join([_netstring(row[at]) for at in place])
+                    made, where = list(row), before + "".join([netstring(row[at]) for at in place])
                 try:
                     if cipher is not None and stored.startswith(header):
                         made[index] = cipher.open(_from_base64(stored[size:]), context + where)
                     else:
                         made[index] = self._open(ring, stored, cells[index] + where)
                 except ValueError:
-                    raise NotAuthentic(_key_id(stored), _said(cells[index] + where)) from None
+                    raise NotAuthentic(_key_id(stored), said(cells[index] + where)) from None
             opened.append(row if made is None else made)
         return opened
 
@@ -149,16 +139,16 @@ class Seal:
         if header is None:
             if self.plaintext:
                 return stored
-            raise NotEncrypted(_said(where))
+            raise NotEncrypted(said(where))
         if ring is None or (cipher := ring.ciphers.get(header[0])) is None:
             raise self._unavailable(header[1], header[2], where)
         return cipher.open(_from_base64(stored[header.end() :]), _named(header[0]) + where)
 
     def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
         if version != str(VERSION):
-            return EncryptionError(f"encrypted in version {version}, which this release does not know", _said(where))
+            return EncryptionError(f"encrypted in version {version}, which this release does not know", said(where))
         detail = f"encrypted with the key {key_id!r}, which is not among the keys of tenant {self._tenant!r}"
-        return KeyUnavailable(key_id, detail, _said(where))
+        return KeyUnavailable(key_id, detail, said(where))
 
 
 def _from_base64(text: str) -> bytes:
@@ -173,14 +163,14 @@ def _from_base64(text: str) -> bytes:
 # --- Places -----------------------------------------------------------------------------------------------------------
 
 
-def _netstring(value: object) -> str:
+def netstring(value: object) -> str:
     """With its length before it, so that no two places are written alike."""
     text = str(value)
     return f"{len(text)}:{text}"
 
 
-def _said(where: str) -> str:
-    """A place for a person: what `_netstring` put together, without the tenant, who knows."""
+def said(where: str) -> str:
+    """A place for a person: what `netstring` put together, without the tenant, who knows."""
     names: list[str] = []
     while where:
         size, rest = where.split(":", 1)
@@ -192,7 +182,7 @@ def _said(where: str) -> str:
 
 def _named(header: str) -> str:
     """A header as associated data, without its mark: with it, every place would be a string of wide characters."""
-    return _netstring(header[len(SEAL_MARK) :])
+    return netstring(header[len(SEAL_MARK) :])
 
 
 def _with_header(cells: Mapping[int, str], header: str) -> list[tuple[int, str]]:
@@ -208,59 +198,6 @@ def _key_id(stored: str) -> str:
 def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[int, str], tuple[int, ...]]:
     """Which columns are sealed, with their names as a place says them; and where the rest of the primary key is."""
     sealed = [name for name in SEALED.get(table, ()) if name in columns]
-    cells = {columns.index(name): _netstring(table) + _netstring(name) for name in sealed}
+    cells = {columns.index(name): netstring(table) + netstring(name) for name in sealed}
     key = [column.name for column in TABLES[table].primary_key][1 + given :] if cells else []
     return cells, tuple(columns.index(name) for name in key)
-
-
-# --- Core -------------------------------------------------------------------------------------------------------------
-
-
-def sealed_values(seal: Seal | None, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
-    """Values for a Core statement; `key` is what they do not say of the row's primary key."""
-    if seal is None:
-        return dict(values)
-    columns = [name for name in SEALED[table.name] if values.get(name) is not None]
-    row = tuple(_stored(table, name, values[name]) for name in columns)
-    (sealed,) = seal.seal(table.name, columns, [row], *_key_of(table, {**values, **key}))
-    return {**values, **dict(zip(columns, map(Sealed, sealed), strict=True))}
-
-
-def opened_values(seal: Seal | None, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
-    """A row that a Core statement gave, with its words. Raises EncryptionError."""
-    columns = [name for name in SEALED[table.name] if values.get(name) is not None]
-    if seal is None:
-        for name in columns:
-            if type(cell := values[name]) is Sealed:
-                raise _no_keys(table, name, cell, _key_of(table, {**values, **key}))
-        return dict(values)
-    # What Core has decoded was not sealed, and is encoded again to be judged.
-    row = tuple(_stored(table, name, values[name]) for name in columns)
-    (opened,) = seal.open(table.name, columns, [row], *_key_of(table, {**values, **key}))
-    return {**values, **{name: _decoded(table, name, text) for name, text in zip(columns, opened, strict=True)}}
-
-
-def _no_keys(table: Table, column: str, cell: Sealed, key: Sequence[Any]) -> EncryptionError:
-    header = SEAL_HEADER.match(cell.stored)
-    assert header is not None
-    return no_keys(header[2], _said("".join(map(_netstring, (table.name, column, "", *key)))))
-
-
-def _key_of(table: Table, values: Mapping[str, Any]) -> list[Any]:
-    """The primary key without the tenant, as stored."""
-    found = [values[column.name] for column in table.primary_key if column.name != "tenant_id"]
-    return [encode_text(value) if isinstance(value, str) else value for value in found]
-
-
-def _is_json(table: Table, column: str) -> bool:
-    return isinstance(table.c[column].type, JsonText)
-
-
-def _stored(table: Table, column: str, value: Any) -> str | None:
-    if type(value) is Sealed:
-        return value.stored
-    return encode_json(value) if _is_json(table, column) else encode_text(value)
-
-
-def _decoded(table: Table, column: str, text: str) -> Any:
-    return decode_json(text) if _is_json(table, column) else decode_text(text)

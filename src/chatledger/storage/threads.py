@@ -25,7 +25,7 @@ from chatledger.storage.erasures import refuse_erased
 from chatledger.storage.lineage import END, Segment, cut, read_lineage, write_lineage
 from chatledger.storage.look import Look
 from chatledger.storage.retention import retain
-from chatledger.storage.seal import opened_values, sealed_values
+from chatledger.storage.sealed_values import opened_values, sealed_values
 from chatledger.storage.sql import Row, Sql, insert_if_absent
 from chatledger.storage.tables import branches, messages, threads
 from chatledger.storage.text import Key, Moment, Sealed, encode_key
