@@ -37,6 +37,7 @@ SECRET_NAMES = frozenset(
         "secret_key",
         "session_token",
         "set_cookie",
+        "sslpassword",
     ]
 )
 """A name is also one of these if it ends in `_` and one of them: `openai_api_key`, `db_password`."""

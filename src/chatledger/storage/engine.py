@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models.secrets import is_secret_name
+from chatledger.storage.libpq import connect_arguments
 
 DEFAULT_URL = "chatledger.db"
 URL_VARIABLE = "CHATLEDGER_URL"
@@ -91,8 +92,9 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     statement may be expected to be there again. Each is then parsed anew, unnamed: asyncpg asks for its parameters and
     sends them in a second round trip, with no Sync between the two, so a pooler keeps them on one server connection.
     """
-    url, settings = _split_parameters(url)
-    arguments: dict[str, Any] = {"server_settings": settings, "timeout": CONNECT_TIMEOUT}
+    url, given = connect_arguments(url)
+    arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, **given}
+    arguments["server_settings"] = {"application_name": "chatledger", **given["server_settings"]}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     engine = create_async_engine(
@@ -107,24 +109,6 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     if pooler == "transaction":
         event.listen(engine.sync_engine, "connect", _on_pooled_connect)
     return engine
-
-
-_OF_THE_DRIVER = frozenset(
-    {"host", "port", "user", "password", "passfile", "service", "servicefile"}
-    | {"ssl", "target_session_attrs", "krbsrvname", "gsslib", "prepared_statement_cache_size"}
-)
-
-
-def _split_parameters(url: URL) -> tuple[URL, dict[str, str]]:
-    """A URL with the parameters that the driver takes, and the rest as settings of the session, as the driver reads a
-    URL by itself: the server refuses by name what is none. `sslmode`, as every hoster writes it, is the driver's `ssl`.
-    """
-    query = {"ssl" if name == "sslmode" else name: value for name, value in url.query.items()}
-    settings = {"application_name": "chatledger"}
-    for name in query.keys() - _OF_THE_DRIVER:
-        value = query.pop(name)
-        settings[name] = value if isinstance(value, str) else value[-1]
-    return url.set(query=query), settings
 
 
 def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) -> None:
