@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from chatledger import KeyRing, Ledger, migrate
 from tests.postgres import Server, server
@@ -22,6 +22,9 @@ from tests.postgres import Server, server
 # looks for new ones.
 settings.register_profile("suite", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
+settings.register_profile(  # for who only asks whether there is a failure
+    "first failure", settings.get_profile("suite"), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
+)
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
 
 

@@ -89,7 +89,11 @@ async def transaction(recorder: Recorder, name: str) -> None:
         recorder._recording.appends |= recording.appends
 
 
-CALLS = (append, history, window, transaction)
+async def rename(recorder: Recorder, name: str) -> None:
+    await recorder._ledger.threads.update(THREAD, title=name, rules="strict")
+
+
+CALLS = (append, history, window, transaction, rename)
 
 
 # The other public calls; the long form stops these too. None of them writes to the thread that is checked.
@@ -97,10 +101,6 @@ CALLS = (append, history, window, transaction)
 
 async def create(recorder: Recorder, name: str) -> None:
     await recorder._ledger.threads.create(f"{name} {uuid4()}", title=name)
-
-
-async def rename(recorder: Recorder, name: str) -> None:
-    await recorder._ledger.threads.update(THREAD, title=name, rules="strict")
 
 
 async def look(recorder: Recorder, _: str) -> None:
@@ -210,7 +210,7 @@ async def additions(recorder: Recorder, _: str) -> None:
 
 
 OTHERS = (
-    create, rename, look, delete, fork, run, close, sync, converted, stream, partials, erase, retain, additions,
+    create, look, delete, fork, run, close, sync, converted, stream, partials, erase, retain, additions,
 )  # fmt: skip
 
 
