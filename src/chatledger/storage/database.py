@@ -66,6 +66,9 @@ class Database(Work, Protocol):
     one_connection: bool
     """Whether a read has to wait for an open transaction, because there is one connection for everything."""
 
+    one_loop: bool
+    """Whether it can be used in no event loop but that in which it was opened."""
+
     is_server: bool
     """Whether it is a process of its own, which works while this one does something else."""
 

@@ -6,6 +6,7 @@ PostgreSQL it is not in it. And an engine that was disposed quietly opens connec
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -33,6 +34,7 @@ class GuardedDatabase:
         self._replica = replica
         self._sealing = sealing
         self._closed = False
+        self._loop = asyncio.get_running_loop() if database.one_loop else None
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> TenantScope:
         """Each call on it is a transaction of its own."""
@@ -63,9 +65,19 @@ class GuardedDatabase:
     def _refuse_closed(self) -> None:
         if self._closed:
             raise StorageError("this ledger is closed")
+        self._refuse_another_loop()
+
+    def _refuse_another_loop(self) -> None:
+        """Its connections would wait for answers that come to the loop they were made in."""
+        if self._loop is not None and self._loop is not asyncio.get_running_loop():
+            raise StorageError(
+                "this ledger was opened in another event loop, to which its connections belong: open one in each loop, "
+                "and close it there"
+            )
 
     async def close(self) -> None:
         _refuse_inside_transaction(self.database)
+        self._refuse_another_loop()
         self._closed = True
         await self.database.close()
         if self._replica is not None:

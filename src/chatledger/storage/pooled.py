@@ -31,6 +31,7 @@ class PooledDatabase:
     """What both kinds share: an explicit transaction through SQLAlchemy."""
 
     one_connection = False
+    one_loop = False
     is_server = False
 
     def __init__(self, engine: AsyncEngine, schema: str | None, *, owned: bool, rls: bool = False) -> None:
@@ -70,6 +71,7 @@ class PostgresqlDatabase(PooledDatabase):
 
     def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool, rls: bool = False) -> None:
         super().__init__(engine, schema, owned=owned, rls=rls)
+        self.one_loop = owned
         tips = TipMemory()
         self._connections = AsyncpgConnections(engine.sync_engine, schema, tips, owned=owned, secured=rls)
         self._append = PostgresqlAppend(self._connections, tips)

@@ -33,6 +33,7 @@ READERS = 4
 
 class SqliteDatabase:
     is_server = False
+    one_loop = False
 
     def __init__(self, path: str) -> None:
         self._path = path
