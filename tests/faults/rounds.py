@@ -147,7 +147,7 @@ def _cut_writers(database: Database, seed: int) -> Awaitable[Figures]:
 def _any_calls(kind: str) -> Run:
     def run(place: Place, seed: int) -> Figures:
         with place.database(kind) as database:
-            return Figures(test_machine.run_any_calls(database, examples=50, steps=50, seed=seed))
+            return Figures(test_machine.run_any_calls(database, examples=25, steps=50, seed=seed))
 
     return run
 

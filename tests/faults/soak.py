@@ -32,7 +32,7 @@ from tests.faults.teeth import TEETH
 from tests.postgres import own_server
 
 LANES = 2
-PATIENCE = 900
+PATIENCE = 600
 """Seconds after which a round that says nothing has failed."""
 
 

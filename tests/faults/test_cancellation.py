@@ -169,12 +169,13 @@ async def stream(recorder: Recorder, name: str) -> None:
 
 
 async def partials(recorder: Recorder, name: str) -> None:
-    thread = f"{name} {uuid4()}"
-    await recorder._ledger.threads.create(thread)
-    await recorder._ledger.messages.append(thread, [assistant("So", state="partial")])
-    assert await recorder._ledger.partials.list()
-    for left in await recorder._ledger.partials.abandoned():
-        await recorder._ledger.partials.interrupt(left)
+    """Of a tenant of its own, which has nothing to do of what a call that was stopped has left."""
+    own = recorder._ledger.tenant(uuid4().hex)
+    await own.threads.create(name)
+    await own.messages.append(name, [assistant("So", state="partial")])
+    assert await own.partials.list()
+    for left in await own.partials.abandoned():
+        await own.partials.interrupt(left)
 
 
 async def erase(recorder: Recorder, name: str) -> None:
@@ -193,9 +194,10 @@ async def erase(recorder: Recorder, name: str) -> None:
 
 
 async def retain(recorder: Recorder, name: str) -> None:
-    long_ago = datetime(2000, 1, 1, tzinfo=UTC)
-    await recorder._ledger.threads.create(f"{name} {uuid4()}", created_at=long_ago)
-    assert (await recorder._ledger.threads.retain(older_than=long_ago + timedelta(1))).rows["threads"]
+    """As above."""
+    own, long_ago = recorder._ledger.tenant(uuid4().hex), datetime(2000, 1, 1, tzinfo=UTC)
+    await own.threads.create(name, created_at=long_ago)
+    assert (await own.threads.retain(older_than=long_ago + timedelta(1))).rows["threads"] == 1
 
 
 async def additions(recorder: Recorder, _: str) -> None:
