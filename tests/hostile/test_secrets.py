@@ -15,7 +15,7 @@ import pytest
 
 from chatledger import Ledger, SchemaMismatch, StorageError, migrate
 from chatledger.cli import main
-from chatledger.models.secrets import SECRET_NAMES, is_secret_name, masked
+from chatledger.models.secrets import SECRET_NAMES, is_secret_name, masked, masked_text
 from tests.conftest import Database
 from tests.migrations.access import all_rows
 
@@ -128,6 +128,48 @@ async def test_an_error_about_a_run_says_no_key(database: Database) -> None:
         with pytest.raises(Exception, match="another input") as caught:
             await ledger.runs.start("t", run_id="r", input=SPOKEN)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+QUOTED = {
+    "Incorrect API key provided: sk-proj-c4n4ry7f3aAAAAAAAAAA. See https://example.org/keys.": (
+        "Incorrect API key provided: ***. See https://example.org/keys."
+    ),
+    "401 for {'Authorization': 'Bearer c4n4ry-7f3a'}": "401 for {'Authorization': 'Bearer ***'}",
+    '{"x-api-key": "c4n4ry-7f3a", "model": "m-1"}': '{"x-api-key": "***", "model": "m-1"}',
+    "cannot reach postgresql://u:c4n4ry-7f3a@db:5432/x": "cannot reach postgresql://u:***@db:5432/x",
+    "GET /v1?api_key=c4n4ry-7f3a&n=1 failed": "GET /v1?api_key=***&n=1 failed",
+    "token AKIAC4N4RY7F3AAAAAAA is expired": "token *** is expired",
+}
+
+
+@pytest.mark.parametrize("said", QUOTED)
+async def test_keys_that_an_error_quotes_reach_no_row(database: Database, heard: Callable[[], str], said: str) -> None:
+    async with database.open() as ledger:
+        await ledger.threads.create("t")
+        await ledger.runs.start("t", run_id="r")
+        for _ in range(2):  # the same again changes nothing
+            assert (await ledger.runs.finish("r", status="failed", error=said)).error == QUOTED[said]
+    assert "c4n4ry" not in (repr(await asyncio.to_thread(all_rows, database)) + heard()).lower()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "out of \ud800 quota",
+        "the password must not be empty",
+        "max_tokens: 5 is too few for token 7 of task sk-1",
+        "Basic usage: see https://example.org:8080/a@b",
+        "basic: 12345678",
+    ],
+)
+def test_an_error_that_quotes_no_key_is_kept_as_it_is(said: str) -> None:
+    assert masked_text(said) == said
+
+
+def test_a_long_text_is_looked_through_in_linear_time() -> None:
+    """Some of the worst for a pattern that tries each of its beginnings to the end: this would not come back."""
+    for piece in ("api_key", "a-", "://a:", "sk-", "bearer ", "api_key: "):
+        masked_text(piece * (200_000 // len(piece)))
 
 
 def test_what_holds_no_secret_is_kept_as_it_is() -> None:

@@ -68,3 +68,26 @@ def masked(value: JsonValue) -> JsonValue:
                 else:
                     pending.append((copy, key))
     return root[0]
+
+
+_NAMES = "|".join(name.replace("_", "[-_ ]?") for name in sorted(SECRET_NAMES))
+_IN_TEXT = (
+    # What their makers begin with: OpenAI's and Anthropic's, Stripe's, GitHub's, GitLab's, Slack's, AWS's, Google's, …
+    (re.compile(r"\b(?:sk|rk|pk)[-_][\w-]{16,}|\bgh[a-z]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"), MASK),
+    (re.compile(r"\bxox[a-z]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bhf_\w{20,}"), MASK),
+    (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
+    (re.compile(r"(://[^\s/:@]{0,200}:)[^\s/@]{1,200}@"), rf"\1{MASK}@"),
+    (
+        re.compile(rf"((?:{_NAMES})[\"']? ?[=:] ?[\"']?)(?=[^\s\"',;&]{{0,100}}\d)[^\s\"',;&]+", re.IGNORECASE),
+        rf"\1{MASK}",
+    ),
+)
+
+
+def masked_text(text: str) -> str:
+    """A text, such as an error that quotes a request, with `***` for what looks like a key: known by how such keys
+    begin, by `Bearer`, by its place in a URL, or by one of the names in front of it. What looks like nothing is kept.
+    """
+    for pattern, mask in _IN_TEXT:
+        text = pattern.sub(mask, text)
+    return text

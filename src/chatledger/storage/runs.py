@@ -11,7 +11,7 @@ from chatledger.errors import RunConflict, RunNotFound, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import JsonValue, same_json
-from chatledger.models.secrets import masked
+from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.arguments import checked
 from chatledger.storage.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.database import Scope
@@ -61,7 +61,11 @@ class RunRepository:
     async def finish(
         self, run_id: str, *, status: RunStatus, usage: Usage | None = None, error: str | None = None
     ) -> Run:
-        """The run, ended. The same again changes nothing; another outcome than the stored one raises RunConflict."""
+        """The run, ended. The same again changes nothing; another outcome than the stored one raises RunConflict.
+
+        What looks like a key in `error`, which may quote a request, is stored as `"***"`.
+        """
+        error = None if error is None else masked_text(error)
         return await self._scope.write(lambda sql: _finish(sql, self._scope.tenant, run_id, status, usage, error))
 
     async def get(self, run_id: str) -> Run:
