@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
-from chatledger import ChatMessage, Feedback, Ledger, NotFound
+from chatledger import ChatMessage, Feedback, InvalidCursor, Ledger, NotFound, PartialMessage
+from chatledger.models.outputs import Output, ThreadAgent
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.migrations.access import all_rows
@@ -58,6 +60,71 @@ async def fill(ledger: Ledger, word: str) -> None:
 
 def last(word: str) -> ChatMessage:
     return ChatMessage(role="assistant", content=word, name=word)
+
+
+@pytest.mark.parametrize("word", WORDS)
+async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Database, word: str) -> None:
+    """Agents, outputs, what is partial, pages, and what is erased."""
+    async with database.open(tenant=word) as ledger:
+        await ledger.threads.create(word, user_id=word)
+        await ledger.messages.append(word, [user(word, message_id=word)])
+        agent = ThreadAgent(name=word, definition={word: word}, settings={word: word})
+        assert await ledger.agents.replace(word, [agent], stored=[])
+        assert await ledger.agents.list(word) == [agent]
+        output = Output(branch=0, seq=1, nonce=word, mime_type=word, text=word, body={word: word})
+        await ledger.outputs.add(word, [output])
+        assert await ledger.outputs.list(word) == [output]
+        await ledger.messages.append(word, [ChatMessage(role="assistant", content=word, state="partial", run_id=word)])
+        (left,) = await ledger.partials.list()
+        assert (left.thread_id, left.run_id) == (word, word)
+        assert await ledger.partials.interrupt(left)
+        await ledger.threads.create(f"{word}2", user_id=word)
+        pages = [await ledger.threads.list(user_id=word, limit=1)]
+        pages.append(await ledger.threads.list(user_id=word, limit=1, cursor=pages[0].next_cursor))
+        assert {thread.thread_id for page in pages for thread in page} == {word, f"{word}2"}
+        await ledger.erasures.erase_thread(word)
+        assert (await ledger.erasures.find_thread(word)) is not None
+        await ledger.erasures.erase_user(word)
+        assert (await ledger.erasures.find_user(word)) is not None
+        assert (await ledger.threads.list()).items == []
+
+
+@pytest.mark.parametrize("word", WORDS)
+async def test_a_word_reaches_nothing_that_hangs_on_another_thread(database: Database, word: str) -> None:
+    async with database.open() as ledger:
+        await fill(ledger, "other")
+        await ledger.agents.replace("other", [ThreadAgent(name="a", definition={})], stored=[])
+        await ledger.outputs.add("other", [Output(branch=0, seq=1, nonce="n", mime_type="m", text="x")])
+        before = await asyncio.to_thread(all_rows, database)
+        assert await ledger.erasures.find_thread(word) is None
+        assert (await ledger.erasures.erase_user(word)).rows == {}
+        assert (await ledger.tenant(word).erasures.erase_tenant()).rows == {}
+        nothing = PartialMessage(
+            thread_id=word, branch=0, seq=1, message_id=word, run_id=word, created_at=NOW, since=NOW
+        )
+        assert not await ledger.partials.interrupt(nothing)
+        for refused in (
+            ledger.agents.list(word),
+            ledger.outputs.list(word),
+            ledger.agents.replace(word, [], stored=[]),
+            ledger.outputs.add(word, [Output(branch=0, seq=1, nonce=word, mime_type="m", text="x")]),
+            ledger.erasures.erase_thread(word),
+            ledger.messages.redact(word, 1),
+            ledger.threads.list(cursor=word),
+            ledger.runs.list(cursor=word),
+            ledger.feedback.list(cursor=word),
+            ledger.erasures.list(cursor=word),
+            ledger.messages.history("other", min_position=word),
+        ):
+            with pytest.raises((NotFound, InvalidCursor)):
+                await refused
+        after = await asyncio.to_thread(all_rows, database)
+        assert {table: rows for table, rows in after.items() if table != "erasures"} == {
+            table: rows for table, rows in before.items() if table != "erasures"
+        }
+
+
+NOW = datetime(2024, 2, 29, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("word", WORDS)
