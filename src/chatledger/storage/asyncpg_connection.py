@@ -115,6 +115,7 @@ class AsyncpgConnections:
         self._schema = schema
         self._tips = tips
         self._owned = owned
+        self._closed = False
         self._at_hand: list[PoolProxiedConnection] = []
 
     @property
@@ -139,22 +140,35 @@ class AsyncpgConnections:
         lent = await greenlet_spawn(self._engine.pool.connect)  # which may have to wait, or to connect
         return Lent(lent, self._schema, self._keep if self._owned else self._return)
 
-    def _keep(self, lent: PoolProxiedConnection) -> None:
+    def _keep(self, lent: PoolProxiedConnection) -> Awaitable[None] | None:
         """At hand for the next statement, unless the pool has no other and somebody may be waiting for it."""
         pool: Any = self._engine.pool
-        if lent.is_valid and pool.overflow() < MAX_OVERFLOW and self.idle < POOL_SIZE:
+        if self._closed:  # while it was lent: nobody will ever ask for it again
+            lent.invalidate()
+        elif lent.is_valid and pool.overflow() < MAX_OVERFLOW and self.idle < POOL_SIZE:
             self._at_hand.append(lent)
-        else:
-            lent.close()
+            return None
+        elif self._idle_in_pool >= POOL_SIZE:
+            return self._return(lent)  # there is no room for it, so the pool closes it, which takes a greenlet
+        lent.close()
+        return None
 
     @staticmethod
     def _return(lent: PoolProxiedConnection) -> Awaitable[None]:
         return greenlet_spawn(lent.close)
 
-    def close(self) -> None:
-        """Give the pool back what is its own, before it is disposed of."""
-        while self._at_hand:
+    def make_room(self) -> None:
+        """Before somebody else takes a connection of the pool, which knows nothing of those at hand: it would open
+        another, or wait for one while they lie idle.
+        """
+        if self._at_hand and not self._idle_in_pool:
             self._at_hand.pop().close()
+
+    async def close(self) -> None:
+        """Give the pool back what is its own, before it is disposed of."""
+        self._closed = True
+        while self._at_hand:
+            await self._return(self._at_hand.pop())
 
     @contextmanager
     def autocommit(self, patience: float | None = None) -> Iterator[Sql]:
@@ -166,8 +180,7 @@ class AsyncpgConnections:
 
     @contextmanager
     def _lent(self, patience: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
-        if self._at_hand and not self._idle_in_pool:  # rather than to open another
-            self._at_hand.pop().close()
+        self.make_room()
         with self._engine.connect() as connection:
             driver: Any = connection.connection.driver_connection
             ours = AsyncpgDriver(driver, patience, copies=not self.secured)

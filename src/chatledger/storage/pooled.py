@@ -84,8 +84,14 @@ class PostgresqlDatabase(PooledDatabase):
     def seen_by(self, tenant: str) -> PostgresqlDatabase | SecuredWork:
         return SecuredWork(self, tenant) if self.rls else self
 
+    @asynccontextmanager
+    async def transaction(self, tenant: str) -> AsyncIterator[ConnectionWork]:
+        self._connections.make_room()
+        async with super().transaction(tenant) as work:
+            yield work
+
     async def close(self) -> None:
-        self._connections.close()
+        await self._connections.close()
         await super().close()
 
     async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:

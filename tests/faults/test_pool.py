@@ -1,0 +1,83 @@
+"""The pool with connections at hand beside it: none is left behind, and nobody waits for one that lies idle."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from chatledger import Ledger
+from chatledger.storage.engine import MAX_OVERFLOW, POOL_SIZE
+from tests.conftest import Database
+from tests.conversations import user
+from tests.faults.connections import connections_of
+from tests.storage.raw import query
+
+MOST = POOL_SIZE + MAX_OVERFLOW
+CONNECTIONS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'chatledger'"
+)
+
+
+async def connected(database: Database, expected: int) -> int:
+    """How many connections the server sees, which takes a moment to notice that one was closed."""
+    for _ in range(200):
+        if (count := (await query(database, CONNECTIONS))[0][0]) == expected:
+            break
+        await asyncio.sleep(0.01)
+    return int(count)
+
+
+async def append_at_once(ledger: Ledger, count: int) -> None:
+    threads = [(await ledger.threads.create()).thread_id for _ in range(count)]
+    await asyncio.gather(*(ledger.messages.append(thread, [user("x")]) for thread in threads))
+
+
+async def test_connections_beyond_the_pool_are_closed(pg_database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    async with pg_database.open() as ledger:
+        await append_at_once(ledger, MOST)
+        assert await connected(pg_database, POOL_SIZE) == POOL_SIZE
+    assert await connected(pg_database, 0) == 0
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_transactions_do_not_wait_for_connections_at_hand(pg_database: Database) -> None:
+    async with pg_database.open() as ledger:
+        await append_at_once(ledger, POOL_SIZE)
+        all_begun = asyncio.Barrier(MOST)
+
+        async def hold() -> None:
+            async with ledger.begin():
+                await all_begun.wait()
+
+        await asyncio.wait_for(asyncio.gather(*(hold() for _ in range(MOST))), 8)
+        assert connections_of(ledger).busy == 0
+
+
+async def test_closing_closes_those_at_hand_and_those_in_the_pool(
+    pg_database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with pg_database.open() as ledger:
+        both = asyncio.Barrier(MOST)
+
+        async def hold() -> None:
+            async with ledger.begin():
+                await both.wait()
+
+        held = [asyncio.create_task(hold()) for _ in range(POOL_SIZE - 1)]
+        await append_at_once(ledger, POOL_SIZE)
+        held += [asyncio.create_task(hold()) for _ in range(MOST - len(held))]
+        await asyncio.gather(*held)
+        assert connections_of(ledger).idle >= POOL_SIZE
+    assert await connected(pg_database, 0) == 0
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_connection_that_is_lent_when_the_ledger_closes_is_not_kept(pg_database: Database) -> None:
+    ledger = await pg_database.open()
+    connections = connections_of(ledger)
+    async with await connections.lend() as lent:
+        await ledger.close()
+        await lent.fetch("SELECT 1", {})
+    assert await connected(pg_database, 0) == 0
