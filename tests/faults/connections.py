@@ -11,3 +11,10 @@ def connections_of(ledger: Ledger) -> AsyncpgConnections:
     database = ledger._database
     assert isinstance(database, PostgresqlDatabase)
     return database._connections
+
+
+def none_at_hand(ledger: Ledger) -> None:
+    """All of them back in the pool."""
+    at_hand = connections_of(ledger)._at_hand
+    while at_hand:
+        at_hand.pop().close()

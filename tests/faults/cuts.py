@@ -16,7 +16,7 @@ from chatledger.storage import append as append_module
 from tests.conftest import Database
 from tests.faults.boundaries import Boundary, BoundaryProxy, Side, bounded
 from tests.faults.checker import Figures, verdict
-from tests.faults.connections import connections_of
+from tests.faults.connections import connections_of, none_at_hand
 from tests.faults.recording import Recorder, Recording
 
 THREAD = "t"
@@ -43,7 +43,7 @@ async def forgotten(ledger: Ledger) -> None:
 async def cold(ledger: Ledger) -> None:
     """No connection: it is made, and what it says is prepared, within the append."""
     await forgotten(ledger)
-    connections_of(ledger).close()
+    none_at_hand(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
 
 

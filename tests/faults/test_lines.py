@@ -14,7 +14,7 @@ from chatledger.storage.lines import Lines
 from chatledger.storage.request import AppendRequest, make_request
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
-from tests.faults.connections import connections_of
+from tests.faults.connections import connections_of, none_at_hand
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.test_outcome import until
 from tests.storage.raw import query
@@ -195,7 +195,7 @@ async def test_a_database_that_is_away_says_so_to_each(
 ) -> None:
     """Nothing was sent, so nothing is unknown."""
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.05)
-    connections_of(ledger).close()
+    none_at_hand(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
     proxy.down = True
     done = await append_all(ledger, [says(n) for n in range(3)])

@@ -24,7 +24,7 @@ from chatledger.storage import append as append_module
 from chatledger.storage import postgresql_append
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
-from tests.faults.connections import connections_of
+from tests.faults.connections import connections_of, none_at_hand
 from tests.faults.proxy import Cut, Proxy, proxied
 from tests.storage.raw import query
 
@@ -249,7 +249,7 @@ async def test_a_pool_without_a_free_connection_in_time(
 ) -> None:
     """Retryable, unless an attempt was sent before: then nobody looked what became of it."""
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
-    connections_of(ledger).close()  # none at hand
+    none_at_hand(ledger)
     pool = ledger._database._engine.pool  # type: ignore[attr-defined]
     lend, calls = pool.connect, []
 
