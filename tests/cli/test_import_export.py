@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,21 @@ def test_export_of_one_thread(folder: Path) -> None:
 def test_export_wants_a_thread_or_all(folder: Path, words: tuple[str, ...]) -> None:
     chatledger("import", "two.json", url="l.db", cwd=folder)
     assert chatledger("export", *words, url="l.db", cwd=folder).code == 2
+
+
+def test_an_export_to_a_pipe_leaves_it_a_pipe(folder: Path) -> None:
+    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
+    os.mkfifo(folder / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((folder / "pipe").read_text)
+        assert chatledger("export", "--all", "-o", "pipe", url="l.db", cwd=folder).code == 0
+        assert (folder / "pipe").is_fifo()
+        assert json.loads(read.result(timeout=10)) == json.loads((folder / "two.json").read_bytes())
+
+
+def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
+    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
+    (folder / "link.json").symlink_to(folder / "out.json")
+    assert chatledger("export", "--all", "-o", "link.json", url="l.db", cwd=folder).code == 0
+    assert (folder / "link.json").is_symlink()
+    assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())

@@ -164,14 +164,21 @@ async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]
 
 @contextmanager
 def writing(output: str | None) -> Iterator[Callable[[str], object]]:
-    """Where text goes: stdout, or a file that appears when it is whole."""
+    """Where text goes: stdout, or a file that appears when it is whole. What is there and no file, as a pipe or
+    /dev/null, is written to: putting a file in its place would take it from everybody.
+    """
     if output is None:
         yield sys.stdout.write
         return
-    partial = Path(f"{output}.part")
+    target = Path(output).resolve()
+    if target.exists() and not target.is_file():
+        with target.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream.write
+        return
+    partial = target.with_name(f"{target.name}.part")
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream.write
-        os.replace(partial, output)
+        os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
