@@ -66,10 +66,15 @@ def test_passwords_are_not_shown(text: str, shown: str) -> None:
     assert without_passwords(text) == shown
 
 
-def test_broken_pipe_is_quiet(sqlite_database: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["threads", "threads --json", "show weather", "formats"])
+def test_broken_pipe_is_quiet(tmp_path: Path, command: str) -> None:
+    ledger, record = tmp_path / "ledger.db", tmp_path / "weather.json"
+    record.write_text('{"id": "weather", "messages": [{"role": "user", "content": "Tokyo?"}]}')
+    assert chatledger("import", record, "--thread-field", "id", url=str(ledger)).code == 0
     reading, writing = os.pipe()
     os.close(reading)
-    process = start("threads", "--json", "--url", tmp_path / "ledger.db", stdout=writing, stderr=subprocess.PIPE)
+    address = [] if command == "formats" else ["--url", ledger]
+    process = start(*command.split(), *address, stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
     _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, b"")

@@ -37,7 +37,11 @@ def console(*, stderr: bool = False) -> Console:
     """A console that takes nothing in a text for markup, and adds nothing where nobody looks."""
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # for `finish`, which ends it as every other output; rich would leave with 1
+
+    return Plain(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
