@@ -268,7 +268,9 @@ class NotEncrypted(EncryptionError):
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            "stored as plain text, which only plaintext=True reads: planted, or older than the keys", place
+            "stored as plain text: planted, written without keys, or older than they are; plaintext=True reads it, "
+            "and `chatledger reencrypt --plaintext` seals it",
+            place,
         )
 
 

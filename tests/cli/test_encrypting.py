@@ -66,7 +66,7 @@ def test_a_plain_database_is_encrypted_and_its_key_replaced(url: str, source: Pa
     )
     refused = chatledger("--keys", first, "reencrypt", url=url)
     assert refused.code == 3
-    assert "which only plaintext=True reads" in refused.error
+    assert "`chatledger reencrypt --plaintext` seals it" in refused.error
     sealed = chatledger("--keys", first, "reencrypt", "--plaintext", "--json", url=url)
     assert sealed.json["rows"]["messages"] == 2
     assert "ROWS ENCRYPTED" in chatledger("--keys", both, "reencrypt", url=url).out
@@ -96,7 +96,9 @@ def test_what_nobody_can_read_any_more_can_be_erased(url: str, source: Path, tmp
 
 def test_reencrypt_without_keys_says_what_to_give(url: str) -> None:
     chatledger("migrate", url=url)
-    assert "there are no keys to encrypt with" in chatledger("reencrypt", url=url).error
+    refused = chatledger("reencrypt", url=url)
+    assert "there are no keys to encrypt with" in refused.error
+    assert "chatledger --keys FILE reencrypt" in refused.error
 
 
 def test_a_file_that_others_may_read_is_refused(url: str, tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ Progress = Callable[[int, int], None]
 async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[str, int]:
     """The rows that were sealed anew, by table; it ends when it finds none. Raises EncryptionError."""
     if (seal := scope.seal) is None:
-        raise EncryptionError("there are no keys to encrypt with; open the ledger with keys=")
+        raise EncryptionError(
+            "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`"
+        )
     rows: Counter[str] = Counter()
     while found := await _go_through(scope, seal, progress):
         rows.update(found)
