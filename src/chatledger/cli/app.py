@@ -72,7 +72,12 @@ def main(
     ] = False,
     keys: Annotated[
         str | None,
-        typer.Option("--keys", metavar="FILE", envvar="CHATLEDGER_KEYS", help="The keys of an encrypted database."),
+        typer.Option(
+            "--keys",
+            metavar="FILE",
+            envvar="CHATLEDGER_KEYS",
+            help="The keys of an encrypted database; stands before the command.",
+        ),
     ] = None,
 ) -> None:
     KEY_FILE.set(keys)

@@ -26,7 +26,7 @@ def reencrypt(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Encrypt anew, with the tenant's current key, what an older key or none has encrypted; needs --keys."""
+    """Encrypt anew, with the tenant's current key, what an older key or none has encrypted; needs --keys, before it."""
 
     async def work(ledger: Ledger) -> int:
         with share_bar("encrypting", quiet=as_json) as progress:
