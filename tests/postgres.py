@@ -252,6 +252,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server does not outlive us
     arguments = sys.argv[1:]
     flags = set(itertools.takewhile({"--durable", "--if-found"}.__contains__, arguments))
+    if arguments[len(flags) :][:1] in ([], ["-h"], ["--help"]):
+        print(__doc__)
+        return 0 if arguments[len(flags) :] else 2
     if "--if-found" in flags and not _is_there():
         print("no PostgreSQL was found, so nothing is run on it")
         return 0
