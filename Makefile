@@ -59,10 +59,10 @@ teeth: $(READY)  ## Run each proof of reliability without its protection: all mu
 soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/reliability.md
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/reliability.md
 
-fuzz: $(READY)  ## Feed the decoders hostile payloads for MINUTES, guided by coverage; needs a Python that atheris is made for
+fuzz: $(READY)  ## Feed decoders and imports hostile payloads for MINUTES, guided by coverage; needs a Python that atheris is made for
 	$(BIN)/python -m pip install --quiet --requirement tests/hostile/fuzz.txt
-	for format in $$($(BIN)/python -c 'import chatledger.formats as f; print(*f.format_names())'); do \
-	  $(BIN)/python -m tests.hostile.fuzz $$format $$(($(MINUTES) * 60 / 8)) || exit 1; \
+	for format in import-files $$($(BIN)/python -c 'import chatledger.formats as f; print(*f.format_names())'); do \
+	  $(BIN)/python -m tests.hostile.fuzz $$format $$(($(MINUTES) * 60 / 9)) || exit 1; \
 	done
 
 lint: $(READY)  ## Check style and formatting

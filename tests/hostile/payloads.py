@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from hypothesis import strategies as st
 
+from chatledger.formats import format_names
 from tests.formats.round_trips import ROUND_TRIPS, dumped
 
 _NAMES = (
@@ -196,3 +198,44 @@ def _retype(draw: st.DrawFn, container: Any, key: Any) -> None:
 
 
 _CHANGES = (_replace, _replace, _drop, _double, _rename, _retype)
+
+
+# --- Files ------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def damaged_file(draw: st.DrawFn) -> bytes:
+    """A file to import: records of a format with something wrong in them, in one of the ways that records stand in a
+    file, and then a few bytes of it changed, or its end cut off.
+    """
+    name = draw(st.sampled_from(format_names()))
+    payloads = draw(st.lists(mutated(name) | anything, min_size=1, max_size=3))
+    records = [draw(st.sampled_from(_RECORDS))(payload) for payload in payloads]
+    texts = [_as_json(record) for record in records]
+    content = bytearray(draw(st.sampled_from(_FILES))(texts).encode("utf-8", "surrogatepass"))
+    for place, byte in draw(
+        st.lists(st.tuples(st.integers(0, max(len(content) - 1, 0)), st.integers(0, 255)), max_size=3)
+    ):
+        content[place : place + 1] = bytes([byte])
+    return bytes(content[: draw(st.none() | st.integers(0, len(content)))])
+
+
+_RECORDS: tuple[Callable[[Any], Any], ...] = (
+    lambda payload: payload,
+    lambda payload: {"id": 1, "messages": payload, "created_at": "2024-02-29T00:00:00Z"},
+    lambda payload: {"conversations": payload, "mapping": payload, "trajectory": payload, "history": payload},
+    lambda payload: {"interactions": [{"request": {"body": payload}, "response": payload}, payload]},
+)
+_FILES: tuple[Callable[[list[str]], str], ...] = (
+    lambda texts: "[" + ",".join(texts) + "]",
+    lambda texts: "\n".join(texts),
+    lambda texts: texts[0],
+)
+
+
+def _as_json(value: Any) -> str:
+    """Whatever it is; what is no JSON is written as a text."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=lambda _: "no JSON")
+    except (TypeError, ValueError, RecursionError):
+        return '["no JSON"]'

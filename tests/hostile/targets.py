@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger import ChatLedgerError, ChatMessage, FormatError
+from pydantic import ValidationError
+
+from chatledger import ChatLedgerError, ChatMessage, DecodeError, FormatError
 from chatledger.formats import format_names, get_codec, recognise
 from chatledger.models import RulesLevel
 from chatledger.storage.rows import encode_message
+from chatledger.transfer.planning import ImportOptions, Planner
+from chatledger.transfer.records import BadRecord, read_records
+from chatledger.transfer.shapes.requests import each_request
 
 
 def recognise_any(payload: Any) -> None:
@@ -34,3 +40,19 @@ def write_everywhere(messages: Sequence[ChatMessage]) -> None:
     for name in format_names() if stored else ():
         get_codec(name).encode(stored)
         get_codec(name).encode(stored, carry=True)
+
+
+def plan_file(content: bytes, format: str, rules: RulesLevel) -> int:  # noqa: A002 - as in the ledger's own calls
+    """Read a file's records and plan their threads; how many could be. What is wrong with a record is an error of ours,
+    and the next one follows.
+    """
+    planner = Planner(ImportOptions(format=format, rules=rules), "file.json")
+    planned = 0
+    for found in read_records(io.BytesIO(content)):
+        for record in each_request(found):
+            if isinstance(record, BadRecord):
+                assert isinstance(record.error, DecodeError)
+                continue
+            with contextlib.suppress(ChatLedgerError, ValidationError):
+                planned += bool(planner.plan(record).thread_id)
+    return planned

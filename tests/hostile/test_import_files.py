@@ -5,11 +5,17 @@ from __future__ import annotations
 import io
 import json
 import random
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from chatledger import DecodeError
+from chatledger.formats import format_names
 from chatledger.transfer.records import BadRecord, read_records
+from tests.hostile.payloads import damaged_file
+from tests.hostile.targets import plan_file
 from tests.transfer.files import array, lines, talk
 
 FILES = {
@@ -66,3 +72,18 @@ def test_bytes_of_chance_are_read_to_their_end() -> None:
 )
 def test_a_bomb_is_read_to_its_end(bomb: bytes) -> None:
     read(bomb)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(
+    content=damaged_file(),
+    name=st.sampled_from(["auto", *format_names()]),
+    rules=st.sampled_from(["lenient", "strict"]),
+)
+def test_a_file_of_records_with_something_wrong_is_planned_to_its_end(content: bytes, name: str, rules: Any) -> None:
+    plan_file(content, name, rules)
+
+
+def test_a_file_with_nothing_wrong_is_planned() -> None:
+    """That the target above does reach what it is about."""
+    assert [plan_file(content, "auto", "lenient") for content in FILES.values()] == [2, 3, 1]
