@@ -191,8 +191,8 @@ PROOFS = (
     Proof("cancelled and timed out at each await, SQLite", 1, _on("sqlite", _stop)),
     Proof("cancelled and timed out at each await, PostgreSQL", 5, _on("postgresql", _stop)),
     Proof("halted at each await while another runs", 4, _on("postgresql", _halt)),
-    Proof("any calls in any order, SQLite", 4, _any_calls("sqlite")),
-    Proof("any calls in any order, PostgreSQL", 4, _any_calls("postgresql")),
+    Proof("any calls in any order, SQLite", 5, _any_calls("sqlite")),
+    Proof("any calls in any order, PostgreSQL", 8, _any_calls("postgresql")),
     Proof("migrated under 8 writers, SQLite", 3, _migrate("sqlite")),
     Proof("migrated under 8 writers, PostgreSQL", 4, _migrate("postgresql")),
 )
