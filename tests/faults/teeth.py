@@ -15,12 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 VARIABLE = "CHATLEDGER_TOOTH"
 PATIENCE = 240
+AT_ONCE = 2
 _FAULTS = "tests/faults/"
 
 
@@ -795,20 +797,21 @@ def main() -> int:
     wanted = sys.argv[1:]
     teeth = [tooth for tooth in TEETH if not wanted or tooth.name in wanted]
     toothless = []
-    with server() as running:
+    with server() as running, ThreadPoolExecutor(AT_ONCE) as pool:
         os.environ[URL_VARIABLE] = running.url
-        for tooth in teeth:
-            began = time.monotonic()
-            outcome = _outcome(tooth)
-            print(
-                f"{tooth.name:24} {outcome:10} {time.monotonic() - began:5.1f} s   without {tooth.without}", flush=True
-            )
+        for tooth, (outcome, seconds) in zip(teeth, pool.map(_timed, teeth), strict=True):
+            print(f"{tooth.name:24} {outcome:10} {seconds:5.1f} s   without {tooth.without}", flush=True)
             if outcome != "found":
                 toothless.append(tooth.name)
     print(f"{len(teeth) - len(toothless)} of {len(teeth)} proofs fail without their protection")
     if toothless:
         print(f"without teeth: {', '.join(toothless)}")
     return bool(toothless)
+
+
+def _timed(tooth: Tooth) -> tuple[str, float]:
+    began = time.monotonic()
+    return _outcome(tooth), time.monotonic() - began
 
 
 def _outcome(tooth: Tooth) -> str:
