@@ -141,3 +141,12 @@ def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
     assert chatledger("export", "--all", "-o", "link.json", url="l.db", cwd=folder).code == 0
     assert (folder / "link.json").is_symlink()
     assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())
+
+
+def test_what_a_format_cannot_say_is_counted_by_code(folder: Path) -> None:
+    spoken = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]
+    (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
+    url = str(folder / "ledger.db")
+    assert chatledger("import", "spoken.json", "--thread-field", "id", url=url, cwd=folder).code == 0
+    for words in (("export", "t"), ("export", "--all"), ("history", "t")):
+        assert chatledger(*words, "--format", "anthropic", url=url).error == "chatledger: lost: media × 1"

@@ -12,7 +12,7 @@ from chatledger.cli.exporting import writing
 from chatledger.cli.importing import LINE_SUFFIXES, failure_lines, opened, say_unknown
 from chatledger.cli.options import Debug, require_files, require_folder, run
 from chatledger.cli.outcome import ExitCode, say
-from chatledger.cli.output import plural
+from chatledger.cli.output import lost, plural
 from chatledger.cli.progress import byte_bar
 
 if TYPE_CHECKING:
@@ -114,5 +114,4 @@ class _Report:
         failed = f", {plural(len(self.failures), 'record')} failed" if self.failures else ""
         say(f"{plural(self._read_as.total(), 'record')} converted from {sources} to {conversion.target}{failed}")
         if self._losses:
-            counted = ", ".join(f"{code} × {count:,}" for code, count in sorted(self._losses.items()))
-            say(f"lost: {counted}" + ("" if self._listing else " (--losses lists them)"))
+            say(lost(self._losses) + ("" if self._listing else " (--losses lists them)"))

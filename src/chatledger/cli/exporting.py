@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 
 from chatledger.cli.options import Debug, Json, Tenant, Url, require_folder, require_one, with_ledger
 from chatledger.cli.outcome import ExitCode, UsageError, say
-from chatledger.cli.output import plural
+from chatledger.cli.output import lost, plural
 from chatledger.cli.progress import count_bar, working
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def export(
         if repairs:
             say(f"{plural(repairs, 'thing')} repaired, so that the provider accepts it")
         if losses:
-            say(f"{plural(losses, 'thing')} in the messages could not be expressed in this format")
+            say(lost(losses))
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
@@ -109,13 +110,13 @@ def _minimum(text: str) -> tuple[str, float]:
     return key, minimum
 
 
-async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> int:
+async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> Counter[str]:
     from chatledger.transfer.exporting import export_thread
     from chatledger.transfer.writing import json_text
 
     exported = await export_thread(ledger, thread, format=format_)
     write(json_text(exported.value, indent=2) + "\n")
-    return len(exported.losses)
+    return Counter(loss.code for loss in exported.losses)
 
 
 async def _export_many(
@@ -125,8 +126,8 @@ async def _export_many(
     format_: str | None,
     container: str,
     view: Literal["stored", "model"] | None,
-) -> tuple[int, int]:
-    """Several records, or with a view what trainers take of them; how much was lost, and how much repaired."""
+) -> tuple[Counter[str], int]:
+    """Several records, or with a view what trainers take of them; what was lost by code, and how much repaired."""
     from chatledger.transfer.choosing import DEFAULT_FORMAT
     from chatledger.transfer.exporting import export_all, export_conversations
     from chatledger.transfer.writing import RecordWriter
@@ -138,11 +139,12 @@ async def _export_many(
         if view is None
         else export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT, view=view)
     )
-    losses = repairs = 0
+    losses: Counter[str] = Counter()
+    repairs = 0
     with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
         async for one in exported:
             writer.add(one.value)
-            losses += len(one.losses)
+            losses.update(loss.code for loss in one.losses)
             repairs += one.repairs
             advance()
     writer.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
 from chatledger.cli.outcome import ExitCode, say
-from chatledger.cli.output import plural, print_json
+from chatledger.cli.output import lost, print_json
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -67,4 +68,4 @@ def _say_account(found: FormattedHistory) -> None:
     for repair in found.repairs:
         say(f"message {repair.seq}: {repair.detail} ({repair.code})")
     if found.losses:
-        say(f"{plural(len(found.losses), 'thing')} in the messages could not be expressed in this format")
+        say(lost(Counter(loss.code for loss in found.losses)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -68,3 +68,8 @@ def moment(time: datetime | None) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def lost(losses: Mapping[str, int]) -> str:
+    """What a format could not express, counted by the codes of `docs/formats/losses.md`."""
+    return "lost: " + ", ".join(f"{code} × {count:,}" for code, count in sorted(losses.items()))
