@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from chatledger import Appended, Ledger, RuleViolation, StorageError, VersionConflict
 from chatledger.storage import lines, postgresql_append
 from chatledger.storage.lines import Lines
+from chatledger.storage.postgresql_append import PostgresqlAppend
 from chatledger.storage.request import AppendRequest, make_request
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
@@ -151,7 +153,7 @@ async def test_the_next_in_line_is_cancelled_as_its_turn_comes(told: bool) -> No
     gate = asyncio.Event()
     went: list[str] = []
 
-    async def alone(request: AppendRequest, _sent: bool) -> Appended:
+    async def alone(request: AppendRequest, _sent: bool, _since: float) -> Appended:
         await gate.wait()
         went.append(request.thread_id)
         return Appended(1, 1, 1, [], replayed=False)
@@ -200,3 +202,24 @@ async def test_a_database_that_is_away_says_so_to_each(
     proxy.down = True
     done = await append_all(ledger, [says(n) for n in range(3)])
     assert [type(one) for one in done] == [StorageError] * 3
+
+
+async def test_those_in_line_do_not_wait_one_after_the_other_for_a_database_that_is_away(
+    ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first tries until its time is over, which is then over for those behind it too: they try for a moment."""
+    monkeypatch.setattr(postgresql_append, "DEADLINE", 2.0)
+    tried: Counter[str] = Counter()
+    attempt = PostgresqlAppend._attempt
+
+    async def counted(self: PostgresqlAppend, request: AppendRequest, *rest: Any, **named: Any) -> Any:
+        tried[request.messages[0].text] += 1
+        return await attempt(self, request, *rest, **named)
+
+    monkeypatch.setattr(PostgresqlAppend, "_attempt", counted)
+    await connections_of(ledger).close()
+    await ledger._database._engine.dispose()  # type: ignore[attr-defined]
+    proxy.down = True
+    done = await append_all(ledger, [says(n) for n in range(4)])
+    assert [type(one) for one in done] == [StorageError] * 4
+    assert all(tried["0"] > tried[str(n)] > 1 for n in range(1, 4)), tried

@@ -7,6 +7,7 @@ comes first goes at once and alone; those who had to wait for it go together, as
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
@@ -19,8 +20,8 @@ TOGETHER = 64
 CHARACTERS = 1_000_000
 """Of all texts of those that go together, unless one has more."""
 
-Alone = Callable[[AppendRequest, bool], Awaitable[Appended]]
-"""One append to its end; true if it may have been sent to the database before."""
+Alone = Callable[[AppendRequest, bool, float], Awaitable[Appended]]
+"""One append to its end: whether it may have been sent to the database before, and since when it is waited for."""
 Together = Callable[[Sequence[AppendRequest]], Awaitable[tuple[list[Appended], int]]]
 """Several appends at once: what came of the first of them, and how many may have been sent. The next one has to go
 alone. It raises nothing but a cancellation.
@@ -38,15 +39,15 @@ class Lines:
         line = self._lines.get(place)
         if line is None:  # as nearly always
             self._lines[place] = deque()
-            return await self._go(place, request, False)
+            return await self._go(place, request, False, time.monotonic())
         waiter = _Waiter(request)
         line.append(waiter)
         done = await self._wait(place, line, waiter)
-        return await self._go(place, request, waiter.sent) if done is None else done
+        return await self._go(place, request, waiter.sent, waiter.since) if done is None else done
 
-    async def _go(self, place: Hashable, request: AppendRequest, sent: bool) -> Appended:
+    async def _go(self, place: Hashable, request: AppendRequest, sent: bool, since: float) -> Appended:
         try:
-            return await self._alone(request, sent)
+            return await self._alone(request, sent, since)
         finally:
             self._next(place)
 
@@ -99,12 +100,13 @@ class Lines:
 
 
 class _Waiter:
-    __slots__ = ("alone", "group", "request", "sent", "turn")
+    __slots__ = ("alone", "group", "request", "sent", "since", "turn")
 
     def __init__(self, request: AppendRequest) -> None:
         self.request = request
         self.turn: asyncio.Future[Appended | None] = asyncio.get_running_loop().create_future()
         self.alone = self.sent = False
+        self.since = time.monotonic()
         self.group: _Group | None = None
 
 

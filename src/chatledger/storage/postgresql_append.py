@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 DEADLINE = 10.0
 """Seconds in which an append finds out its outcome: however long the database is away, or silent."""
+_AT_LEAST = 0.1
+"""Seconds in which an append that has waited longer than that for its turn tries again."""
 PATIENCE = 5.0
 """Seconds of silence, once an attempt has its connection, after which that counts as lost: time for two in all."""
 _CHARACTERS_A_SECOND = 1_000_000
@@ -52,11 +54,12 @@ class PostgresqlAppend:
         self._connections = connections
         self._tips = tips
 
-    async def alone(self, request: AppendRequest, sent: bool) -> Appended:
-        """`sent`: something of it may have reached the database. Raises what the judgement refuses, StorageError, and
-        OutcomeUnknown past the deadline.
+    async def alone(self, request: AppendRequest, sent: bool, since: float) -> Appended:
+        """`sent`: something of it may have reached the database. `since`: when it began to wait, for its turn as well:
+        those in line behind one that found the database away would otherwise wait as long as it did, one by one.
+        Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline.
         """
-        deadline = time.monotonic() + DEADLINE
+        deadline = max(since + DEADLINE, time.monotonic() + _AT_LEAST)
         progress = _Progress(sent)
         number, cause = 0, None
         while True:
