@@ -20,8 +20,9 @@ from chatledger.storage.partitions import create_partitioned_schema
 from chatledger.storage.row_security import begin_as
 from chatledger.storage.tables import INSERTION_ORDER
 from tests.conftest import Database
-from tests.conversations import turn
+from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
+from tests.faults.test_outcome import until
 from tests.storage.test_tenants import (
     CALLS,
     NOBODYS,
@@ -273,3 +274,16 @@ async def create_partitioned(url: str, partitions: int) -> None:
     async with engine.begin() as connection:
         await connection.run_sync(create_partitioned_schema, partitions=partitions)
     await engine.dispose()
+
+
+async def test_cancelled_before_the_tenant_is_told_leaves_no_work_behind(secured: str) -> None:
+    """What was never begun is closed: the interpreter would warn of it."""
+    async with proxied(secured) as proxy, Ledger.open(proxy.url, rls=True) as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", [user("first")])  # from here on memory lets it through at once
+        proxy.cut("hang", 1)
+        before = proxy.round_trips
+        appending = asyncio.create_task(ledger.messages.append("t", [assistant("second")]))
+        await until(lambda: proxy.round_trips > before)
+        appending.cancel()
+        assert isinstance((await asyncio.gather(appending, return_exceptions=True))[0], asyncio.CancelledError)

@@ -157,8 +157,8 @@ async def _as_tenant(tenant: str, connection: Lent, work: Coroutine[Any, Any, T]
     try:
         await connection.run(begin_as("BEGIN", tenant), patience)
         result = await work
-    except Exception as error:
-        work.close()
+    except BaseException as error:
+        work.close()  # it may not have begun
         if not is_spoilt(error):
             await connection.run("ROLLBACK", patience)
         raise
