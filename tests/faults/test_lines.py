@@ -177,6 +177,29 @@ async def test_the_next_in_line_is_cancelled_as_its_turn_comes(told: bool) -> No
     assert went == ["t", "t"]
 
 
+async def test_a_group_that_is_cancelled_before_it_begins_leaves_the_line_open(ledger: Ledger) -> None:
+    """As a service does that cancels everything, and then says goodbye."""
+    tasks = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
+    ours = {asyncio.current_task(), *tasks}
+    begun = asyncio.all_tasks() | ours
+    while not (group := asyncio.all_tasks() - begun):  # noqa: ASYNC110 - a test may poll
+        await asyncio.sleep(0)
+    for task in {*tasks, *group}:
+        task.cancel()
+    await asyncio.wait({*tasks, *group})
+    await asyncio.wait_for(ledger.messages.append(**says(5)), 5)
+    assert await ledger.threads.check("t") == []
+
+
+async def test_a_group_that_fails_for_any_reason_is_told_alone(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError
+
+    monkeypatch.setattr(postgresql_append, "plan_on_each_other", broken)
+    done = await asyncio.wait_for(append_all(ledger, [says(n) for n in range(4)]), 10)
+    assert [one.version for one in done] == [2, 3, 4, 5]
+
+
 async def test_a_group_is_bounded(
     ledger: Ledger, pg_database: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from functools import partial
+from typing import Any
 
 from chatledger.models import Appended
 from chatledger.storage.request import AppendRequest
@@ -22,9 +23,9 @@ CHARACTERS = 1_000_000
 
 Alone = Callable[[AppendRequest, bool, float], Awaitable[Appended]]
 """One append to its end: whether it may have been sent to the database before, and since when it is waited for."""
-Together = Callable[[Sequence[AppendRequest]], Awaitable[tuple[list[Appended], int]]]
+Together = Callable[[Sequence[AppendRequest]], Coroutine[Any, Any, tuple[list[Appended], int]]]
 """Several appends at once: what came of the first of them, and how many may have been sent. The next one has to go
-alone. It raises nothing but a cancellation.
+alone. If it raises, or is cancelled, nobody knows what was sent, and each will find out.
 """
 
 
@@ -73,13 +74,16 @@ class Lines:
         elif len(group) == 1:
             group[0].turn.set_result(None)
         else:
-            _Group(group, asyncio.create_task(self._go_together(place, line, group)))
+            task = asyncio.create_task(self._together([waiter.request for waiter in group]))
+            _Group(group, task)
+            task.add_done_callback(partial(self._went, place, line, group))
 
-    async def _go_together(self, place: Hashable, line: deque[_Waiter], group: Sequence[_Waiter]) -> None:
-        done: list[Appended] = []
-        sent = 0
-        with suppress(asyncio.CancelledError):  # nobody waits for it any more
-            done, sent = await self._together([waiter.request for waiter in group])
+    def _went(
+        self, place: Hashable, line: deque[_Waiter], group: Sequence[_Waiter], task: asyncio.Task[tuple[Any, int]]
+    ) -> None:
+        """Called however the task ended, even if it was cancelled before it began: the line goes on."""
+        failed = task.cancelled() or task.exception() is not None
+        done, sent = ([], len(group)) if failed else task.result()
         for waiter in group:
             waiter.group = None
         for waiter, appended in zip(group, done, strict=False):
@@ -115,7 +119,7 @@ class _Group:
 
     __slots__ = ("_left", "_task")
 
-    def __init__(self, waiters: Sequence[_Waiter], task: asyncio.Task[None]) -> None:
+    def __init__(self, waiters: Sequence[_Waiter], task: asyncio.Task[Any]) -> None:
         self._left = len(waiters)
         self._task = task
         for waiter in waiters:
