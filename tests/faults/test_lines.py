@@ -240,7 +240,7 @@ async def test_those_in_line_do_not_wait_one_after_the_other_for_a_database_that
         return await attempt(self, request, *rest, **named)
 
     monkeypatch.setattr(PostgresqlAppend, "_attempt", counted)
-    await connections_of(ledger).close()
+    none_at_hand(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
     proxy.down = True
     done = await append_all(ledger, [says(n) for n in range(4)])
