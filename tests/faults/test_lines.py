@@ -62,6 +62,10 @@ async def test_what_each_gets_is_what_is_stored(ledger: Ledger) -> None:
     stored = (await ledger.messages.history("t", after=1)).messages
     assert [message for one in done for message in one.messages] == stored
     assert [message.run_id for message in stored] == [f"r{n}" for n in range(5) for _ in range(5)]
+    for message in stored:
+        assert message.run_id is not None
+        assert message.created_at is not None
+        assert (await ledger.runs.get(message.run_id)).started_at <= message.created_at
     assert await ledger.threads.check("t") == []
 
 

@@ -101,7 +101,8 @@ def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapp
 def joined(plans: Sequence[Plan]) -> Plan:
     """Several plans for one branch, each judged on what the one before it leaves, as one."""
     first, last = plans[0], plans[-1]
-    request = replace(last.request, rows=tuple([row for plan in plans for row in plan.request.rows]))
+    rows = tuple([row for plan in plans for row in plan.request.rows])
+    request = replace(last.request, rows=rows, now=first.request.now)  # no run begins after its first message
     return replace(
         last,
         request=request,
