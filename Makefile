@@ -32,8 +32,8 @@ demo: $(READY)  ## Import the samples, append, read, score and show, on SQLite a
 	$(BIN)/chatledger demo --url demo.db
 	@$(BIN)/python -m tests.postgres --if-found $(BIN)/chatledger demo --migrate
 
-test: $(READY)  ## Run the whole suite on both databases
-	$(BIN)/python -m pytest
+test: $(READY)  ## Run the whole suite on both databases, on two cores
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-data: $(READY)  ## Import, read back and export the real transcripts below DATA
 	CHATLEDGER_TEST_DATA=$(DATA) $(BIN)/python -m pytest tests/data
