@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import chatledger
-from chatledger import StorageError
+from chatledger import Ledger, StorageError
 from chatledger.storage import sqlite_connection
 from tests.conftest import Database
 from tests.faults.checker import verdict
@@ -166,20 +167,22 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.fixture
-async def read_only(sqlite_database: Database, tmp_path: Path) -> AsyncIterator[str]:
-    """A file with a message in it, in a folder where nothing may be written."""
-    async with sqlite_database.open() as ledger:
-        await ledger.threads.create(THREAD)
-        await Recorder(ledger, Recording()).append("a", THREAD)
-    _set_modes(tmp_path, 0o555, 0o444)
-    yield sqlite_database.url
-    _set_modes(tmp_path, 0o755, 0o644)
+async def read_only(sqlite_template: Path) -> AsyncIterator[str]:
+    """A file with a message in it, in a folder where nothing may be written. Outside of pytest's own, which another run
+    of it closes to everybody else.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = shutil.copyfile(sqlite_template, folder / "ledger.db")
+        async with Ledger.open(file) as ledger:
+            await ledger.threads.create(THREAD)
+            await Recorder(ledger, Recording()).append("a", THREAD)
+        _set_modes(folder, 0o555, 0o444)
+        yield str(file)
+        _set_modes(folder, 0o755, 0o644)
 
 
 def _set_modes(folder: Path, mode: int, of_file: int) -> None:
-    for above in folder.parents[:3]:  # as many as the suite makes, for its run and for the core that it is on
-        if above != Path(tempfile.gettempdir()):
-            above.chmod(0o755)
     (folder / "ledger.db").chmod(of_file)
     folder.chmod(mode)
 
