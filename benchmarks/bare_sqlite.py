@@ -18,8 +18,8 @@ from benchmarks.loaded import SCANNED, LoadedMessage, assemble
 from benchmarks.rows import BRANCH, COLUMNS, KEY, TENANT, turn_rows
 from benchmarks.turns import Turn
 from chatledger.ids import new_stamp
-from chatledger.storage.engine import sqlite_pragmas
-from chatledger.storage.text import to_microseconds
+from chatledger.storage.drivers.urls import sqlite_pragmas
+from chatledger.storage.schema.text import to_microseconds
 
 _PLACE = "tenant_id = ? AND thread_id = ? AND branch = ?"
 _UPDATE = (

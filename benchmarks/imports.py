@@ -22,8 +22,8 @@ from benchmarks.progress import say
 from benchmarks.report import Row, Target, milliseconds, show_ratio
 from benchmarks.turns import BareMessage, turns
 from chatledger import Ledger
-from chatledger.storage.bulk import _COLUMNS as COLUMNS
-from chatledger.storage.engine import sqlite_pragmas
+from chatledger.storage.drivers.urls import sqlite_pragmas
+from chatledger.storage.repositories.bulk import _COLUMNS as COLUMNS
 from chatledger.transfer.importing import import_file
 from chatledger.transfer.planning import ImportOptions
 

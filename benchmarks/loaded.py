@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 
 SCANNED = {"messages": MESSAGE_COLUMNS, "message_parts": PART_COLUMNS, "tool_calls": CALL_COLUMNS}
 

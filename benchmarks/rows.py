@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.turns import BareMessage, Turn, turns
 from chatledger.ids import new_id, new_stamp
-from chatledger.storage.text import to_microseconds
+from chatledger.storage.schema.text import to_microseconds
 
 TENANT = "default"
 BRANCH = 0

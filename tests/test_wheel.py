@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger.storage.schema import HEAD
+from chatledger.storage.upgrade.versions import HEAD
 
 ROOT = Path(__file__).parents[1]
 

@@ -13,7 +13,7 @@ from benchmarks.rows import BRANCH, LINEAGE, TENANT
 from benchmarks.turns import Turn
 from chatledger import Ledger
 from chatledger.ids import new_id, new_stamp
-from chatledger.storage.text import to_microseconds
+from chatledger.storage.schema.text import to_microseconds
 
 
 class Ours:

@@ -83,12 +83,12 @@ if TYPE_CHECKING:
         Violation,
     )
     from chatledger.rules import Finding
-    from chatledger.storage.backup import backup, restore
-    from chatledger.storage.drafts import Draft
-    from chatledger.storage.engine import configure_sqlite
-    from chatledger.storage.keyring import KeyRing, read_keys
-    from chatledger.storage.migrate import alembic_include_name, migrate, offline_sql, schema_status
-    from chatledger.storage.schema import SchemaStatus
+    from chatledger.storage.drivers.urls import configure_sqlite
+    from chatledger.storage.repositories.drafts import Draft
+    from chatledger.storage.rows.keys import KeyRing, read_keys
+    from chatledger.storage.upgrade.backup import backup, restore
+    from chatledger.storage.upgrade.migrate import alembic_include_name, migrate, offline_sql, schema_status
+    from chatledger.storage.upgrade.versions import SchemaStatus
 
 __all__ = [
     "AlreadyExists",
@@ -168,12 +168,12 @@ __all__ = [
 _HOMES = {
     "chatledger.ledger": {"Ledger", "Transaction"},
     "chatledger.rules": {"Finding"},
-    "chatledger.storage.backup": {"backup", "restore"},
-    "chatledger.storage.drafts": {"Draft"},
-    "chatledger.storage.engine": {"configure_sqlite"},
-    "chatledger.storage.keyring": {"KeyRing", "read_keys"},
-    "chatledger.storage.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
-    "chatledger.storage.schema": {"SchemaStatus"},
+    "chatledger.storage.upgrade.backup": {"backup", "restore"},
+    "chatledger.storage.repositories.drafts": {"Draft"},
+    "chatledger.storage.drivers.urls": {"configure_sqlite"},
+    "chatledger.storage.rows.keys": {"KeyRing", "read_keys"},
+    "chatledger.storage.upgrade.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
+    "chatledger.storage.upgrade.versions": {"SchemaStatus"},
     "chatledger.models": {
         "Appended",
         "AudioPart",

@@ -16,22 +16,22 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Limits, RulesLevel
-from chatledger.nouns import Nouns
+from chatledger.repositories import Repositories
 from chatledger.storage.arguments import checked
-from chatledger.storage.guarding import GuardedDatabase
-from chatledger.storage.keyring import KeyRing, Keys
-from chatledger.storage.opening import open_database, open_replica
-from chatledger.storage.reencrypt import Progress, reencrypt
-from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
-from chatledger.storage.seal import Sealing
-from chatledger.storage.tables import SCHEMA
+from chatledger.storage.databases.guard import GuardedDatabase
+from chatledger.storage.databases.open import open_database, open_replica
+from chatledger.storage.databases.scope import DEFAULT_TENANT, TenantScope
+from chatledger.storage.repositories.reencrypt import Progress, reencrypt
+from chatledger.storage.rows.encryption import Sealing
+from chatledger.storage.rows.keys import KeyRing, Keys
+from chatledger.storage.schema.tables import SCHEMA
 from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]
 
 
 @checked
-class Ledger(Nouns):
+class Ledger(Repositories):
     """A database of conversations, seen as one tenant. Made by `Ledger.open`; safe to share between tasks."""
 
     def __init__(self, guard: GuardedDatabase, scope: TenantScope, *, owner: bool) -> None:

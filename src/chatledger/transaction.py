@@ -7,19 +7,19 @@ from typing import Self
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from chatledger.models import Limits, RulesLevel
-from chatledger.nouns import Nouns
+from chatledger.repositories import Repositories
 from chatledger.storage.arguments import checked
-from chatledger.storage.caller import ConnectionWork
-from chatledger.storage.keyring import KeyRing, Keys
-from chatledger.storage.opening import only_postgresql
-from chatledger.storage.scope import DEFAULT_TENANT, TenantScope
-from chatledger.storage.seal import Sealing
-from chatledger.storage.tables import SCHEMA
-from chatledger.storage.text import encode_key
+from chatledger.storage.databases.external_connection import ConnectionWork
+from chatledger.storage.databases.open import only_postgresql
+from chatledger.storage.databases.scope import DEFAULT_TENANT, TenantScope
+from chatledger.storage.rows.encryption import Sealing
+from chatledger.storage.rows.keys import KeyRing, Keys
+from chatledger.storage.schema.tables import SCHEMA
+from chatledger.storage.schema.text import encode_key
 
 
 @checked
-class Transaction(Nouns):
+class Transaction(Repositories):
     """Several calls, one commit. `tx.<noun>` is what `ledger.<noun>` is, inside this transaction.
 
     `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection of theirs, and
@@ -51,7 +51,7 @@ class Transaction(Nouns):
     def over(cls, scope: TenantScope) -> Transaction:
         """A transaction that the ledger began."""
         transaction = cls.__new__(cls)
-        Nouns.__init__(transaction, scope)
+        Repositories.__init__(transaction, scope)
         return transaction
 
     async def __aenter__(self) -> Self:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chatledger import __version__
 from chatledger.cli.outcome import EXIT_CODES
-from chatledger.storage.schema import HEAD
+from chatledger.storage.upgrade.versions import HEAD
 from tests.cli.commands import SOURCE
 
 WITHOUT = """

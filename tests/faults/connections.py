@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chatledger import Ledger
-from chatledger.storage.asyncpg_connection import AsyncpgConnections
-from chatledger.storage.pooled import PostgresqlDatabase
+from chatledger.storage.databases.postgresql import PostgresqlDatabase
+from chatledger.storage.drivers.asyncpg import AsyncpgConnections
 
 
 def connections_of(ledger: Ledger) -> AsyncpgConnections:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from chatledger import Ledger, StorageError
-from chatledger.storage import append as append_module
+from chatledger.storage.append import attempt as append_module
 from tests.conftest import Database
 from tests.faults.boundaries import Boundary, BoundaryProxy, Side, bounded
 from tests.faults.checker import Figures, verdict

@@ -60,7 +60,7 @@ def _put(module: ModuleType, **names: object) -> None:
 
 def commit_later() -> None:
     """SQLite: acknowledged when done, committed with every seventh."""
-    from chatledger.storage.sqlite_connection import SqliteConnection
+    from chatledger.storage.drivers.sqlite import SqliteConnection
 
     commit, execute, count = SqliteConnection.commit, SqliteConnection.execute, [0]
 
@@ -79,7 +79,8 @@ def commit_later() -> None:
 
 def write_in_two_statements() -> None:
     """PostgreSQL: the messages first, then their parts, calls and results."""
-    from chatledger.storage import postgresql_append, write
+    from chatledger.storage.append import write
+    from chatledger.storage.databases import postgresql_append
 
     whole = write._write_postgresql
 
@@ -100,8 +101,8 @@ def write_in_two_statements() -> None:
 def forget_the_ids() -> None:
     """Each attempt of an append under ids of its own."""
     from chatledger.ids import new_ids
-    from chatledger.storage.postgresql_append import PostgresqlAppend
-    from chatledger.storage.rows import encode_message
+    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+    from chatledger.storage.rows.messages import encode_message
 
     attempt = PostgresqlAppend._attempt
 
@@ -116,13 +117,13 @@ def forget_the_ids() -> None:
 
 
 def call_every_loss_retryable() -> None:
-    from chatledger.storage import pooled
+    from chatledger.storage.databases import postgresql
 
-    _put(pooled, commit_unheard=lambda _: None)
+    _put(postgresql, commit_unheard=lambda _: None)
 
 
 def read_once() -> None:
-    from chatledger.storage.pooled import PostgresqlDatabase
+    from chatledger.storage.databases.postgresql import PostgresqlDatabase
 
     async def fetch(self: PostgresqlDatabase, statement: Any) -> Any:
         return statement.read(await self._fetch_once(statement))
@@ -132,19 +133,19 @@ def read_once() -> None:
 
 
 def keep_spoilt_connections() -> None:
-    from chatledger.storage import asyncpg_connection
+    from chatledger.storage.drivers import asyncpg
 
-    _put(asyncpg_connection, is_spoilt=lambda _: False)
+    _put(asyncpg, is_spoilt=lambda _: False)
 
 
 def say_goodbye() -> None:
-    from chatledger.storage import engine
+    from chatledger.storage.drivers import urls
 
-    _put(engine, _hang_up=lambda *_: None)
+    _put(urls, _hang_up=lambda *_: None)
 
 
 def commit_what_was_cancelled() -> None:
-    from chatledger.storage.writer import WriterTransaction
+    from chatledger.storage.databases.sqlite_writer import WriterTransaction
 
     end = WriterTransaction.end
 
@@ -156,7 +157,7 @@ def commit_what_was_cancelled() -> None:
 
 def write_without_transactions() -> None:
     """SQLite: each statement by itself."""
-    from chatledger.storage.sqlite_connection import SqliteConnection
+    from chatledger.storage.drivers.sqlite import SqliteConnection
 
     execute = SqliteConnection.execute
 
@@ -169,33 +170,35 @@ def write_without_transactions() -> None:
 
 
 def wait_for_no_lock() -> None:
-    from chatledger.storage import sqlite_connection
+    from chatledger.storage.drivers import sqlite
 
     pragmas = ("PRAGMA busy_timeout = 0", "PRAGMA journal_mode = WAL", "PRAGMA foreign_keys = ON")
-    _put(sqlite_connection, sqlite_pragmas=lambda: pragmas)
+    _put(sqlite, sqlite_pragmas=lambda: pragmas)
 
 
 def hear_of_no_failed_commit() -> None:
-    from chatledger.storage import writer
+    from chatledger.storage.databases import sqlite_writer
 
-    finish = writer._finish
+    finish = sqlite_writer._finish
 
     def deaf(connection: Any, *, commit: bool) -> None:
         finish(connection, commit=commit)
 
-    writer._finish = deaf
+    sqlite_writer._finish = deaf
 
 
 def translate_nothing() -> None:
-    from chatledger.storage import files, opening, sqlite, writer
+    from chatledger.storage.databases import open as databases_open
+    from chatledger.storage.databases import sqlite, sqlite_writer
+    from chatledger.storage.upgrade import files
 
-    for module in (files, opening, sqlite, writer):
+    for module in (files, databases_open, sqlite, sqlite_writer):
         _put(module, translate=lambda _: None)
     _put(files, file_error=lambda _path, _failed, error: error)
 
 
 def order_by_time() -> None:
-    from chatledger.storage import path
+    from chatledger.storage.history import path
 
     path._SCANS = (path._SCANS[0].replace("ORDER BY seq", "ORDER BY created_at"), *path._SCANS[1:])
 
@@ -218,7 +221,7 @@ def damage_where_no_checksum_is() -> None:
 
 
 def write_without_the_stamp() -> None:
-    from chatledger.storage import write
+    from chatledger.storage.append import write
 
     guarded = " AND stamp = :stamp"
     assert guarded in write._UPDATE_TIP
@@ -227,7 +230,7 @@ def write_without_the_stamp() -> None:
 
 def let_others_in() -> None:
     from chatledger import ThreadNotFound
-    from chatledger.storage import deletion
+    from chatledger.storage.repositories import deletion
 
     def as_before(sql: Any, tenant: str, thread_id: str) -> None:
         if not sql.execute(deletion._lock_branches(tenant, thread_id)).all():
@@ -238,16 +241,17 @@ def let_others_in() -> None:
 
 def trust_a_stale_memory() -> None:
     """A write that the stamp kept from happening is taken for done: nobody looks again."""
-    from chatledger.storage import append, postgresql_append
-    from chatledger.storage.write import Written, read_written, write
+    from chatledger.storage.append import attempt
+    from chatledger.storage.append.write import Written, read_written, write
+    from chatledger.storage.databases import postgresql_append
 
-    _put(append, write=lambda sql, plan: write(sql, plan) or Written(touched=False))
+    _put(attempt, write=lambda sql, plan: write(sql, plan) or Written(touched=False))
     _put(postgresql_append, read_written=lambda rows: read_written(rows) or Written(touched=False))
 
 
 def share_one_too_many() -> None:
-    from chatledger.storage import branches
-    from chatledger.storage.lineage import Segment, forked
+    from chatledger.storage.history.lineage import Segment, forked
+    from chatledger.storage.repositories import branches
 
     def further(segments: list[Segment], branch: int, at: int) -> list[Segment]:
         return forked(segments, branch, at + 1 if at else at)
@@ -256,13 +260,13 @@ def share_one_too_many() -> None:
 
 
 def meet_types_anywhere() -> None:
-    from chatledger.storage import engine
+    from chatledger.storage.drivers import urls
 
-    _put(engine, _on_pooled_connect=lambda *_: None)
+    _put(urls, _on_pooled_connect=lambda *_: None)
 
 
 def let_every_tenant_in() -> None:
-    from chatledger.storage import row_security
+    from chatledger.storage.schema import row_security
 
     secure = row_security._secure
 
@@ -273,7 +277,7 @@ def let_every_tenant_in() -> None:
 
 
 def trust_the_replica() -> None:
-    from chatledger.storage import replica
+    from chatledger.storage.databases import replica
 
     _put(replica, _CAUGHT_UP="SELECT true OR :position::text IS NULL")
 
@@ -286,7 +290,7 @@ def see_no_lease() -> None:
 
 
 def write_only_when_asked() -> None:
-    from chatledger.storage.drafts import Pace
+    from chatledger.storage.repositories.drafts import Pace
 
     begin = Pace.__init__
 
@@ -297,7 +301,7 @@ def write_only_when_asked() -> None:
 
 
 def take_an_unheard_end_for_a_loss() -> None:
-    from chatledger.storage.drafts import _Writing
+    from chatledger.storage.repositories.drafts import _Writing
 
     def lost(self: Any, *_: Any) -> Any:
         raise self._lost()
@@ -307,8 +311,8 @@ def take_an_unheard_end_for_a_loss() -> None:
 
 def take_a_lost_draft_for_done() -> None:
     from chatledger.rules import Tip
-    from chatledger.storage.drafts import _Writing
-    from chatledger.storage.partial_write import Held
+    from chatledger.storage.append.partial import Held
+    from chatledger.storage.repositories.drafts import _Writing
 
     def done(self: Any, _: Any, encoded: Any) -> Any:
         return Held(Tip(), 0, None), encoded, self.message
@@ -317,7 +321,7 @@ def take_a_lost_draft_for_done() -> None:
 
 
 def migrate_side_by_side() -> None:
-    from chatledger.storage import migrate
+    from chatledger.storage.upgrade import migrate
 
     async def none(_: Any) -> None:
         pass
@@ -326,7 +330,7 @@ def migrate_side_by_side() -> None:
 
 
 def migrate_statement_by_statement() -> None:
-    from chatledger.storage import migrate
+    from chatledger.storage.upgrade import migrate
 
     run = migrate._run
 
@@ -338,7 +342,7 @@ def migrate_statement_by_statement() -> None:
 
 
 def wait_for_any_lock() -> None:
-    from chatledger.storage import migrate
+    from chatledger.storage.upgrade import migrate
 
     config = migrate._config
 
@@ -363,20 +367,20 @@ def take_a_half_made_index() -> None:
 
 
 def leave_the_arguments() -> None:
-    from chatledger.storage import redaction
+    from chatledger.storage.repositories import redaction
 
     _put(redaction, _wordless_call=lambda call: call)
 
 
 def let_the_erased_come_back() -> None:
-    from chatledger.storage import bulk, threads
+    from chatledger.storage.repositories import bulk, threads
 
     for module in (bulk, threads):
         _put(module, refuse_erased=lambda *_: None)
 
 
 def delete_what_was_idle() -> None:
-    from chatledger.storage import retention
+    from chatledger.storage.repositories import retention
 
     _put(retention, is_idle=lambda *_: True)
 
@@ -384,7 +388,7 @@ def delete_what_was_idle() -> None:
 def copy_the_file_alone() -> None:
     import shutil
 
-    from chatledger.storage import backup
+    from chatledger.storage.upgrade import backup
 
     _put(backup, _copy=lambda source, target, _: shutil.copyfile(source, target))
 
@@ -423,13 +427,13 @@ def read_without_care() -> None:
 
 
 def mask_nothing() -> None:
-    from chatledger.storage import runs
+    from chatledger.storage.repositories import runs
 
     _put(runs, masked=lambda value: value)
 
 
 def write_values_into_statements() -> None:
-    from chatledger.storage.sql import _PARAMETER, Sql
+    from chatledger.storage.drivers.sql import _PARAMETER, Sql
 
     fetch = Sql.fetch
 
@@ -444,7 +448,7 @@ def write_values_into_statements() -> None:
 
 
 def seal_for_any_place() -> None:
-    from chatledger.storage.keyring import Cipher
+    from chatledger.storage.rows.keys import Cipher
 
     seal, opened = Cipher.seal, Cipher.open
     Cipher.seal = lambda self, text, place: seal(self, text, "")  # type: ignore[method-assign]
@@ -452,27 +456,27 @@ def seal_for_any_place() -> None:
 
 
 def read_plain_text() -> None:
-    from chatledger.storage.seal import Seal
+    from chatledger.storage.rows.encryption import Seal
 
     Seal.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
 def plan_without_the_seal() -> None:
     """And read what comes of it: nothing but the search of the files is to notice."""
-    from chatledger.storage import append, write
+    from chatledger.storage.append import attempt, write
 
     read_plain_text()
     planned = write.plan_rows
     unsealed = lambda request, judgement, branch: planned(replace(request, seal=None), judgement, branch)  # noqa: E731
-    _put(append, plan_rows=unsealed)
+    _put(attempt, plan_rows=unsealed)
 
 
 def repeat_the_nonce() -> None:
     from types import SimpleNamespace
 
-    from chatledger.storage import keyring
+    from chatledger.storage.rows import keys
 
-    _put(keyring, os=SimpleNamespace(urandom=bytes))
+    _put(keys, os=SimpleNamespace(urandom=bytes))
 
 
 TEETH = (

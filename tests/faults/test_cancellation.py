@@ -17,16 +17,16 @@ import pytest
 
 from chatledger import Feedback, Ledger, RuleViolation, StorageError
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.storage import engine
-from chatledger.storage.agents import AgentRepository
-from chatledger.storage.branches import BranchRepository
-from chatledger.storage.erasures import ErasureRepository
-from chatledger.storage.feedback import FeedbackRepository
-from chatledger.storage.messages import MessageRepository
-from chatledger.storage.outputs import OutputRepository
-from chatledger.storage.partials import PartialRepository
-from chatledger.storage.runs import RunRepository
-from chatledger.storage.threads import ThreadRepository
+from chatledger.storage.drivers import urls
+from chatledger.storage.repositories.agents import AgentRepository
+from chatledger.storage.repositories.branches import BranchRepository
+from chatledger.storage.repositories.erasures import ErasureRepository
+from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.messages import MessageRepository
+from chatledger.storage.repositories.outputs import OutputRepository
+from chatledger.storage.repositories.partials import PartialRepository
+from chatledger.storage.repositories.runs import RunRepository
+from chatledger.storage.repositories.threads import ThreadRepository
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.awaits import Moment, cancelled_at, timed_out_at
@@ -340,7 +340,7 @@ async def test_a_time_out_fires_though_the_server_is_silent(
 
 async def test_a_server_that_never_greets_is_a_retryable_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the connection, and then says nothing."""
-    monkeypatch.setattr(engine, "CONNECT_TIMEOUT", 0.1)
+    monkeypatch.setattr(urls, "CONNECT_TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel takes it, and nobody ever reads
         port = silent.getsockname()[1]
         with pytest.raises(StorageError) as caught:

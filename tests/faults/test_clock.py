@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from chatledger import ids
-from chatledger.storage import branches, feedback, request, runs, threads
+from chatledger.storage.append import request
+from chatledger.storage.repositories import branches, feedback, runs, threads
 from tests.conftest import Database
 from tests.faults.checker import verdict
 from tests.faults.recording import Recorder, Recording

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from chatledger import Appended, Ledger, RuleViolation, StorageError, VersionConflict
-from chatledger.storage import lines, postgresql_append
-from chatledger.storage.lines import Lines
-from chatledger.storage.postgresql_append import PostgresqlAppend
-from chatledger.storage.request import AppendRequest, make_request
+from chatledger.storage.append.request import AppendRequest, make_request
+from chatledger.storage.databases import append_queue, postgresql_append
+from chatledger.storage.databases.append_queue import Lines
+from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
 from tests.faults.connections import connections_of, none_at_hand
@@ -207,12 +207,12 @@ async def test_a_group_that_fails_for_any_reason_is_told_alone(ledger: Ledger, m
 async def test_a_group_is_bounded(
     ledger: Ledger, pg_database: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "TOGETHER", 3)
+    monkeypatch.setattr(append_queue, "TOGETHER", 3)
     await append_all(ledger, [says(n) for n in range(10)])
     before = proxy.round_trips
     await append_all(ledger, [says(n) for n in range(10)])
     assert proxy.round_trips - before == 1 + 3
-    monkeypatch.setattr(lines, "CHARACTERS", 10)
+    monkeypatch.setattr(append_queue, "CHARACTERS", 10)
     before = proxy.round_trips
     await append_all(ledger, [says(n) for n in range(10)])
     assert proxy.round_trips - before == 10  # each has more than half of that, its id included

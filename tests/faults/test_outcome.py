@@ -20,8 +20,8 @@ from chatledger import (
     RuleViolation,
     StorageError,
 )
-from chatledger.storage import append as append_module
-from chatledger.storage import postgresql_append
+from chatledger.storage.append import attempt as append_module
+from chatledger.storage.databases import postgresql_append
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.faults.connections import connections_of, none_at_hand

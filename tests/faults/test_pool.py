@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from chatledger import Ledger
-from chatledger.storage.engine import MAX_OVERFLOW, POOL_SIZE
+from chatledger.storage.drivers.urls import MAX_OVERFLOW, POOL_SIZE
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.connections import connections_of

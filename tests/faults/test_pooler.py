@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chatledger import Ledger, StorageError
-from chatledger.storage import engine
+from chatledger.storage.drivers import urls
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.pooler import TransactionPooler, pooled
@@ -89,7 +89,7 @@ async def test_types_met_outside_of_a_transaction_leave_a_setting(
     pooler: TransactionPooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Teeth: what the look-up at connecting is there for."""
-    monkeypatch.setattr(engine, "_on_pooled_connect", lambda *_: None)
+    monkeypatch.setattr(urls, "_on_pooled_connect", lambda *_: None)
     async with Ledger.open(pooler.url, pooler="transaction") as ledger:
         await append_turns(ledger, "t", 3)
     assert ["jit"] in [row for rows in await traces(pooler) for row in rows]

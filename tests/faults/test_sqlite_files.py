@@ -18,7 +18,7 @@ import pytest
 
 import chatledger
 from chatledger import Ledger, StorageError
-from chatledger.storage import sqlite_connection
+from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.faults.checker import verdict
 from tests.faults.recording import Recorder, Recording
@@ -48,8 +48,8 @@ async def test_a_file_locked_for_a_while_is_waited_for(sqlite_database: Database
 async def test_a_file_locked_beyond_the_time_out_is_a_retryable_error(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_connection, "sqlite_pragmas", _impatient_pragmas)
-    monkeypatch.setattr(sqlite_connection, "BUSY_TIMEOUT", 0.1)
+    monkeypatch.setattr(sqlite, "sqlite_pragmas", _impatient_pragmas)
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.1)
     recording = Recording()
     async with sqlite_database.open() as ledger:
         await ledger.threads.create(THREAD)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from chatledger import Ledger, StorageError
-from chatledger.storage.sql import Sql
+from chatledger.storage.drivers.sql import Sql
 from tests.conftest import Database
 from tests.conversations import turn, user
 

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from chatledger import Ledger, configure_sqlite
-from chatledger.storage.engine import read_url
+from chatledger.storage.drivers.urls import read_url
 from tests.conftest import Database
 from tests.conversations import user
 

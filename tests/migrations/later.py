@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chatledger.storage import migrate, schema
+from chatledger.storage.upgrade import migrate, versions
 
 _HEADER = '''"""Of a test."""
 import sqlalchemy as sa
@@ -22,11 +22,11 @@ depends_on = None
 
 def later_revision(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The number of a revision with this upgrade and downgrade, which is HEAD for the rest of the test."""
-    number = f"{int(schema.HEAD) + 1:04}"
+    number = f"{int(versions.HEAD) + 1:04}"
     target = folder / "migrations"
     shutil.copytree(migrate.scripts_folder(), target, ignore=shutil.ignore_patterns("__pycache__"))
-    header = _HEADER.format(revision=number, below=schema.HEAD)
+    header = _HEADER.format(revision=number, below=versions.HEAD)
     (target / "versions" / f"{number}_later.py").write_text(header + body)
     monkeypatch.setattr(migrate, "scripts_folder", lambda: target)
-    monkeypatch.setattr(schema, "HEAD", number)
+    monkeypatch.setattr(versions, "HEAD", number)
     return number

@@ -37,7 +37,7 @@ _PROGRAM = """
 import asyncio, sys, time
 import chatledger
 from chatledger import Ledger, migrate
-from chatledger.storage import migrate as _
+from chatledger.storage.upgrade import migrate as _
 from tests.faults import teeth
 teeth.bite(client=True)
 async def main(arguments):

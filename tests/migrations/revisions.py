@@ -8,12 +8,12 @@ from pathlib import Path
 from alembic.config import Config
 from alembic.script import Script, ScriptDirectory
 
-from chatledger.storage import migrate, schema
+from chatledger.storage.upgrade import migrate, versions
 from tests.conftest import Database
 
 RELEASED = Path(__file__).parent / "released"
 
-HEAD = schema.HEAD
+HEAD = versions.HEAD
 NEXT, BEYOND = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
 """What releases to come may bring: a step that this one still opens, and one that it does not."""
 

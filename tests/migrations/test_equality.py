@@ -7,8 +7,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
 from chatledger import migrate
-from chatledger.storage.schema import VERSION_TABLE, create_schema
-from chatledger.storage.tables import SCHEMA, metadata
+from chatledger.storage.schema.tables import SCHEMA, metadata
+from chatledger.storage.upgrade.versions import VERSION_TABLE, create_schema
 from tests.conftest import Database
 from tests.migrations.access import connected, run_script, schema_of
 from tests.migrations.catalog import read_catalog

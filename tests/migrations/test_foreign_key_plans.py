@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
-from chatledger.storage.tables import metadata
+from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.migrations.access import connected, run_script
 from tests.postgres import Server

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from chatledger import SchemaStatus, StorageError, migrate
-from chatledger.storage import migrate as migrate_module
+from chatledger.storage.upgrade import migrate as migrate_module
 from tests.conftest import Database
 from tests.migrations.later import later_revision
 from tests.migrations.revisions import NEXT

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from chatledger.storage.tables import INSERTION_ORDER, metadata
+from chatledger.storage.schema.tables import INSERTION_ORDER, metadata
 from tests.conftest import Database
 from tests.migrations.catalog import read_catalog
 

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import InvalidArgument, Ledger, SchemaMismatch, SchemaStatus, migrate, schema_status
-from chatledger.storage import schema as schema_module
-from chatledger.storage.engine import read_url
+from chatledger.storage.drivers.urls import read_url
+from chatledger.storage.upgrade import versions as schema_module
 from tests.conftest import Database
 from tests.migrations.access import fetch, run_script, store_one
 from tests.migrations.revisions import BEYOND, HEAD, NEXT

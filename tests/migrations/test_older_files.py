@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chatledger import Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, schema_status
-from chatledger.storage import schema as schema_module
+from chatledger.storage.upgrade import versions as schema_module
 from tests.conftest import Database
 from tests.conversations import texts
 from tests.migrations.access import all_rows, fetch, store_one

@@ -10,13 +10,13 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
 from chatledger import ChatMessage, Feedback, Ledger, RunConflict, migrate
-from chatledger.storage.partitions import create_partitioned_schema, without_partitions
-from chatledger.storage.schema import VERSION_TABLE
-from chatledger.storage.tables import SCHEMA, metadata
+from chatledger.storage.schema.tables import SCHEMA, metadata
+from chatledger.storage.upgrade.versions import VERSION_TABLE
 from tests.conftest import Database
 from tests.conversations import texts, turn, user
 from tests.migrations.access import connected, fetch
 from tests.migrations.catalog import read_catalog
+from tests.migrations.partitions import create_partitioned_schema, without_partitions
 
 TENANTS = [f"tenant {number}" for number in range(8)]
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Ledger, SchemaMismatch, SchemaStatus, StorageError, migrate, offline_sql, schema_status
-from chatledger.storage.engine import read_url
+from chatledger.storage.drivers.urls import read_url
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.migrations.access import fetch, run_script

@@ -120,8 +120,8 @@ KILLED = """
 import os, signal, sys
 from sqlalchemy import Engine, event
 from chatledger import migrate, schema_status
-from chatledger.storage import migrate as _
-from chatledger.storage.sqlite_connection import SqliteConnection
+from chatledger.storage.upgrade import migrate as _
+from chatledger.storage.drivers.sqlite import SqliteConnection
 from tests.faults import teeth
 
 teeth.bite(client=True)

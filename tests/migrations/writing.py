@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from chatledger import ChatLedgerError, ChatMessage, Ledger, migrate
-from chatledger.storage import schema, threads
+from chatledger.storage.repositories import threads
+from chatledger.storage.upgrade import versions
 from tests.conftest import Database
 from tests.migrations.access import fetch, schema_of
 
@@ -124,7 +125,7 @@ def size_of(database: Database) -> str:
 
 def become(revision: str) -> None:
     """Make this process one of code that was released with the revision."""
-    schema.HEAD = revision
+    versions.HEAD = revision
     if revision < "0003":  # nothing could be erased for good, and nobody asked
         vars(threads).update(refuse_erased=lambda *_: None)
 

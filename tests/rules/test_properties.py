@@ -9,8 +9,8 @@ from chatledger import ChatMessage, RuleViolation, ToolCall
 from chatledger.models import LENIENT
 from chatledger.rules import Judged, Judgement, Tip, check_messages, close_gaps, closing_results, judge
 from chatledger.rules.invariants import arguments_not_json, broken_order
-from chatledger.storage.look import read_tip, write_open_calls
-from chatledger.storage.text import encode_text
+from chatledger.storage.append.preflight import read_tip, write_open_calls
+from chatledger.storage.schema.text import encode_text
 from tests.rules.folding import fold, recorded
 
 # Few ids, names and runs, so that they meet; a lone surrogate and a NUL, which the tip's column must carry.

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from chatledger import migrate
-from chatledger.storage.partitions import create_partitioned_schema
 from tests.conftest import Database
 from tests.migrations.access import connected
+from tests.migrations.partitions import create_partitioned_schema
 from tests.postgres import Server
 
 PARTITIONS = int(os.environ.get("CHATLEDGER_TEST_PARTITIONS", "0"))

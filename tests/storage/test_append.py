@@ -24,9 +24,9 @@ from chatledger import (
     VersionConflict,
     configure_sqlite,
 )
-from chatledger.storage import append as append_module
-from chatledger.storage import look as look_module
-from chatledger.storage import write as write_module
+from chatledger.storage.append import attempt as append_module
+from chatledger.storage.append import preflight as look_module
+from chatledger.storage.append import write as write_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 

@@ -15,16 +15,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 import chatledger
 from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Transaction
-from chatledger.nouns import Nouns
-from chatledger.storage.agents import AgentRepository
-from chatledger.storage.branches import BranchRepository
-from chatledger.storage.erasures import ErasureRepository
-from chatledger.storage.feedback import FeedbackRepository
-from chatledger.storage.messages import MessageRepository
-from chatledger.storage.outputs import OutputRepository
-from chatledger.storage.partials import PartialRepository
-from chatledger.storage.runs import RunRepository
-from chatledger.storage.threads import ThreadRepository
+from chatledger.repositories import Repositories
+from chatledger.storage.repositories.agents import AgentRepository
+from chatledger.storage.repositories.branches import BranchRepository
+from chatledger.storage.repositories.erasures import ErasureRepository
+from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.messages import MessageRepository
+from chatledger.storage.repositories.outputs import OutputRepository
+from chatledger.storage.repositories.partials import PartialRepository
+from chatledger.storage.repositories.runs import RunRepository
+from chatledger.storage.repositories.threads import ThreadRepository
 from tests.conversations import turn
 
 NOUNS = {
@@ -71,7 +71,7 @@ GIVEN: dict[str, Any] = {
 
 def calls() -> Iterator[tuple[str, Any]]:
     """The public calls, by their names."""
-    classes = {"": Nouns, "ledger": Ledger, **NOUNS}
+    classes = {"": Repositories, "ledger": Ledger, **NOUNS}
     for place, kind in classes.items():
         for name, value in vars(kind).items():
             if not name.startswith("_") and inspect.isroutine(value):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chatledger import Ledger, StorageError, backup, restore
-from chatledger.storage import backup as backup_module
+from chatledger.storage.upgrade import backup as backup_module
 from tests.conftest import Database
 from tests.conversations import turn
 

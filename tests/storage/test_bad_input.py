@@ -33,8 +33,8 @@ from chatledger import (
 )
 from chatledger.models import LENIENT
 from chatledger.models.json import MAX_DEPTH, same_json
-from chatledger.storage import sqlite_connection
-from chatledger.storage.schema import HEAD
+from chatledger.storage.drivers import sqlite
+from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 
@@ -330,7 +330,7 @@ async def test_a_number_that_python_will_not_write_is_refused(ledger: Ledger, t:
 async def test_a_file_locked_beyond_the_time_out_is_a_retryable_error(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_connection, "sqlite_pragmas", lambda: ("PRAGMA busy_timeout = 50",))
+    monkeypatch.setattr(sqlite, "sqlite_pragmas", lambda: ("PRAGMA busy_timeout = 50",))
     async with sqlite_database.open() as ledger:
         await ledger.threads.create("t")
         other = sqlite3.connect(sqlite_database.url, isolation_level=None)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from chatledger import AlreadyExists, ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, Thread
-from chatledger.storage.bulk import NewThread, encode_thread
+from chatledger.storage.repositories.bulk import NewThread, encode_thread
 from tests.conversations import assistant, call, result, turn, user
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

@@ -20,9 +20,9 @@ from chatledger import (
     Transaction,
 )
 from chatledger.models import CONTINUES
-from chatledger.storage.seal import SEALED
-from chatledger.storage.tables import metadata
-from chatledger.storage.text import SEAL_HEADER, Key
+from chatledger.storage.rows.encryption import SEALED
+from chatledger.storage.schema.tables import metadata
+from chatledger.storage.schema.text import SEAL_HEADER, Key
 from tests.conftest import Database
 from tests.conversations import texts, turn, user
 from tests.storage.raw import Run, query, raw_connection

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chatledger import Erased, Erasure, Feedback, FeedbackSummary, Ledger, Thread, ThreadNotFound
-from chatledger.storage.tables import metadata
+from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.storage.raw import count_rows, query

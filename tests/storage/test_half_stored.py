@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatledger import ChatMessage, Ledger, StorageError, TextPart
-from chatledger.storage import check
+from chatledger.storage.repositories import check
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, user
 from tests.storage.raw import query

@@ -20,10 +20,10 @@ from chatledger import (
     MessageNotFound,
     ThreadNotFound,
 )
-from chatledger.storage import history as history_module
-from chatledger.storage import messages as messages_module
-from chatledger.storage import path as path_module
-from chatledger.storage import window as window_module
+from chatledger.storage.history import one_statement as window_module
+from chatledger.storage.history import page as history_module
+from chatledger.storage.history import path as path_module
+from chatledger.storage.repositories import messages as messages_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 from tests.storage.raw import elsewhere

@@ -19,7 +19,7 @@ from chatledger import (
     ThinkPart,
     ToolCall,
 )
-from chatledger.storage.tokens import LARGEST, PAGE, estimate_tokens
+from chatledger.storage.history.tokens import LARGEST, PAGE, estimate_tokens
 from tests.conversations import assistant, call, result, turn, user
 
 

@@ -19,7 +19,7 @@ import asyncpg
 import pytest
 
 from chatledger import Ledger
-from chatledger.storage import sqlite_connection
+from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.conversations import assistant, turn
 from tests.faults.proxy import proxied
@@ -261,7 +261,7 @@ def sqlite_seeded(sqlite_seeded_template: Path, tmp_path: Path) -> Database:
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every statement that any connection of ours runs from now on, with its values."""
-    connect = sqlite_connection._connect
+    connect = sqlite._connect
     ran: list[str] = []
 
     def traced(path: str, *, read_only: bool) -> sqlite3.Connection:
@@ -269,7 +269,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         connection.set_trace_callback(ran.append)
         return connection
 
-    monkeypatch.setattr(sqlite_connection, "_connect", traced)
+    monkeypatch.setattr(sqlite, "_connect", traced)
     return ran
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chatledger import ChatMessage, ImagePart, Ledger, MessageNotFound, TextPart, ThinkPart
-from chatledger.storage.tables import metadata
+from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query

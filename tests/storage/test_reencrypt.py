@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from chatledger import EncryptionError, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
-from chatledger.storage import reencrypt as module
-from chatledger.storage.seal import SEALED
-from chatledger.storage.text import SEAL_HEADER
+from chatledger.storage.repositories import reencrypt as module
+from chatledger.storage.rows.encryption import SEALED
+from chatledger.storage.schema.text import SEAL_HEADER
 from tests.conftest import Database
 from tests.conversations import texts, turn, user
 from tests.storage.raw import query, raw_connection

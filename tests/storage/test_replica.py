@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import InvalidCursor, Ledger, StorageError, ThreadNotFound, migrate
-from chatledger.storage import replica as replica_module
+from chatledger.storage.databases import replica as replica_module
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.proxy import Proxy, proxied

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chatledger import Deleted, InvalidArgument, Ledger
-from chatledger.storage import retention
+from chatledger.storage.repositories import retention
 from tests.conversations import turn
 
 NOW = datetime.now(UTC)

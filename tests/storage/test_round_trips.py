@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chatledger import Draft, Ledger, ReasoningDelta, ToolCallDelta
-from chatledger.storage import sqlite_connection
+from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.faults.proxy import Proxy, proxied
@@ -130,7 +130,7 @@ async def write_three_times(draft: Draft, count: Callable[[], int] = int) -> lis
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every statement that any connection of ours runs from now on."""
-    connect = sqlite_connection._connect
+    connect = sqlite._connect
     ran: list[str] = []
 
     def traced(path: str, *, read_only: bool) -> sqlite3.Connection:
@@ -138,7 +138,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         connection.set_trace_callback(ran.append)
         return connection
 
-    monkeypatch.setattr(sqlite_connection, "_connect", traced)
+    monkeypatch.setattr(sqlite, "_connect", traced)
     return ran
 
 
@@ -181,7 +181,7 @@ async def test_appends_that_wait_share_a_commit(traced: Ledger, statements: list
 
 async def append_outside(ledger: Ledger, number: int) -> None:
     """As a task that was not started inside the transaction would."""
-    from chatledger.storage.guarding import BEGUN
+    from chatledger.storage.databases.guard import BEGUN
 
     BEGUN.set(None)
     await ledger.messages.append("t", turn(ids=f"{number}-"), run_id="r")

@@ -16,13 +16,13 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import IdConflict, Ledger, RunConflict, StorageError, Transaction, migrate, schema_status
-from chatledger.storage.partitions import create_partitioned_schema
-from chatledger.storage.row_security import begin_as
-from chatledger.storage.tables import INSERTION_ORDER
+from chatledger.storage.schema.row_security import begin_as
+from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
 from tests.faults.test_outcome import until
+from tests.migrations.partitions import create_partitioned_schema
 from tests.storage.test_tenants import (
     CALLS,
     NOBODYS,

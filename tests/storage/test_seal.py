@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatledger import EncryptionError, InvalidArgument, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
-from chatledger.storage.seal import SEALED, TABLES, Seal
-from chatledger.storage.text import encode_text
+from chatledger.storage.rows.encryption import SEALED, TABLES, Seal
+from chatledger.storage.schema.text import encode_text
 
 COLUMNS = ("seq", "role", "text", "residual")
 ROW = (7, "user", "Tokyo?", '{"a":1}')

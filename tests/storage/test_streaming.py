@@ -27,7 +27,7 @@ from chatledger import (
     ToolCall,
     ToolCallDelta,
 )
-from chatledger.storage import drafts
+from chatledger.storage.repositories import drafts
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 
@@ -357,7 +357,7 @@ async def pass_time(ledger: Ledger, seconds: float) -> None:
 def _move_lease(sql: Any, partial: Any, seconds: float) -> None:
     from sqlalchemy import select, update
 
-    from chatledger.storage.tables import branches
+    from chatledger.storage.schema.tables import branches
 
     own = branches.c.thread_id == partial.thread_id, branches.c.branch == partial.branch
     (stored,) = sql.execute(select(branches.c.open_calls).where(*own)).one()

@@ -19,8 +19,8 @@ from chatledger import (
     ToolCall,
     ToolCallDelta,
 )
-from chatledger.storage.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
-from chatledger.storage.sql import Sql
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 from tests.conversations import user
 from tests.storage.test_roundtrip import KEYS, NUMBERS, OBJECT, QUICKLY, TEXT, maybe
 

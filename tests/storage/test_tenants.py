@@ -19,9 +19,9 @@ import pytest
 
 from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.nouns import Nouns
-from chatledger.storage.marks import Mark
-from chatledger.storage.tables import INSERTION_ORDER
+from chatledger.repositories import Repositories
+from chatledger.storage.repositories.branch_version import Mark
+from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.storage.raw import query
@@ -70,10 +70,10 @@ NOBODYS = Ids(
 
 OUTPUT = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text="x")
 
-Call = Callable[[Nouns, Ids], Awaitable[object]]
+Call = Callable[[Repositories, Ids], Awaitable[object]]
 
 
-async def fill(nouns: Nouns, ids: Ids) -> None:
+async def fill(nouns: Repositories, ids: Ids) -> None:
     """All that a tenant can have, under these ids."""
     await nouns.threads.create(ids.thread, user_id=ids.user, title="secret", created_at=NOON)
     await nouns.runs.start(ids.thread, run_id=ids.run, agent=ids.agent, model="m")
@@ -93,11 +93,11 @@ async def fill(nouns: Nouns, ids: Ids) -> None:
     await nouns.feedback.record(Feedback(run_id=ids.run, key="up", score=1), idempotency_key=ids.key)
 
 
-async def iterate(nouns: Nouns, thread_id: str) -> list[Any]:
+async def iterate(nouns: Repositories, thread_id: str) -> list[Any]:
     return [message async for message in nouns.messages.iterate(thread_id)]
 
 
-async def find_many(nouns: Nouns, thread_ids: Sequence[str]) -> list[Thread]:
+async def find_many(nouns: Repositories, thread_ids: Sequence[str]) -> list[Thread]:
     found = await nouns.threads.find_many(thread_ids)
     return [found[id_] for id_ in thread_ids if id_ in found]
 
@@ -262,17 +262,17 @@ async def test_every_public_method_is_called_below(ledger: Ledger) -> None:
 
 
 @asynccontextmanager
-async def in_ledger(ledger: Ledger) -> AsyncIterator[Nouns]:
+async def in_ledger(ledger: Ledger) -> AsyncIterator[Repositories]:
     yield ledger
 
 
 @asynccontextmanager
-async def in_transaction(ledger: Ledger) -> AsyncIterator[Nouns]:
+async def in_transaction(ledger: Ledger) -> AsyncIterator[Repositories]:
     async with ledger.begin() as tx:
         yield tx
 
 
-async def outcome(nouns: Nouns, call: Call, ids: Ids) -> str:
+async def outcome(nouns: Repositories, call: Call, ids: Ids) -> str:
     """What the call gave or raised, without what tells one call from the next: ids, times, minted ids."""
     try:
         told = repr(await call(nouns, ids))

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from chatledger import KeyUnavailable, LimitExceeded
 from chatledger.models.json import same_json
-from chatledger.storage.text import MARK, SEAL_HEADER, decode_json, decode_text, encode_json, encode_key, encode_text
+from chatledger.storage.schema.text import (
+    MARK,
+    SEAL_HEADER,
+    decode_json,
+    decode_text,
+    encode_json,
+    encode_key,
+    encode_text,
+)
 
 # Any character, surrogates included; and those that mean something to the codec, so that they meet.
 TEXT = st.text(alphabet=st.characters()) | st.text(alphabet=f'{MARK}\\u0d8\x00\ud800\ude00\U0001f600a"')

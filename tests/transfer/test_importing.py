@@ -18,7 +18,7 @@ from chatledger import (
     StorageError,
     VersionConflict,
 )
-from chatledger.storage.threads import ThreadRepository
+from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.transfer import importing, loading
 from chatledger.transfer.planning import ImportOptions
 from chatledger.transfer.storing import batches

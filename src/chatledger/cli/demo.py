@@ -113,7 +113,7 @@ async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
 def _place(url: str | None) -> str:
     """The database as a person may read it."""
     from chatledger.cli.options import file_path
-    from chatledger.storage.engine import read_url, without_password
+    from chatledger.storage.drivers.urls import read_url, without_password
 
     return file_path(url) or without_password(read_url(url))
 

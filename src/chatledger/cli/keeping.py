@@ -28,7 +28,7 @@ def backup(
     """Copy a SQLite database to a file while it is in use, in one state, and check the copy."""
 
     def work() -> int:
-        from chatledger.storage import backup as storage
+        from chatledger.storage.upgrade import backup as storage
 
         require_folder(str(file))
         with working("copying", quiet=as_json):
@@ -48,7 +48,7 @@ def restore(
     """Put a backup where there is no database yet, checked as it is copied."""
 
     def work() -> int:
-        from chatledger.storage import backup as storage
+        from chatledger.storage.upgrade import backup as storage
 
         require_files([str(file)])
         with working("copying", quiet=as_json):

@@ -14,7 +14,7 @@ from chatledger.cli.outcome import UsageError, finish
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.storage.keyring import Keys
+    from chatledger.storage.rows.keys import Keys
 
 Url = Annotated[
     str | None,
@@ -45,7 +45,7 @@ def given_keys() -> Keys | None:
     """The keys of the file that was named before the command or in the environment."""
     if (file := KEY_FILE.get()) is None:
         return None
-    from chatledger.storage.keyring import read_keys
+    from chatledger.storage.rows.keys import read_keys
 
     require_files([file])
     return read_keys(file)
@@ -83,7 +83,7 @@ def _require_file(url: str | None) -> None:
 
 def file_path(url: str | None) -> str | None:
     """The file of a SQLite database; None for one in memory or on a server."""
-    from chatledger.storage.engine import MEMORY, read_url, sqlite_path
+    from chatledger.storage.drivers.urls import MEMORY, read_url, sqlite_path
 
     address = read_url(url)
     if address.get_backend_name() != "sqlite":

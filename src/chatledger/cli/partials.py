@@ -54,7 +54,7 @@ def partials(
 
 
 def _say_held(held: int) -> None:
-    from chatledger.storage.request import LEASE
+    from chatledger.storage.append.request import LEASE
 
     say(
         f"{plural(held, 'partial message')} left alone: for {LEASE:g} seconds after a write, or what its writer asked "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chatledger.cli.outcome import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from chatledger.storage.schema import SchemaStatus
+    from chatledger.storage.upgrade.versions import SchemaStatus
 
 
 def migrate(
@@ -70,7 +70,7 @@ def _security(rls: bool) -> str:
 
 
 def _name(url: str | None) -> str:
-    from chatledger.storage.engine import read_url, sqlite_path, without_password
+    from chatledger.storage.drivers.urls import read_url, sqlite_path, without_password
 
     address = read_url(url)
     return sqlite_path(address) if address.get_backend_name() == "sqlite" else without_password(address)

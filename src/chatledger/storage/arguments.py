@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Limits, PartialMessage, RulesLevel, RunStatus, Usage
-from chatledger.storage.keyring import KeyRing
+from chatledger.storage.rows.keys import KeyRing
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=type)

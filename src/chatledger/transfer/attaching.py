@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from chatledger.errors import VersionConflict
 from chatledger.models import ChatMessage
-from chatledger.storage.rows import encode_message
+from chatledger.storage.rows.messages import encode_message
 from chatledger.transfer.shapes import Line
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from chatledger.errors import AlreadyExists, Conflict, LimitExceeded, RuleViolation
 from chatledger.ledger import Ledger
 from chatledger.models import Limits, Thread
-from chatledger.storage.bulk import NewThread
+from chatledger.storage.repositories.bulk import NewThread
 from chatledger.transfer.planning import PlannedThread
 from chatledger.transfer.records import Record
 

@@ -13,7 +13,7 @@ from chatledger.errors import AlreadyExists, VersionConflict
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, Limits, Thread
 from chatledger.models.json import same_json
-from chatledger.storage.rows import encode_message
+from chatledger.storage.rows.messages import encode_message
 from chatledger.transfer.attaching import Stored, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.planning import ImportOptions, PlannedThread

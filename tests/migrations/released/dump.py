@@ -18,8 +18,8 @@ from pathlib import Path
 from sqlalchemy import Table
 
 from chatledger import Ledger, migrate, offline_sql
-from chatledger.storage.schema import HEAD
-from chatledger.storage.tables import INSERTION_ORDER, SCHEMA
+from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA
+from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
 from tests.migrations.access import fetch
 from tests.migrations.released.content import dumped, fill, read

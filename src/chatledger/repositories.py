@@ -1,0 +1,178 @@
+"""What a ledger and a transaction have in common: the nouns, and the calls that speak other people's formats.
+
+Here storage and formats meet, which know nothing of each other. A format is loaded when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from chatledger.errors import InvalidArgument
+from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
+from chatledger.storage.append.request import LEASE, make_request
+from chatledger.storage.arguments import checked
+from chatledger.storage.databases.scope import TenantScope
+from chatledger.storage.history.tokens import CountTokens
+from chatledger.storage.repositories.agents import AgentRepository
+from chatledger.storage.repositories.branches import BranchRepository
+from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
+from chatledger.storage.repositories.erasures import ErasureRepository
+from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.messages import MessageRepository
+from chatledger.storage.repositories.outputs import OutputRepository
+from chatledger.storage.repositories.partials import PartialRepository
+from chatledger.storage.repositories.runs import RunRepository
+from chatledger.storage.repositories.threads import ThreadRepository
+from chatledger.storage.schema.text import encode_key
+
+
+@checked
+class Repositories:
+    """The repositories of one scope, and the two calls that speak other people's formats."""
+
+    def __init__(self, scope: TenantScope) -> None:
+        encode_key(scope.tenant, "tenant")
+        self._scope = scope
+        self.threads = ThreadRepository(scope)
+        self.messages = MessageRepository(scope)
+        self.branches = BranchRepository(scope)
+        self.runs = RunRepository(scope)
+        self.feedback = FeedbackRepository(scope)
+        self.outputs = OutputRepository(scope)
+        self.agents = AgentRepository(scope)
+        self.erasures = ErasureRepository(scope)
+        self.partials = PartialRepository(scope)
+
+    def stream(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected_version: int | None = None,
+        message_id: str | None = None,
+        name: str | None = None,
+        format: str | None = None,  # noqa: A002
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+        interval: float = INTERVAL,
+        size: int = SIZE,
+        lease: float = LEASE,
+    ) -> Draft:
+        """An assistant message that is stored while it is said: `async with ledger.stream(…) as draft`, then
+        `await draft.feed(delta)` for each piece.
+
+        What was fed is written once `interval` seconds have gone by or `size` bytes have come. A normal exit completes
+        the message, without content if nothing was fed; an exception or a cancellation marks it interrupted. If the
+        process dies, others take the message for abandoned `lease` seconds after its last write: the next append
+        interrupts it.
+
+        `format`: the draft is fed with the events of a provider's stream (openai-chat, anthropic, openai-responses), as
+        dicts or as the SDK's objects. Entering raises what `messages.append` raises; UnknownFormat and
+        InvalidArgument are raised here.
+        """
+        from chatledger.formats.streams import get_stream
+
+        decode = None if format is None else get_stream(format)
+        if not lease > interval:  # nor where either is NaN
+            raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            [ChatMessage(role="assistant", state="partial", message_id=message_id, name=name)],
+            limits=self._scope.limits,
+            run_id=run_id,
+            branch=branch,
+            expected_version=expected_version,
+            rules=rules,
+            default_rules=self._scope.rules,
+            close_open_calls=on_open_calls == "close",
+            lease=lease,
+        )
+        return Draft(self._scope, request, pace=Pace(interval, size), decode=decode)
+
+    async def append(
+        self,
+        thread_id: str,
+        payload: object,
+        *,
+        format: str | None = None,  # noqa: A002 - the word of the design, of the tables and of the command line
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+    ) -> Appended:
+        """`messages.append` for a payload in a format: a list of its messages, dicts or the framework's own objects.
+
+        Without `format` the payload is recognised, or UnknownFormat raised. DecodeError names the place of what is not
+        of the format; nothing is written then.
+        """
+        from chatledger.formats import get_codec, recognise
+
+        codec = recognise(payload) if format is None else get_codec(format)
+        decoded = codec.decode(payload, rules=rules or self._scope.rules)
+        return await self.messages.append(
+            thread_id,
+            decoded.messages,
+            run_id=run_id,
+            branch=branch,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+            rules=rules,
+            on_open_calls=on_open_calls,
+        )
+
+    async def history(
+        self,
+        thread_id: str,
+        *,
+        format: str,  # noqa: A002
+        view: Literal["stored", "model"] = "stored",
+        as_: Literal["models", "dicts"] | None = None,
+        carry: bool = False,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        last: int | None = None,
+        last_turns: int | None = None,
+        max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+        partials: bool = True,
+        min_position: str | None = None,
+    ) -> FormattedHistory:
+        """`messages.history` as another format writes it: `.payload` is what that format's own API takes.
+
+        What was stored in the same format comes back as it was. For the rest, `.losses` says what the format cannot
+        express; `carry` keeps that in a free slot of the format, where it has one. `as_` asks for the format's own
+        objects or for dicts; by default it is what came in. `partials=False` is for what a model is to read: few
+        formats can say that a message is still being written.
+
+        `view="model"` is for sending: what the provider behind the format accepts, with each thing that was done to
+        that end in `.repairs`. No row is changed, nothing is carried, and a history that the provider would have taken
+        is given as it is stored. `max_tokens` then counts the stored messages, not what a repair adds. Raises
+        UnknownFormat for a format that no provider stands behind.
+        """
+        from chatledger.formats.formatting import Formatting
+
+        formatting = Formatting.of(format, view=view, as_=as_, carry=carry)  # refused before anything is read
+        history = await self.messages.history(
+            thread_id,
+            branch=branch,
+            limit=limit,
+            before=before,
+            after=after,
+            last=last,
+            last_turns=last_turns,
+            max_tokens=max_tokens,
+            count_tokens=count_tokens,
+            run_id=run_id,
+            user_id=user_id,
+            partials=partials,
+            min_position=min_position,
+        )
+        return formatting.format(history)

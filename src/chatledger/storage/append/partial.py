@@ -1,0 +1,233 @@
+"""The one update of a stored message: a partial message grows, and is completed, in the row that it has.
+
+Guarded by the branch's stamp as an append is, and one statement on PostgreSQL. Rows of parts and calls are written over
+by their place; those that are known to stand there already are not sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from chatledger.models import RulesLevel, State, Violation
+from chatledger.rules import Tip
+from chatledger.storage.append.preflight import read_tip, write_open_calls
+from chatledger.storage.append.write import ACTIVITY_GRAIN
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
+from chatledger.storage.schema.text import encode_json, to_microseconds
+
+_FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
+_GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
+_TABLES = {"message_parts": PART_COLUMNS[1:], "tool_calls": CALL_COLUMNS[1:]}  # idx, then what may change
+
+
+@dataclass(frozen=True, slots=True)
+class PartialPlace:
+    """Where a partial message stands, in keys as stored; `message_id` says that it still is the same one."""
+
+    tenant: str
+    thread: str
+    branch: int
+    seq: int
+    message_id: str | None
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {"tenant": self.tenant, "thread": self.thread, "branch": self.branch, "seq": self.seq}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The end of the branch while the partial message stands there, and the rules of the thread."""
+
+    tip: Tip
+    stamp: int
+    rules: RulesLevel | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartialWrite:
+    """What the row and the tip will be. `before` is what the row is known to hold; None if nobody knows."""
+
+    place: PartialPlace
+    stamp: int
+    new_stamp: int
+    tip: Tip
+    encoded: EncodedMessage
+    before: EncodedMessage | None
+    state: State
+    violations: Sequence[Violation]
+    now: datetime
+
+
+_HELD = """
+SELECT b.last_seq, b.last_role, b.open_calls, b.partial_seq, b.stamp, t.rules
+FROM {schema}branches b
+JOIN {schema}threads t ON t.tenant_id = b.tenant_id AND t.thread_id = b.thread_id
+JOIN {schema}messages m
+  ON m.tenant_id = b.tenant_id AND m.thread_id = b.thread_id AND m.branch = b.branch AND m.seq = b.partial_seq
+WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND b.partial_seq = :seq
+  AND m.message_id = :message_id
+"""
+
+
+def find_held(sql: Sql, place: PartialPlace) -> Held | None:
+    """None if the message is partial no more, or gone."""
+    rows = sql.fetch(_HELD, place.key | {"message_id": place.message_id})
+    return Held(read_tip(*rows[0][:4]), rows[0][4], rows[0][5]) if rows else None
+
+
+def write_partial(sql: Sql, write: PartialWrite) -> bool:
+    """Whether it was written: False if the branch has another stamp, and then nothing was."""
+    return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, write)
+
+
+_KEY = "tenant_id = :tenant AND thread_id = :thread AND branch = :branch"
+_UPDATE_TIP = (
+    "UPDATE {schema}branches SET stamp = :new_stamp, open_calls = :open_calls, partial_seq = :partial_seq"
+    f" WHERE {_KEY} AND stamp = :stamp RETURNING 1"
+)
+_UPDATE_MESSAGE = (
+    f"UPDATE {{schema}}messages SET state = :state, violations = :violations,"
+    f" {', '.join(f'{name} = :{name}' for name in _GROWING)} WHERE {_KEY} AND seq = :seq"
+)
+_TOUCH = (
+    "UPDATE {schema}threads SET active_at = :now"
+    " WHERE tenant_id = :tenant AND thread_id = :thread AND active_at < :stale"
+)
+_IF_GUARDED = " AND EXISTS (SELECT FROM tip)"
+
+
+def _delete_from(table: str) -> str:
+    return f"DELETE FROM {{schema}}{table} WHERE {_KEY} AND seq = :seq AND idx >= :{table}_count"
+
+
+def _insert_into(table: str, values: str) -> str:
+    idx, *changing = _TABLES[table]
+    names = ("tenant_id", "thread_id", "branch", "seq", idx, *changing)
+    return (
+        f"INSERT INTO {{schema}}{table} ({', '.join(names)}) {values}"
+        " ON CONFLICT (tenant_id, thread_id, branch, seq, idx)"
+        f" DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in changing)}"
+    )
+
+
+def _values(write: PartialWrite, seal: Seal | None) -> dict[str, Any]:
+    given = dict(zip(GIVEN_COLUMNS, write.encoded.message, strict=True))
+    grown = tuple(given[name] for name in _GROWING)
+    if seal is not None:
+        (grown,) = seal.seal("messages", _GROWING, [grown], *_key(write.place))
+    violations = [violation.model_dump() for violation in write.violations] or None
+    return {
+        **write.place.key,
+        **dict(zip(_GROWING, grown, strict=True)),
+        "stamp": write.stamp,
+        "new_stamp": write.new_stamp,
+        "open_calls": write_open_calls(write.tip),
+        "partial_seq": write.tip.partial_seq,
+        "state": write.state,
+        "violations": encode_json(violations),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of one table that are to be written over, and whether those beyond the last are to go."""
+
+    table: str
+    rows: Sequence[tuple[Any, ...]]
+    count: int
+    shrinks: bool
+
+
+def _rows(write: PartialWrite, seal: Seal | None) -> list[_Rows]:
+    """Compared as they were said, and then sealed: what is sealed twice is never the same."""
+    before = write.before
+    changed = [
+        _changed("message_parts", write.encoded.parts, None if before is None else before.parts),
+        _changed("tool_calls", write.encoded.calls, None if before is None else before.calls),
+    ]
+    if seal is None:
+        return changed
+    key = _key(write.place)
+    return [replace(own, rows=seal.seal(own.table, _TABLES[own.table], own.rows, *key)) for own in changed]
+
+
+def _key(place: PartialPlace) -> tuple[Any, ...]:
+    return place.thread, place.branch, place.seq
+
+
+def _changed(table: str, rows: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...] | None) -> _Rows:
+    if before is None:
+        return _Rows(table, rows, len(rows), shrinks=True)
+    known = dict(enumerate(before))
+    changed = tuple(row for index, row in enumerate(rows) if known.get(index) != row)
+    return _Rows(table, changed, len(rows), shrinks=len(rows) < len(before))
+
+
+def _renews_only(write: PartialWrite) -> bool:
+    return write.state == "partial" and write.before == write.encoded
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+def _write_postgresql(sql: Sql, write: PartialWrite) -> bool:
+    values, rows = _values(write, sql.seal), _rows(write, sql.seal)
+    for own in rows:
+        if own.rows:
+            columns = zip(_TABLES[own.table], zip(*own.rows, strict=True), strict=True)
+            values |= {f"{own.table}_{name}": column for name, column in columns}
+        if own.shrinks:
+            values[f"{own.table}_count"] = own.count
+    if finishes := write.state != "partial":
+        values |= {"now": write.now, "stale": write.now - ACTIVITY_GRAIN}
+    filled = tuple(own.table for own in rows if own.rows)
+    shrunk = tuple(own.table for own in rows if own.shrinks)
+    return bool(sql.fetch(_statement(filled, shrunk, _renews_only(write), finishes), values)[0][0])
+
+
+@lru_cache(maxsize=64)
+def _statement(filled: tuple[str, ...], shrunk: tuple[str, ...], renews_only: bool, finishes: bool) -> str:
+    parts = [f"WITH tip AS ({_UPDATE_TIP})"]
+    if not renews_only:
+        parts.append(f"message AS ({_UPDATE_MESSAGE}{_IF_GUARDED})")
+    if finishes:
+        parts.append(f"touched AS ({_TOUCH}{_IF_GUARDED})")
+    parts += [f"{table}_gone AS ({_delete_from(table)}{_IF_GUARDED})" for table in shrunk]
+    parts += [f"{table}_now AS ({_insert_into(table, _unnested(table))})" for table in filled]
+    return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
+
+
+def _unnested(table: str) -> str:
+    arrays = ", ".join(f":{table}_{name}::{'int' if name == 'idx' else 'text'}[]" for name in _TABLES[table])
+    return f"SELECT :tenant::text, :thread::text, :branch::int, :seq::bigint, u.* FROM tip, unnest({arrays}) AS u"
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
+    """Inside a write transaction."""
+    values = _values(write, sql.seal)
+    if not sql.fetch(_UPDATE_TIP, values):
+        return False
+    if not _renews_only(write):
+        sql.fetch(_UPDATE_MESSAGE, values)
+    if write.state != "partial":
+        now = to_microseconds(write.now)
+        sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)})
+    for own in _rows(write, sql.seal):
+        if own.shrinks:
+            sql.fetch(_delete_from(own.table), write.place.key | {f"{own.table}_count": own.count})
+        if own.rows:
+            names = _TABLES[own.table]
+            values_of_row = ", ".join((":tenant", ":thread", ":branch", ":seq", *(f":{name}" for name in names)))
+            rows = [write.place.key | dict(zip(names, row, strict=True)) for row in own.rows]
+            sql.insert(_insert_into(own.table, f"VALUES ({values_of_row})"), rows)
+    return True

@@ -1,0 +1,197 @@
+"""What an append asks for, prepared once before the first attempt: ids minted, rows encoded, limits judged.
+
+Because ids are minted here, every attempt of the same request writes the same ids, and a lost acknowledgement is found
+out by looking for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
+from chatledger.ids import derived_id, new_ids
+from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
+from chatledger.models.trusted import copy_with
+from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.schema.text import decode_text, encode_key
+
+LEASE = 10.0
+"""Seconds from its last write in which a partial message may not be taken for abandoned."""
+
+
+@dataclass(frozen=True)
+class AppendRequest:
+    """`tenant` and `thread` are keys as stored; `branch` None is the active one; `rules` None is the thread's level.
+
+    `messages` are the caller's own, whose ids may be missing; the row of each has one in any case.
+    """
+
+    tenant: str
+    thread: str
+    thread_id: str
+    messages: tuple[ChatMessage, ...]
+    rows: tuple[EncodedMessage, ...]
+    now: datetime
+    branch: int | None = None
+    expected_version: int | None = None
+    rules: RulesLevel | None = None
+    default_rules: RulesLevel = "strict"
+    close_open_calls: bool = False
+    interrupt: bool = False
+    """Cut a partial message at the end short, whoever writes it."""
+    lease: float = LEASE
+    """Seconds for which a partial message of the batch is left to its writer."""
+    ids_are_new: bool = False
+    """All message ids were minted for this request, so none of them can be stored already but by itself."""
+    seal: Seal | None = None
+    """What its rows are sealed with when they are planned; the rows here are as they were said."""
+
+    @cached_property
+    def message_ids(self) -> list[str]:
+        """As stored."""
+        return [row.message_id or "" for row in self.rows]
+
+    @cached_property
+    def characters(self) -> int:
+        """Of all texts in it."""
+        return sum([row.characters for row in self.rows])
+
+    @cached_property
+    def runs(self) -> list[str]:
+        """The runs that the messages name, each once, as stored."""
+        return list(dict.fromkeys(row.run_id for row in self.rows if row.run_id is not None))
+
+    def whole(self, index: int) -> ChatMessage:
+        """The message with its id, though not with its place."""
+        message = self.messages[index]
+        return message if message.message_id is not None else copy_with(message, {"message_id": self.ids[index]})
+
+    @property
+    def ids(self) -> list[str]:
+        return [decode_text(id_) for id_ in self.message_ids]
+
+    def insert(self, index: int, messages: Sequence[ChatMessage]) -> AppendRequest:
+        """The request with messages of the ledger's own before those of the caller at `index`."""
+        rows = tuple(map(encode_message, messages, new_ids(len(messages))))
+        return replace(
+            self,
+            messages=(*self.messages[:index], *messages, *self.messages[index:]),
+            rows=(*self.rows[:index], *rows, *self.rows[index:]),
+        )
+
+
+def message_ids(messages: Sequence[ChatMessage], *, thread_id: str, idempotency_key: str | None) -> list[str]:
+    """The id of each: its own, or one that is minted. An idempotency key gives the same ids each time."""
+    own = [message.message_id for message in messages]
+    if None not in own:
+        return own  # type: ignore[return-value]
+    if idempotency_key is None:
+        fresh = iter(new_ids(own.count(None)))
+        return [next(fresh) if id_ is None else id_ for id_ in own]
+    return [
+        derived_id("message", thread_id, idempotency_key, str(index)) if id_ is None else id_
+        for index, id_ in enumerate(own)
+    ]
+
+
+def _in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMessage, ...]:
+    """The messages, of which those that belong to a run and name none are in this one."""
+    if run_id is None:
+        return tuple(messages)
+    return tuple(
+        [
+            copy_with(message, {"run_id": run_id})
+            if message.run_id is None and message.role not in ("system", "developer")
+            else message
+            for message in messages
+        ]
+    )
+
+
+def make_request(
+    tenant: str,
+    thread_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    limits: Limits | None,
+    run_id: str | None = None,
+    branch: int | None = None,
+    expected_version: int | None = None,
+    idempotency_key: str | None = None,
+    rules: RulesLevel | None = None,
+    default_rules: RulesLevel = "strict",
+    close_open_calls: bool = False,
+    interrupt: bool = False,
+    lease: float = LEASE,
+) -> AppendRequest:
+    """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and InvalidArgument for what is
+    no message. Without `limits` it may be of any size.
+    """
+    require_messages(messages)
+    if limits is not None and len(messages) > limits.messages:
+        raise LimitExceeded("messages of an append", len(messages), limits.messages)
+    if idempotency_key is not None:
+        encode_key(idempotency_key, "idempotency_key")
+    ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
+    _refuse_repeated(ids)
+    messages = _in_run(messages, run_id)
+    request = AppendRequest(
+        tenant=encode_key(tenant, "tenant"),
+        thread=encode_key(thread_id, "thread_id"),
+        thread_id=thread_id,
+        messages=messages,
+        rows=tuple(map(_encode, messages, ids)),
+        now=datetime.now(UTC),
+        branch=branch,
+        expected_version=expected_version,
+        rules=rules,
+        default_rules=default_rules,
+        close_open_calls=close_open_calls,
+        interrupt=interrupt,
+        lease=lease,
+        ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
+    )
+    if limits is not None:
+        _refuse_too_large(request, limits.bytes)
+    return request
+
+
+def require_messages(messages: Sequence[ChatMessage]) -> None:
+    """Raises InvalidArgument."""
+    if not all(map(_is_message, messages)):
+        other = next(type(message).__name__ for message in messages if not _is_message(message))
+        detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other shapes"
+        raise InvalidArgument("messages", detail)
+
+
+def _is_message(value: object) -> bool:
+    return type(value) is ChatMessage or isinstance(value, ChatMessage)  # Pydantic's own isinstance is slow
+
+
+def _encode(message: ChatMessage, message_id: str) -> EncodedMessage:
+    try:
+        return encode_message(message, message_id)
+    except (TypeError, ValueError, AttributeError):
+        # Only a copy that was made past validation (model_copy, model_construct) cannot be encoded: say what is wrong.
+        ChatMessage.model_validate(dict(message), context=LENIENT)
+        raise
+
+
+def _refuse_repeated(ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        repeated = next(id_ for id_, count in Counter(ids).items() if count > 1)
+        raise IdConflict(repeated, None, "stands twice in the batch")
+
+
+def _refuse_too_large(request: AppendRequest, maximum: int) -> None:
+    # UTF-8 needs at most four bytes a character, so nearly every batch is cleared without encoding it.
+    if request.characters * 4 <= maximum:
+        return
+    size = sum([row.bytes for row in request.rows])
+    if size > maximum:
+        raise LimitExceeded("bytes of an append", size, maximum)

@@ -1,0 +1,317 @@
+"""The guarded write: the tip first, and everything else only if the tip was the one that was judged.
+
+The guard is `stamp`, never the version: a thread deleted and made again, or a restored backup, can bring the same
+version back with other open calls. Making another branch the active one gives the one that it leaves a new stamp as
+well (`branches.py`), so the guard also holds for what was judged of "the active branch". On PostgreSQL it is one
+statement, on SQLite one statement a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import repeat
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from chatledger.models.json import dumps
+from chatledger.rules import Judgement
+from chatledger.storage.append.preflight import write_open_calls
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.drivers.errors import foreign_run, run_conflict
+from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.rows.messages import (
+    CALL_COLUMNS,
+    GIVEN_COLUMNS,
+    MESSAGE_COLUMNS,
+    PART_COLUMNS,
+    RESULT_COLUMNS,
+    EncodedMessage,
+)
+from chatledger.storage.schema.text import encode_json, encode_text, to_microseconds
+
+ACTIVITY_GRAIN = timedelta(seconds=1)
+"""How stale a thread's `active_at` may be: moving it costs two index entries, which every append need not pay."""
+
+# The types of the arrays that PostgreSQL unnests, where they are not text.
+_ARRAY_TYPES = {
+    "seq": "bigint",
+    "idx": "int",
+    "call_count": "int",
+    "is_error": "boolean",
+    "created_at": "timestamptz",
+    "call_branch": "int",
+    "call_seq": "bigint",
+    "call_idx": "int",
+}
+TABLES = {
+    "messages": MESSAGE_COLUMNS,
+    "message_parts": PART_COLUMNS,
+    "tool_calls": CALL_COLUMNS,
+    "tool_results": RESULT_COLUMNS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A judged append: the stamp that it was judged on, what the branch will be, and the rows, by table.
+
+    `own` are the caller's rows among those of the request, which may hold the ledger's as well. `touches`: the thread's
+    `active_at` may be stale.
+    """
+
+    request: AppendRequest
+    own: Sequence[EncodedMessage]
+    branch: int
+    stamp: int
+    new_stamp: int
+    touches: bool
+    judgement: Judgement
+    rows: Mapping[str, Sequence[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`touched`: the thread's `active_at` is now that of the request."""
+
+    touched: bool
+
+
+def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapping[str, Sequence[tuple[Any, ...]]]:
+    """The rows of each table in the order of its columns, without (tenant, thread, branch); sealed, if there is a seal,
+    anew for each plan.
+    """
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
+    for judged, encoded in zip(judgement.messages, request.rows, strict=True):
+        message, seq = judged.message, judged.seq
+        violations = [violation.model_dump() for violation in judged.violations] or None
+        created_at = message.created_at or request.now
+        rows["messages"].append((*encoded.message, seq, message.state, encode_json(violations), created_at))
+        rows["message_parts"] += [(seq, *part) for part in encoded.parts]
+        rows["tool_calls"] += [(seq, *call) for call in encoded.calls]
+        if (call := judged.answers) is not None:
+            rows["tool_results"].append((seq, call.branch, call.seq, call.idx))
+    if (seal := request.seal) is None:
+        return rows
+    return {name: seal.seal(name, TABLES[name], own, request.thread, branch) for name, own in rows.items()}
+
+
+def joined(plans: Sequence[Plan]) -> Plan:
+    """Several plans for one branch, each judged on what the one before it leaves, as one."""
+    first, last = plans[0], plans[-1]
+    rows = tuple([row for plan in plans for row in plan.request.rows])
+    request = replace(last.request, rows=rows, now=first.request.now)  # no run begins after its first message
+    return replace(
+        last,
+        request=request,
+        own=request.rows,
+        stamp=first.stamp,
+        touches=any(plan.touches for plan in plans),
+        rows={name: [row for plan in plans for row in plan.rows[name]] for name in TABLES},
+    )
+
+
+def write(sql: Sql, plan: Plan) -> Written | None:
+    """None if the branch row is not the judged one any more, and then nothing was written."""
+    return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, plan)
+
+
+def _place(plan: Plan) -> dict[str, Any]:
+    tip = plan.judgement.tip
+    return {
+        "tenant": plan.request.tenant,
+        "thread": plan.request.thread,
+        "branch": plan.branch,
+        "stamp": plan.stamp,
+        "new_stamp": plan.new_stamp,
+        "last_seq": tip.last_seq,
+        "last_role": None if tip.last_role is None else encode_text(tip.last_role),
+        "open_calls": write_open_calls(tip),
+        "partial_seq": tip.partial_seq,
+    }
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+def _write_postgresql(sql: Sql, plan: Plan) -> Written | None:
+    template, parameters = one_statement(plan)
+    try:
+        rows = sql.fetch(template, parameters)
+    except Exception as error:
+        raise_run_conflict(plan, error)
+        raise
+    return read_written(rows)
+
+
+def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
+    """The whole append as one statement, for `read_written`."""
+    parameters = _place(plan)
+    columns = tuple([_columns(name, rows, parameters) for name, rows in plan.rows.items() if rows])
+    if plan.touches or plan.request.runs:
+        parameters["now"] = plan.request.now
+    if plan.touches:
+        parameters["stale"] = plan.request.now - ACTIVITY_GRAIN
+    if plan.request.runs:
+        parameters["runs"] = plan.request.runs
+    if plan.judgement.interrupted is not None:
+        parameters["interrupted"] = plan.judgement.interrupted
+    interrupts = plan.judgement.interrupted is not None
+    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts), parameters
+
+
+def read_written(rows: Sequence[Row]) -> Written | None:
+    tips, touched = rows[0]
+    return Written(bool(touched)) if tips else None
+
+
+def raise_run_conflict(plan: Plan, error: Exception) -> None:
+    """Raises RunConflict if that is what the error says."""
+    foreign = foreign_run(error, plan.request.runs)
+    if foreign is not None:
+        raise run_conflict(foreign) from error
+
+
+class _Columns(NamedTuple):
+    """The columns of a table that a batch fills: one array each, or one value where all rows have the same."""
+
+    table: str
+    arrays: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+def _columns(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any]) -> _Columns:
+    """Adds the parameters. Most columns of most batches are NULL, and an array costs its driver work element by element
+    whatever is in it.
+    """
+    arrays, values = [], []
+    for (column, parameter, often_the_same), own in zip(_PARAMETERS[table], zip(*rows, strict=True), strict=True):
+        if often_the_same and own.count(own[0]) == len(own):
+            if own[0] is not None:
+                values.append(column)
+                parameters[parameter] = own[0]
+        else:
+            arrays.append(column)
+            parameters[parameter] = own
+    return _Columns(table, tuple(arrays), tuple(values))
+
+
+_OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
+    "state",
+    "violations",
+    "created_at",
+    "extras",
+    "body",
+    "arguments_form",
+    "call_branch",
+}
+_PARAMETERS = {
+    table: [(column, f"{table}_{column}", column in _OFTEN_THE_SAME) for column in columns]
+    for table, columns in TABLES.items()
+}
+
+
+@lru_cache(maxsize=512)
+def _statement(filled: tuple[_Columns, ...], touches: bool, runs: bool, interrupted: bool) -> str:
+    """One chained statement; its foreign keys are checked when it ends, so the order inside is free."""
+    parts = [f"WITH tip AS ({_UPDATE_TIP} RETURNING 1)"]
+    if touches:
+        parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
+    if interrupted:
+        parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
+    if runs:
+        parts.append(f"run AS ({_INSERT_RUNS})")
+    parts += [f"{columns.table} AS ({_insert_unnested(columns)})" for columns in filled]
+    touched = "(SELECT count(*) FROM touched)" if touches else "0"
+    return ",\n".join(parts) + f"\nSELECT count(*), {touched} FROM tip"
+
+
+_KEY = "tenant_id = :tenant AND thread_id = :thread"
+_UPDATE_TIP = (
+    "UPDATE {schema}branches SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role,"
+    " open_calls = :open_calls, partial_seq = :partial_seq"
+    f" WHERE {_KEY} AND branch = :branch AND stamp = :stamp"
+)
+_TOUCH = f"UPDATE {{schema}}threads SET active_at = :now WHERE {_KEY} AND active_at < :stale"
+_INTERRUPT = (
+    f"UPDATE {{schema}}messages SET state = 'interrupted' WHERE {_KEY} AND branch = :branch AND seq = :interrupted"
+)
+_INSERT_RUNS = (
+    "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
+    " SELECT :tenant::text, r, :thread::text, 'running', :now::timestamptz"
+    " FROM tip, unnest(:runs::text[]) AS r ON CONFLICT DO NOTHING"
+)
+
+
+def _insert_unnested(columns: _Columns) -> str:
+    def parameter(column: str, suffix: str = "") -> str:
+        return f":{columns.table}_{column}::{_ARRAY_TYPES.get(column, 'text')}{suffix}"
+
+    names = ", ".join(("tenant_id", "thread_id", "branch", *columns.values, *columns.arrays))
+    values = "".join(f", {parameter(column)}" for column in columns.values)
+    arrays = ", ".join(parameter(column, "[]") for column in columns.arrays)
+    return (
+        f"INSERT INTO {{schema}}{columns.table} ({names})"
+        f" SELECT :tenant::text, :thread::text, :branch::int{values}, u.* FROM tip, unnest({arrays}) AS u"
+    )
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+def _write_sqlite(sql: Sql, plan: Plan) -> Written | None:
+    """Inside a write transaction, where the guard can only fail if the caller judged outside of it."""
+    now = to_microseconds(plan.request.now)
+    place = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)}
+    key = {name: place[name] for name in ("tenant", "thread", "branch")}
+    if plan.request.runs:
+        # SQLite does not say which foreign key failed, so this one is looked up; before the first write, because an
+        # attempt on a remembered tip that is refused is followed by another in the same transaction.
+        foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
+        if foreign:
+            raise run_conflict(foreign[0][0])
+    if not sql.fetch(f"{_UPDATE_TIP} RETURNING 1", place):
+        return None
+    touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
+    if plan.judgement.interrupted is not None:
+        sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
+    if plan.request.runs:
+        sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
+    place_of_rows = {"tenant_id": plan.request.tenant, "thread_id": plan.request.thread, "branch": plan.branch}
+    for name, rows in plan.rows.items():
+        if rows:
+            sql.load(name, *as_on_sqlite(TABLES[name], rows, place_of_rows))
+    return Written(bool(touched))
+
+
+def as_on_sqlite(
+    columns: Sequence[str], rows: Sequence[Row], same: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Sequence[str], Sequence[Row]]:
+    """The columns that hold something, as what is left out is NULL at no cost, with moments as integers. Behind those
+    that are the `same` in all rows.
+    """
+    given = {
+        column: _microseconds(own) if column.endswith("_at") else own
+        for column, own in zip(columns, zip(*rows, strict=True), strict=True)
+        if own[0] is not None or own.count(None) < len(own)
+    }
+    return [*same, *given], list(zip(*map(repeat, same.values()), *given.values(), strict=False))
+
+
+def _microseconds(moments: Sequence[datetime]) -> Sequence[int]:
+    """The messages of an append, and often of many threads, share theirs."""
+    known = {moment: to_microseconds(moment) for moment in set(moments)}
+    return [known[moment] for moment in moments]
+
+
+_SQLITE_RUNS = (
+    "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
+    " VALUES (:tenant, :run, :thread, 'running', :now) ON CONFLICT DO NOTHING"
+)
+
+_FOREIGN_RUN = (
+    "SELECT run_id FROM {schema}runs"
+    " WHERE tenant_id = :tenant AND thread_id <> :thread AND run_id IN (SELECT value FROM json_each(:runs))"
+)

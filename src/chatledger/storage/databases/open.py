@@ -1,0 +1,187 @@
+"""Opening a database: find out what it is, bring a file to this release's schema, refuse what is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+
+from sqlalchemy import URL, Connection, inspect
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from chatledger.errors import SchemaMismatch, StorageError
+from chatledger.storage.databases.database import Database
+from chatledger.storage.databases.postgresql import PostgresqlDatabase, SharedSqliteDatabase
+from chatledger.storage.databases.replica import Replica
+from chatledger.storage.databases.sqlite import SqliteDatabase
+from chatledger.storage.drivers.errors import translate
+from chatledger.storage.drivers.sqlite import SqliteConnection
+from chatledger.storage.drivers.urls import MEMORY, create_postgresql_engine, read_url, sqlite_path, without_password
+from chatledger.storage.schema.row_security import agreed
+from chatledger.storage.upgrade.files import look_at_file
+from chatledger.storage.upgrade.versions import (
+    VERSION_TABLE,
+    SchemaStatus,
+    create_schema,
+    read_status,
+    require_schema_name,
+    require_usable,
+)
+
+
+async def open_database(
+    url: str | os.PathLike[str] | None,
+    engine: AsyncEngine | None,
+    *,
+    schema: str,
+    pooler: str,
+    migrate: bool | None,
+    rls: bool | None,
+) -> Database:
+    """`migrate` None: a file is brought up to date, PostgreSQL is left alone."""
+    if engine is not None:
+        return await open_engine(engine, schema=schema, rls=rls)
+    address = read_url(url)
+    if address.get_backend_name() == "sqlite":
+        if rls:
+            raise only_postgresql()
+        return await open_sqlite(address, migrate=migrate is not False)
+    return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls)
+
+
+async def open_sqlite(url: URL, *, migrate: bool) -> Database:
+    """The database of a file, made if there is none and brought up to date if it is older and `migrate` says so."""
+    path = sqlite_path(url)
+    if path == MEMORY:
+        database = SqliteDatabase(path)
+        await database.write(lambda sql: create_schema(sql.connection, None))
+        return database
+    await asyncio.to_thread(prepare_file, path, migrate=migrate)
+    return SqliteDatabase(path)
+
+
+def prepare_file(path: str, *, migrate: bool) -> None:
+    """Two processes at once: one makes or migrates the file under its write lock, the other waits and finds it done."""
+    command = f"chatledger migrate --url {shlex.quote(path)}"
+    look = look_at_file(path)
+    status = look.status
+    if look.foreign:
+        raise _foreign(status, command)
+    if migrate and status.found is None:
+        status = _create_file(path, command)
+    if migrate and status.older:
+        from chatledger.storage.upgrade.migrate import upgrade_file
+
+        status = upgrade_file(path)
+    require_usable(status, command)
+
+
+def _create_file(path: str, command: str) -> SchemaStatus:
+    try:
+        connection = SqliteConnection(path)
+        try:
+            with connection.transaction("BEGIN IMMEDIATE") as sql:
+                return _create_if_empty(sql.connection, command)
+        finally:
+            connection.close()
+    except Exception as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _create_if_empty(connection: Connection, command: str) -> SchemaStatus:
+    status = read_status(connection, None)
+    if status.found is not None:
+        return status  # another process was faster
+    if set(inspect(connection).get_table_names()) - {VERSION_TABLE}:
+        raise _foreign(status, command)
+    create_schema(connection, None)
+    return read_status(connection, None)
+
+
+def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
+    detail = (
+        "the file is a SQLite database of something else: it has tables, but none of chatledger's; "
+        f"to put them beside those, run: {command}"
+    )
+    return SchemaMismatch(None, status.expected, command, detail)
+
+
+async def open_replica(replica: str | AsyncEngine, database: Database, *, schema: str, pooler: str) -> Replica:
+    """A standby of the database, which is closed if it can have none. Nothing is asked of the standby yet."""
+    try:
+        if not isinstance(database, PostgresqlDatabase):
+            raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
+        return _make_replica(replica, schema=schema, pooler=pooler, rls=database.rls)
+    except BaseException:
+        await database.close()
+        raise
+
+
+def _make_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, rls: bool) -> Replica:
+    if isinstance(replica, AsyncEngine):
+        return Replica(PostgresqlDatabase(replica, schema, owned=False, rls=rls))
+    engine = create_postgresql_engine(read_url(replica), pooler=pooler)
+    return Replica(PostgresqlDatabase(engine, schema, owned=True, rls=rls))
+
+
+async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None) -> Database:
+    require_schema_name(schema)
+    if migrate and pooler == "transaction":  # the migrator's lock is its session's, which this pooler gives to others
+        raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
+    engine = create_postgresql_engine(url, pooler=pooler)
+    try:
+        if migrate:
+            from chatledger.storage.upgrade.migrate import upgrade_engine
+
+            await upgrade_engine(engine, schema)
+        command = f"chatledger migrate --url {shlex.quote(without_password(url))}"
+        secured = await require_engine(engine, schema, command, rls=rls)
+    except BaseException:
+        await engine.dispose()
+        raise
+    return PostgresqlDatabase(engine, schema, owned=True, rls=secured)
+
+
+async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> Database:
+    """A database on the application's own engine, which stays the application's to configure and to dispose."""
+    if engine.dialect.name not in ("postgresql", "sqlite"):
+        raise StorageError(
+            f"{engine.dialect.name} is not supported; use PostgreSQL with asyncpg or SQLite with aiosqlite"
+        )
+    postgresql = engine.dialect.name == "postgresql"
+    own_schema = require_schema_name(schema) if postgresql else None
+    if rls and not postgresql:
+        raise only_postgresql()
+    secured = await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>", rls=rls)
+    if postgresql:
+        return PostgresqlDatabase(engine, schema, owned=False, rls=secured)
+    return SharedSqliteDatabase(engine, None, owned=False)
+
+
+def only_postgresql() -> StorageError:
+    return StorageError("row-level security is PostgreSQL's; a SQLite file has one reader of all of it")
+
+
+async def require_engine(engine: AsyncEngine, schema: str | None, command: str, *, rls: bool | None = None) -> bool:
+    """Whether row-level security is to be told of the tenant."""
+    try:
+        async with engine.connect() as connection:
+            if engine.dialect.name == "sqlite":
+                foreign_keys = (await connection.exec_driver_sql("PRAGMA foreign_keys")).scalar()
+                if not foreign_keys:
+                    raise StorageError(
+                        "this engine does not enforce foreign keys; call chatledger.configure_sqlite(engine)"
+                    )
+            status = await connection.run_sync(read_status, schema)
+            secured = status.usable and await connection.run_sync(agreed, schema, rls, command)
+    except Exception as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        retryable = isinstance(ours, StorageError) and ours.retryable
+        raise StorageError(f"{ours}, at {without_password(engine.url)}", retryable=retryable) from error
+    require_usable(status, command)
+    return secured

@@ -1,0 +1,265 @@
+"""The one writer of a SQLite file: a thread, a connection, and a line of jobs.
+
+What waits in line while a commit is being made durable shares the next commit. Each job of such a group runs in a
+savepoint of its own, so a refused one takes nothing else with it; the group is acknowledged after its commit and not
+before. An explicit transaction occupies the writer from its BEGIN to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from chatledger.errors import StorageError
+from chatledger.storage.append.tip_cache import TipMemory
+from chatledger.storage.drivers.errors import translate
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sqlite import SqliteConnection
+
+T = TypeVar("T")
+
+GROUP = 64
+"""The most jobs that share a commit."""
+BEGIN = "BEGIN IMMEDIATE"
+
+
+class Job:
+    """A command on its way to the writer, and the future that waits for it in its own loop."""
+
+    __slots__ = ("command", "future", "loop")
+
+    def __init__(self, command: Callable[[Sql], Any]) -> None:
+        self.command = command
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+
+
+@dataclass(slots=True)
+class Outcome:
+    job: Job
+    value: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class End:
+    commit: bool
+    job: Job | None = None
+
+
+class WriterTransaction:
+    """A transaction that occupies the writer: its jobs run in order, each in a savepoint, until it ends."""
+
+    def __init__(self) -> None:
+        self.begun = Job(lambda sql: None)
+        self._jobs: SimpleQueue[Job | End] = SimpleQueue()
+        self._ended = False
+
+    async def submit(self, command: Callable[[Sql], T]) -> T:
+        if self._ended:
+            raise StorageError("this transaction has ended")
+        job = Job(command)
+        self._jobs.put(job)
+        result: T = await job.future
+        return result
+
+    async def end(self, *, commit: bool) -> None:
+        self._ended = True
+        job = Job(lambda sql: None)
+        self._jobs.put(End(commit, job))
+        await job.future
+
+    def abandon(self) -> None:
+        """Nobody waits for this transaction any more: whatever it did is rolled back."""
+        self._ended = True
+        self._jobs.put(End(commit=False))
+
+    def serve(self, connection: SqliteConnection) -> None:
+        """In the writer's thread, from BEGIN to the end."""
+        try:
+            connection.execute(BEGIN)
+        except Exception as error:
+            _deliver([Outcome(self.begun, error=_ours(error))])
+            return
+        _deliver([Outcome(self.begun)])
+        while isinstance(entry := self._jobs.get(), Job):
+            _deliver([_in_savepoint(connection, entry)])
+        failure = _finish(connection, commit=entry.commit)
+        if entry.job is not None:
+            _deliver([Outcome(entry.job, error=failure)])
+
+
+class Writer:
+    def __init__(self, path: str, tips: TipMemory) -> None:
+        self._path = path
+        self._tips = tips
+        self._line: deque[Job | WriterTransaction] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        # A daemon: a process that forgot to close its ledger can still end. What was acknowledged is on the disk.
+        self._thread = threading.Thread(target=self._run, name="chatledger-writer", daemon=True)
+        self._thread.start()
+
+    async def submit(self, command: Callable[[Sql], T]) -> T:
+        """Run the command in a transaction; it returns when that is committed. Cancelling does not take it back."""
+        job = Job(command)
+        self._queue(job)
+        result: T = await job.future
+        return result
+
+    async def begin(self) -> WriterTransaction:
+        """A transaction, begun when all before it in line are done."""
+        transaction = WriterTransaction()
+        self._queue(transaction)
+        try:
+            await transaction.begun.future
+        except asyncio.CancelledError:
+            transaction.abandon()
+            raise
+        return transaction
+
+    async def close(self) -> None:
+        """What is in line is still done."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        await asyncio.to_thread(self._thread.join)
+
+    def _queue(self, entry: Job | WriterTransaction) -> None:
+        with self._changed:
+            if self._closed:
+                raise StorageError("this ledger is closed")
+            self._line.append(entry)
+            self._changed.notify()
+
+    def _next(self) -> list[Job] | WriterTransaction | None:
+        """What to do next: a transaction, or all jobs that wait before the next one; None when closed and done."""
+        with self._changed:
+            while not self._line:
+                if self._closed:
+                    return None
+                self._changed.wait()
+            group: list[Job] = []
+            while self._line and len(group) < GROUP:
+                entry = self._line[0]
+                if isinstance(entry, WriterTransaction):
+                    break
+                group.append(entry)
+                self._line.popleft()
+            return group or self._line.popleft()  # type: ignore[return-value]
+
+    def _run(self) -> None:
+        try:
+            connection = SqliteConnection(self._path, tips=self._tips)
+        except Exception as error:
+            self._refuse_all(_ours(error))
+            return
+        try:
+            while (entry := self._next()) is not None:
+                if isinstance(entry, WriterTransaction):
+                    entry.serve(connection)
+                else:
+                    _deliver(_commit(connection, [job for job in entry if not job.future.cancelled()]))
+        finally:
+            connection.close()
+
+    def _refuse_all(self, error: BaseException) -> None:
+        while (entry := self._next()) is not None:
+            jobs = [entry.begun] if isinstance(entry, WriterTransaction) else entry
+            _deliver([Outcome(job, error=error) for job in jobs])
+
+
+def _commit(connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
+    """All jobs in one transaction. One that fails is taken back alone; if the commit fails, so have all."""
+    if not jobs:
+        return []
+    try:
+        connection.execute(BEGIN)
+    except Exception as error:
+        return [Outcome(job, error=_ours(error)) for job in jobs]
+    alone = len(jobs) == 1
+    outcomes = [_run(connection, job) if alone else _in_savepoint(connection, job) for job in jobs]
+    failure = _finish(connection, commit=not (alone and outcomes[0].error))
+    if failure is not None:
+        return [Outcome(outcome.job, error=outcome.error or failure) for outcome in outcomes]
+    return outcomes
+
+
+def _run(connection: SqliteConnection, job: Job) -> Outcome:
+    """Whatever a job raises is its caller's (a panic of an extension is no Exception): the thread serves all others."""
+    try:
+        return Outcome(job, job.command(connection.sql))
+    except BaseException as error:
+        return Outcome(job, error=_ours(error))
+
+
+def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
+    """A savepoint that itself fails takes the transaction with it: the thread has others to serve."""
+    if not connection.in_transaction:
+        return Outcome(job, error=_rolled_back())
+    try:
+        connection.execute("SAVEPOINT job")
+        outcome = _run(connection, job)
+        if connection.in_transaction:
+            if outcome.error is not None:
+                connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+    except Exception as error:
+        connection.rollback()
+        return Outcome(job, error=_ours(error))
+    return outcome
+
+
+def _finish(connection: SqliteConnection, *, commit: bool) -> BaseException | None:
+    """Why the transaction was not committed, if it should have been."""
+    if not commit:
+        connection.rollback()
+        return None
+    if not connection.in_transaction:
+        connection.rollback()
+        return _rolled_back()
+    try:
+        connection.commit()
+    except Exception as error:
+        connection.rollback()
+        return _ours(error)
+    return None
+
+
+def _rolled_back() -> StorageError:
+    return StorageError("SQLite rolled the transaction back: is the disk full?", retryable=True)
+
+
+def _ours(error: BaseException) -> BaseException:
+    """The error to raise for it, with the driver's as its cause."""
+    ours = translate(error)
+    if ours is None:
+        return error
+    ours.__cause__ = error
+    return ours
+
+
+def _deliver(outcomes: Sequence[Outcome]) -> None:
+    """Hand each outcome to the loop that waits for it: one call for each loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_loop[outcome.job.loop].append(outcome)
+    for loop, own in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits in it
+            loop.call_soon_threadsafe(_settle, own)
+
+
+def _settle(outcomes: Sequence[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.job.future.done():  # cancelled meanwhile
+            continue
+        if outcome.error is not None:
+            outcome.job.future.set_exception(outcome.error)
+        else:
+            outcome.job.future.set_result(outcome.value)

@@ -1,0 +1,153 @@
+"""Driver errors to our errors, once. What a driver said stays as the cause.
+
+`Failure` holds the facts: what kind of failure, and for a key or a foreign key the columns it is on, which are the same
+on both databases and on partitions, where names of constraints differ.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from chatledger.errors import ChatLedgerError, RunConflict, StorageError
+from chatledger.storage.schema.text import decode_text
+
+
+class Kind(Enum):
+    UNIQUE = "a unique key"
+    FOREIGN_KEY = "a foreign key"
+    AGAIN = "a conflict with another transaction"  # serialization failure, deadlock, lock not available
+    LOST = "the connection"
+    BUSY = "a lock"
+    POOL = "the pool of connections"
+    FULL = "the search for room"
+    SCHEMA = "a table or column that is not there"
+    OTHER = "the database"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    kind: Kind
+    detail: str
+    columns: tuple[str, ...] = ()
+
+
+_AGAIN = {"40001", "40P01", "55P03"}
+_LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
+_FULL = {"53100", "53200"}  # no disk, no memory: the statement is undone, and there may be room later
+_UNDEFINED = {"42P01", "42703", "3F000"}
+_KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
+_LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
+_SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
+
+
+def read_failure(error: BaseException) -> Failure | None:
+    """The facts of a driver's error, however SQLAlchemy wrapped it; None for what is no failure of the database."""
+    if isinstance(error, PoolTimeout):
+        return Failure(Kind.POOL, str(error))
+    driver_error = _driver_error(error)
+    sqlstate = getattr(driver_error, "sqlstate", None)
+    if isinstance(driver_error, sqlite3.Error):
+        return _read_sqlite(driver_error)
+    if isinstance(sqlstate, str):
+        return _read_postgresql(driver_error, sqlstate)
+    if isinstance(driver_error, (ConnectionError, TimeoutError, OSError)) or _is_lost(error, driver_error):
+        return Failure(Kind.LOST, str(driver_error) or type(driver_error).__name__)
+    if type(driver_error).__module__.startswith("asyncpg"):
+        return Failure(Kind.OTHER, str(driver_error))
+    return Failure(Kind.OTHER, str(driver_error)) if isinstance(error, SQLAlchemyError) else None
+
+
+def _driver_error(error: BaseException) -> BaseException:
+    """SQLAlchemy wraps its adapter's error, and the adapter wraps the driver's."""
+    inner = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    cause = inner.__cause__
+    return cause if cause is not None and type(cause).__module__.startswith("asyncpg") else inner
+
+
+def _is_lost(error: BaseException, driver_error: BaseException) -> bool:
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    names = {kind.__name__ for kind in type(driver_error).__mro__}
+    if "InternalClientError" in names:  # asyncpg: the server's farewell came while nobody was asking
+        return True
+    closed = "connection is closed" in str(driver_error) or "connection was closed" in str(driver_error)
+    return "PostgresConnectionError" in names or ("InterfaceError" in names and closed)
+
+
+def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
+    detail = str(getattr(error, "detail", None) or "")
+    said = f"{error}: {detail}" if detail else str(error)
+    if sqlstate == "23505":
+        return Failure(Kind.UNIQUE, said, _columns(error, detail))
+    if sqlstate == "23503":
+        return Failure(Kind.FOREIGN_KEY, said, _columns(error, detail))
+    if sqlstate in _AGAIN:
+        return Failure(Kind.AGAIN, str(error))
+    if sqlstate in _LOST or sqlstate.startswith("08"):
+        return Failure(Kind.LOST, str(error))
+    if sqlstate in _FULL:
+        return Failure(Kind.FULL, str(error))
+    return Failure(Kind.SCHEMA if sqlstate in _UNDEFINED else Kind.OTHER, str(error))
+
+
+def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
+    """Under row-level security PostgreSQL keeps the detail to itself, because it holds values. What is left is the
+    constraint's name, which ends with its last column in every partition too.
+    """
+    columns = _KEY_COLUMNS.search(detail)
+    if columns:
+        return tuple(name.strip() for name in columns[1].split(","))
+    last = _LAST_COLUMN.search(str(getattr(error, "constraint_name", None) or ""))
+    return (last[1],) if last else ()
+
+
+def _read_sqlite(error: sqlite3.Error) -> Failure:
+    text = str(error)
+    unique = _SQLITE_UNIQUE.search(text)
+    if unique:
+        return Failure(Kind.UNIQUE, text, tuple(name.strip().split(".")[-1] for name in unique[1].split(",")))
+    if "FOREIGN KEY constraint failed" in text:
+        return Failure(Kind.FOREIGN_KEY, text)
+    if "locked" in text or "busy" in text:
+        return Failure(Kind.BUSY, text)
+    if "disk is full" in text:
+        return Failure(Kind.FULL, text)
+    return Failure(Kind.SCHEMA if "no such table" in text or "no such column" in text else Kind.OTHER, text)
+
+
+def translate(error: BaseException) -> ChatLedgerError | None:
+    """The error to raise in its place; None for what is ours already or no failure of the database."""
+    if isinstance(error, ChatLedgerError):
+        return None
+    failure = read_failure(error)
+    if failure is None:
+        return None
+    retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.FULL, Kind.LOST, Kind.POOL)
+    return StorageError(f"{failure.kind.value} failed: {failure.detail}", retryable=retryable)
+
+
+def commit_unheard(error: BaseException) -> StorageError | None:
+    """For a COMMIT that failed: nobody knows whether it was done, if it is the connection that was lost."""
+    failure = read_failure(error)
+    if failure is None or failure.kind is not Kind.LOST:
+        return None
+    return StorageError(f"the connection was lost at COMMIT, which may have been done: {failure.detail}")
+
+
+def run_conflict(stored_run_id: str) -> RunConflict:
+    return RunConflict(decode_text(stored_run_id), "belongs to another thread")
+
+
+def foreign_run(error: BaseException, runs: Sequence[str]) -> str | None:
+    """Which of the runs that an insert named belongs to another thread, if that is what PostgreSQL says; row 10."""
+    failure = read_failure(error)
+    if failure is None or failure.kind is not Kind.FOREIGN_KEY or failure.columns[-1:] != ("run_id",):
+        return None
+    return next((run for run in runs if f", {run}) is not" in failure.detail), runs[0])

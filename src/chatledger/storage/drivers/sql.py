@@ -1,0 +1,157 @@
+"""A connection as the storage uses it: Core statements anywhere, the driver's own calls where speed asks for it.
+
+Storage functions are plain functions that take a `Sql` first. Who calls them decides where they run: in the writer's
+thread of a SQLite file, or in a greenlet over an asynchronous driver. So one piece of code serves both databases, the
+ledger's own transactions and a caller's, and a whole operation crosses to the driver once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from sqlalchemy import Connection, CursorResult, Executable, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from chatledger.storage.schema.tables import SCHEMA
+
+if TYPE_CHECKING:
+    from chatledger.storage.append.tip_cache import TipMemory
+    from chatledger.storage.rows.encryption import Seal
+
+Row = Sequence[Any]
+T = TypeVar("T")
+
+_PARAMETER = re.compile(r"(?<!:):([a-z_][a-z_0-9]*)")
+
+
+class Driver(Protocol):
+    """Statement texts as the database's driver takes them, with its own style of parameters."""
+
+    def fetch(self, text: str, values: Any) -> Sequence[Row]: ...
+
+    def insert(self, text: str, rows: Sequence[Any]) -> None: ...
+
+    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+        """Whether the driver has a way of its own to load many rows, and has taken it."""
+        ...
+
+
+class SqlalchemyDriver:
+    """The driver reached through SQLAlchemy: for transactions that SQLAlchemy or its user began."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def fetch(self, text: str, values: Any) -> Sequence[Row]:
+        result = self._connection.exec_driver_sql(text, tuple(values) if isinstance(values, list) else values)
+        return result.all() if result.returns_rows else ()
+
+    def insert(self, text: str, rows: Sequence[Any]) -> None:
+        self._connection.exec_driver_sql(text, list(rows))
+
+    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+        return False
+
+
+class Sql:
+    """One connection inside one transaction (or in autocommit), and the schema that our tables have there."""
+
+    __slots__ = ("_driver", "_options", "connection", "dialect", "schema", "seal", "tips")
+
+    def __init__(
+        self,
+        connection: Connection,
+        schema: str | None,
+        driver: Driver | None = None,
+        *,
+        tips: TipMemory | None = None,
+    ) -> None:
+        """`tips`: what the ledger's own appends remember, where this is a connection of theirs."""
+        self.connection = connection
+        self.schema = schema
+        self.tips = tips
+        self.seal: Seal | None = None
+        self.dialect = connection.dialect.name
+        self._driver = driver or SqlalchemyDriver(connection)
+        self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
+
+    def sealed_by(self, seal: Seal | None) -> Sql:
+        """The same connection, on behalf of someone whose words are encrypted."""
+        if seal is None:
+            return self
+        own = Sql(self.connection, self.schema, self._driver, tips=self.tips)
+        own.seal = seal
+        return own
+
+    def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        """Run a Core statement."""
+        return self.connection.execute(statement, parameters, execution_options=self._options)
+
+    def fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
+        """Run a statement text and give its rows. It names parameters `:name` and our tables `{schema}table`."""
+        text, names = _prepare(template, self.dialect, self.schema)
+        return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
+
+    def insert(self, template: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run a statement text once for each row, in one call of the driver."""
+        text, names = _prepare(template, self.dialect, self.schema)
+        self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows of one table, by the driver's own way of loading where it has one."""
+        if self._driver.copy(table, self.schema, columns, rows):
+            return
+        values = ", ".join(f":{column}" for column in columns)
+        template = f"INSERT INTO {{schema}}{table} ({', '.join(columns)}) VALUES ({values})"
+        self.insert(template, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class OneStatement(Generic[T]):
+    """A read that is one statement on PostgreSQL, where a statement is a round trip, and so sees one state."""
+
+    template: str
+    parameters: Mapping[str, Any]
+    read: Callable[[Sequence[Row]], T]
+    elsewhere: Callable[[Sql], T]
+    """The same on SQLite, in as many statements as it takes."""
+
+    def over(self, sql: Sql) -> T:
+        if sql.dialect != "postgresql":
+            return self.elsewhere(sql)
+        return self.read(sql.fetch(self.template, self.parameters))
+
+
+def numbered(template: str, schema: str | None, parameters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The template and its parameters as asyncpg takes them."""
+    text, names = _prepare(template, "postgresql", schema)
+    return text, [parameters[name] for name in names or ()]
+
+
+def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """INSERT … ON CONFLICT DO NOTHING: a statement that fails would end a PostgreSQL transaction."""
+    if sql.dialect == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
+
+
+@lru_cache(maxsize=512)
+def _prepare(template: str, dialect: str, schema: str | None) -> tuple[str, list[str] | None]:
+    """The text as the driver takes it, and for numbered parameters the order of their names."""
+    text = template.replace("{schema}", f'"{schema}".' if schema else "")
+    if dialect != "postgresql":
+        return text, None
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
+
+    return _PARAMETER.sub(number, text), names

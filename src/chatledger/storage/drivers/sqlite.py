@@ -1,0 +1,126 @@
+"""A connection of our own to a SQLite file: SQLAlchemy's for Core statements, the driver's for the tuned paths.
+
+Transactions are begun and ended on the driver's connection. SQLAlchemy believes itself in autocommit, where it would
+begin and commit nothing; the begin event makes sure of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from chatledger.storage.append.tip_cache import TipMemory
+from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.drivers.urls import BUSY_TIMEOUT, MEMORY, sqlite_pragmas
+
+PAGE_SIZE = "PRAGMA page_size = 8192"
+"""Of a file that is made by this connection; another keeps its own. A page of the default 4,096 bytes holds up to
+three messages and leaves a sixth of itself empty; commits take as long with either.
+"""
+
+
+class SqliteDriver:
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def fetch(self, text: str, values: Any) -> Sequence[Row]:
+        return self.connection.execute(text, values).fetchall()
+
+    def insert(self, text: str, rows: Sequence[Any]) -> None:
+        self.connection.executemany(text, rows)
+
+    def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
+        marks = ", ".join("?" * len(columns))
+        self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+        return True
+
+
+class SqliteConnection:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, path: str, *, read_only: bool = False, tips: TipMemory | None = None) -> None:
+        self._driver = _connect(path, read_only=read_only)
+        engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool)
+        self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self.sql = Sql(self._connection, None, SqliteDriver(self._driver), tips=tips)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._driver.in_transaction
+
+    def execute(self, text: str) -> None:
+        self._driver.execute(text)
+
+    @contextmanager
+    def transaction(self, begin: str = "BEGIN") -> Iterator[Sql]:
+        """Commits on exit, rolls back on an exception."""
+        self.execute(begin)
+        try:
+            yield self.sql
+            self.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+        finally:
+            self._forget()
+
+    def rollback(self) -> None:
+        if self._driver.in_transaction:  # some failures (a full disk) have rolled back already
+            self.execute("ROLLBACK")
+        self._forget()
+
+    def commit(self) -> None:
+        self.execute("COMMIT")
+        self._forget()
+
+    def _forget(self) -> None:
+        """End what SQLAlchemy takes for a transaction; the database's own has ended."""
+        if self._connection.in_transaction():
+            self._connection.rollback()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._driver.close()
+
+
+def _connect(path: str, *, read_only: bool) -> sqlite3.Connection:
+    uri = f"file:{quote(path)}?mode={'ro' if read_only else 'rwc'}"
+    connection = sqlite3.connect(
+        MEMORY if path == MEMORY else uri,
+        uri=path != MEMORY,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,  # opened, used and closed by one thread after the other
+        cached_statements=256,
+    )
+    for pragma in (PAGE_SIZE, *sqlite_pragmas()):
+        if "journal_mode" not in pragma:
+            connection.execute(pragma)
+        elif not read_only:
+            _set_journal(connection, pragma)
+    return connection
+
+
+def _set_journal(connection: sqlite3.Connection, pragma: str) -> None:
+    """Two processes that make a file at once both turn its journal into a WAL. SQLite does not wait for that lock,
+    whatever the time-out, since it could be waiting for itself: so we do.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute(pragma)
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return

@@ -1,0 +1,130 @@
+"""A small window of a branch in one statement: the branch row, its messages, their parts and calls, in one snapshot.
+
+PostgreSQL only, where a round trip costs more than the width of a UNION. Beyond a thousand messages three range scans
+are as fast, and on SQLite, where there is no round trip, they always are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from chatledger.storage.drivers.sql import Row
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
+
+SMALL = 1_000
+"""Messages that are read in one statement."""
+
+_HEADER, _MESSAGE, _PART, _CALL = range(4)
+# The columns that are not text, and the place that each has in a row of the union. Text columns follow in their order.
+_PLACES = {"branch": 1, "seq": 2, "call_count": 3, "idx": 3, "is_error": 4, "created_at": 5}
+_FIRST_TEXT = 6
+_TEXTS = len([name for name in MESSAGE_COLUMNS if name not in _PLACES])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the statement gave: the branch row as the query of a path gives it, and rows as `decode_messages` wants."""
+
+    header: Row
+    first: int
+    last: int
+    messages: list[Row]
+    parts: list[Row]
+    calls: list[Row]
+
+
+def window_parameters(*, low: int, high: int, size: int | None, backward: bool) -> dict[str, Any]:
+    """Of WINDOW, beside the place: the `size` messages of the path within low … high, at its beginning or at its end.
+
+    `size` None is all of them, and none at all if they are more than SMALL.
+    """
+    size, whole = (SMALL, True) if size is None else (size, False)
+    return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward}
+
+
+def read_window(rows: Sequence[Row]) -> Window | None:
+    """What WINDOW gave; None without the thread."""
+    if not rows:
+        return None
+    kinds: list[list[Row]] = [[], [], [], []]
+    for row in rows:
+        kinds[row[0]].append(_REORDER[row[0]](row))
+    kinds[_MESSAGE].sort(key=_SEQ)  # a bitmap scan gives rows in the order of the heap
+    kinds[_PART].sort(key=_SEQ_IDX)
+    kinds[_CALL].sort(key=_SEQ_IDX)
+    header = kinds[_HEADER][0]
+    return Window(header[:5], header[5], header[6], *kinds[_MESSAGE:])
+
+
+def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
+    """One arm of the union: the columns in their places, NULL in the others."""
+    at = dict.fromkeys(range(1, _FIRST_TEXT + _TEXTS), "NULL::text")
+    at |= {3: "NULL::int", 4: "NULL::boolean", 5: "NULL::timestamptz", 1: f"{alias}.branch", 2: f"{alias}.seq"}
+    at |= {_PLACES[name]: f"{alias}.{name}{'::int' if name == 'idx' else ''}" for name in columns if name in _PLACES}
+    texts = [name for name in columns if name not in _PLACES]
+    at |= {_FIRST_TEXT + index: f"{alias}.{name}" for index, name in enumerate(texts)}
+    return (
+        f"SELECT {kind}, {', '.join(at[place] for place in sorted(at))} FROM s CROSS JOIN LATERAL ("
+        f"SELECT * FROM {{schema}}{table} r WHERE r.tenant_id = :tenant AND r.thread_id = :thread"
+        f" AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high OFFSET 0) {alias}"
+    )
+
+
+def _reorder(columns: Sequence[str]) -> itemgetter[Any]:
+    texts = [name for name in columns if name not in _PLACES]
+    places = [_PLACES[name] if name in _PLACES else _FIRST_TEXT + texts.index(name) for name in columns]
+    return itemgetter(_PLACES["branch"], *places)
+
+
+_BRANCH = """
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage,
+  CASE WHEN :backward::boolean THEN greatest(:low::bigint, least(:high::bigint, b.last_seq) - :size::bigint + 1)
+    ELSE :low::bigint END AS first,
+  CASE WHEN :backward::boolean THEN least(:high::bigint, b.last_seq)
+    WHEN :whole::boolean AND least(:high::bigint, b.last_seq) >= :low::bigint + :size::bigint THEN :low::bigint - 1
+    ELSE least(:high::bigint, b.last_seq, :low::bigint + :size::bigint - 1) END AS last
+FROM {schema}threads t
+LEFT JOIN {schema}branches b
+  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread
+LIMIT 1
+"""
+_SEGMENTS = """
+SELECT (e.value->>0)::int AS branch, greatest((e.value->>1)::bigint, b.first) AS low,
+  least(coalesce((e.value->>2)::bigint, b.last), b.last) AS high
+FROM b CROSS JOIN LATERAL json_array_elements(b.lineage::json) AS e (value)
+WHERE (e.value->>1)::bigint <= b.last AND coalesce((e.value->>2)::bigint, b.last) >= b.first
+"""
+# One range scan for each segment of the path, nearly always one. OFFSET 0 keeps the planner from making joins of them,
+# which it would do by reading the whole thread where it expects short ones.
+# LIMIT says what the key says already, to a planner that multiplies the frequencies of its columns: with one thread id
+# in many tenants it would expect hundreds of branches, and read the whole thread to join them.
+# user_id, active_branch, branch, last_seq, lineage, first, last
+_HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
+_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.first::text", "b.last::text"]
+_HEADER_SELECT = (
+    f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
+    f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
+)
+WINDOW = " UNION ALL ".join(
+    (
+        f"WITH b AS ({_BRANCH}), s AS ({_SEGMENTS}) {_HEADER_SELECT}",
+        _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),
+        _select(_PART, "p", "message_parts", PART_COLUMNS),
+        _select(_CALL, "c", "tool_calls", CALL_COLUMNS),
+    )
+)
+
+
+def _header(row: Row) -> Row:
+    first, last = row[_FIRST_TEXT + 2], row[_FIRST_TEXT + 3]
+    bounds = (0, -1) if first is None else (int(first), int(last))
+    return row[_FIRST_TEXT], row[3], row[1], row[2], row[_FIRST_TEXT + 1], *bounds
+
+
+_REORDER = (_header, _reorder(MESSAGE_COLUMNS), _reorder(PART_COLUMNS), _reorder(CALL_COLUMNS))
+_SEQ: itemgetter[Any] = itemgetter(1 + MESSAGE_COLUMNS.index("seq"))
+_SEQ_IDX: itemgetter[Any] = itemgetter(1, 2)

@@ -1,0 +1,109 @@
+"""The path of a branch in one state of the database, and the messages of any interval of it.
+
+The branch row comes first and in the same snapshot: it says how far the path reaches. The messages are read by plain
+ranges over three tables; nothing sorts, counts or skips rows, so an interval costs what its own rows cost, wherever in
+the thread it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatledger.errors import BranchNotFound, ThreadNotFound
+from chatledger.models import ChatMessage
+from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.history.lineage import Segment, branch_column, cut, read_lineage
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
+from chatledger.storage.schema.text import decode_text, encode_text
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One branch in the state of this snapshot: how far it reaches, and where its messages rest."""
+
+    branch: int
+    last_seq: int
+    segments: list[Segment]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """`tenant` and `thread` as stored. Windows: at most one of `limit` (with before or after), `last`, `last_turns` and
+    `max_tokens`.
+    """
+
+    tenant: str
+    thread: str
+    thread_id: str
+    branch: int | None = None
+    limit: int | None = None
+    before: int | None = None
+    after: int | None = None
+    last: int | None = None
+    last_turns: int | None = None
+    max_tokens: int | None = None
+    count_tokens: Callable[[ChatMessage], int] | None = None
+    run_id: str | None = None
+    user_id: str | None = None
+
+    @property
+    def place(self) -> dict[str, Any]:
+        return {"tenant": self.tenant, "thread": self.thread, "branch": branch_column(self.branch)}
+
+
+_BRANCH = """
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage
+FROM {schema}threads t
+LEFT JOIN {schema}branches b
+  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread
+"""
+
+
+def find_path(sql: Sql, request: HistoryRequest) -> Path:
+    """Raises ThreadNotFound (also for another user's thread) and BranchNotFound."""
+    template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
+    rows = sql.fetch(template, request.place)
+    return read_path(request, rows[0] if rows else None)
+
+
+def read_path(request: HistoryRequest, row: Row | None) -> Path:
+    """The path of a row (user_id, active_branch, branch, last_seq, lineage). Raises as `find_path`."""
+    if row is None or (request.user_id is not None and row[0] != encode_text(request.user_id)):
+        raise ThreadNotFound(request.thread_id)
+    _, active, branch, last_seq, lineage = row
+    if branch is None:
+        raise BranchNotFound(request.thread_id, active if request.branch is None else request.branch)
+    return Path(branch, last_seq, read_lineage(lineage))
+
+
+def load_path(sql: Sql, request: HistoryRequest, path: Path, first: int, last: int) -> list[ChatMessage]:
+    """The messages first … last of the path."""
+    messages: list[ChatMessage] = []
+    for segment in cut(path.segments, first, min(last, path.last_seq)):
+        messages += load_range(sql, request.tenant, request.thread, *segment)
+    return messages
+
+
+def load_range(sql: Sql, tenant: str, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
+    """The messages first … last that rest on one branch, by one range scan a table."""
+    place = {"tenant": tenant, "thread": thread, "branch": branch, "first": first, "last": last}
+    messages, parts, calls = [sql.fetch(scan, place) for scan in _SCANS]
+    return decode_messages(decode_text(thread), messages, parts, calls, sql.seal)
+
+
+def _scan(table: str, columns: Sequence[str], order: str) -> str:
+    return (
+        f"SELECT branch, {', '.join(columns)} FROM {{schema}}{table}"
+        " WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
+        f" ORDER BY {order}"
+    )
+
+
+_SCANS = (
+    _scan("messages", MESSAGE_COLUMNS, "seq"),
+    _scan("message_parts", PART_COLUMNS, "seq, idx"),
+    _scan("tool_calls", CALL_COLUMNS, "seq, idx"),
+)

@@ -1,0 +1,116 @@
+"""The end of a branch that a model has room for: leading instructions, and the newest whole turns that fit beside them.
+
+The branch is read backward, a page at a time and in one snapshot, until a turn does not fit: what is read is what is
+kept and one turn more, however long the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+
+from chatledger.errors import InvalidArgument, LimitExceeded
+from chatledger.models import ChatMessage, OpaquePart, TextPart, ThinkPart
+from chatledger.models.json import dumps
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import HistoryRequest, Path, load_path
+
+CountTokens = Callable[[ChatMessage], int]
+
+PAGE = 100
+"""Messages of a turn's end; what is longer is read in pages of twice the size, and twice again up to `LARGEST`."""
+LARGEST = 1_600
+_FEW = 8
+"""Messages at the beginning that instructions are looked for in, at a time."""
+_CHARACTERS = 4
+
+
+def estimate_tokens(message: ChatMessage) -> int:
+    """Characters divided by four, rounded up: of the texts, the reasoning, and the names and arguments of calls.
+
+    A rule of thumb for English prose. Other scripts take more, and media count nothing, since what an image costs is
+    not to be seen in its bytes: pass a counter of the model's own where it matters.
+    """
+    characters = sum(map(len, _texts(message)))
+    return -(-characters // _CHARACTERS)
+
+
+def _texts(message: ChatMessage) -> Iterator[str]:
+    for value in (message.content, message.reasoning):
+        if isinstance(value, str):
+            yield value
+        for part in value if isinstance(value, list) else ():
+            if isinstance(part, (TextPart, ThinkPart)):
+                yield part.text
+            elif isinstance(part, OpaquePart):
+                yield dumps(part.value)
+    for call in message.tool_calls or ():
+        yield call.name
+        yield call.arguments if isinstance(call.arguments, str) else dumps(call.arguments or {})
+
+
+def newest_that_fit(
+    sql: Sql, request: HistoryRequest, path: Path, starts_window: Callable[[ChatMessage], bool]
+) -> list[ChatMessage]:
+    """Leading system and developer messages, and the newest turns, that make at most `max_tokens` together.
+
+    `starts_window` says of a message whether everything before it may be left out. Raises LimitExceeded if the newest
+    turn does not fit: nothing shorter makes sense, and nothing longer was asked for.
+    """
+    maximum, count = request.max_tokens or 0, request.count_tokens or estimate_tokens
+    leading, first = _leading(sql, request, path)
+    used = sum(_cost(message, count) for message in leading)
+    if used > maximum:
+        raise _no_room("what the branch begins with, its instructions,", used, maximum)
+    kept: list[ChatMessage] = []
+    turn: list[ChatMessage] = []
+    for message in _backward(sql, request, path, first):
+        turn.append(message)
+        used += _cost(message, count)
+        if used > maximum:  # however far the turn reaches back
+            if kept:
+                break
+            raise _no_room("the newest turn, with the leading instructions,", used, maximum)
+        if message.seq == first or starts_window(message):
+            kept += turn
+            turn = []
+    return [*leading, *reversed(kept)]
+
+
+def _no_room(what: str, used: int, maximum: int) -> LimitExceeded:
+    """`used` as far as it was counted."""
+    detail = f"max_tokens={maximum:,} has no room: {what} takes {used:,} or more"
+    return LimitExceeded("max_tokens", used, maximum, detail=detail)
+
+
+def _cost(message: ChatMessage, count: CountTokens) -> int:
+    """A custom message costs nothing: no model gets it."""
+    cost = 0 if message.role == "custom" else count(message)
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not cost >= 0:  # nor NaN
+        raise InvalidArgument("count_tokens", f"must give a number of at least 0 for a message, and gave {cost!r:.60}")
+    return cost
+
+
+def _leading(sql: Sql, request: HistoryRequest, path: Path) -> tuple[list[ChatMessage], int]:
+    """The messages up to the last instruction that the branch begins with, and the seq after them. What is for the
+    screen may stand among instructions.
+    """
+    found: list[ChatMessage] = []
+    for first in range(1, path.last_seq + 1, _FEW):
+        page = load_path(sql, request, path, first, first + _FEW - 1)
+        run = list(takewhile(lambda message: message.role in ("system", "developer", "custom"), page))
+        found += run
+        if len(run) < len(page):
+            break
+    while found and found[-1].role == "custom":
+        found.pop()
+    return found, len(found) + 1
+
+
+def _backward(sql: Sql, request: HistoryRequest, path: Path, first: int) -> Iterator[ChatMessage]:
+    """The messages from the last down to `first`."""
+    last, size = path.last_seq, PAGE
+    while last >= first:
+        low = max(first, last - size + 1)
+        yield from reversed(load_path(sql, request, path, low, last))
+        last, size = low - 1, min(2 * size, LARGEST)

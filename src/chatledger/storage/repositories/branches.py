@@ -1,0 +1,181 @@
+"""Branches: an edit or a regenerated answer is another line through the thread, and nothing is copied for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, func, insert, select, update
+
+from chatledger.errors import LimitExceeded, RuleViolation, ThreadNotFound
+from chatledger.ids import new_stamp
+from chatledger.models import Branch, RulesLevel
+from chatledger.rules import Tip, fold
+from chatledger.storage.append.preflight import write_open_calls
+from chatledger.storage.arguments import checked
+from chatledger.storage.databases.database import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.lineage import Segment, forked, read_lineage, write_lineage
+from chatledger.storage.history.page import interrupts_calls, turn_start
+from chatledger.storage.history.path import HistoryRequest, Path, find_path, load_path
+from chatledger.storage.repositories.branch_version import Mark, advance_mark, read_mark
+from chatledger.storage.schema.tables import branches, threads
+from chatledger.storage.schema.text import decode_json, decode_text, encode_key
+
+
+@checked
+class BranchRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def fork(self, thread_id: str, at: int, *, branch: int | None = None, activate: bool = True) -> Branch:
+        """A new branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
+
+        The first message appended to it has seq `at` + 1; `at` 0 shares nothing, to begin anew. Unless `activate` is
+        False, it becomes the active branch. Raises LimitExceeded for a seq that the branch has not got, RuleViolation
+        where calls of the shared part would stay open, unless the thread is lenient, and where a message of it is still
+        partial.
+        """
+        request = self._request(thread_id, branch)
+        return await self._scope.write(lambda sql: _fork(sql, request, at, activate, self._scope.rules))
+
+    async def activate(self, thread_id: str, branch: int) -> Branch:
+        """Make a branch the one that calls without `branch=` mean."""
+        request = self._request(thread_id, branch)
+        return await self._scope.write(lambda sql: _activate(sql, request, branch))
+
+    async def list(self, thread_id: str) -> Sequence[Branch]:
+        """All branches of the thread, in the order in which they were made."""
+        request = self._request(thread_id, None)
+        return await self._scope.read(lambda sql: _list(sql, request))
+
+    async def mark(self, thread_id: str, branch: int | None = None) -> Mark:
+        """The state that a branch (None: the active one) is in, to be written onto later."""
+        return await self._scope.read(lambda sql: read_mark(sql, self._scope.tenant, thread_id, branch), snapshot=True)
+
+    async def advance(self, thread_id: str, mark: Mark) -> Mark:
+        """Hold the branch, if it still is in the marked state, until the transaction ends. Raises VersionConflict."""
+        return await self._scope.write(lambda sql: advance_mark(sql, self._scope.tenant, thread_id, mark))
+
+    def _request(self, thread_id: str, branch: int | None) -> HistoryRequest:
+        tenant = encode_key(self._scope.tenant, "tenant")
+        return HistoryRequest(tenant, encode_key(thread_id, "thread_id"), thread_id, branch)
+
+
+def _key(request: HistoryRequest) -> dict[str, str]:
+    """The thread as Core statements take it: they encode text themselves."""
+    return {"tenant_id": decode_text(request.tenant), "thread_id": request.thread_id}
+
+
+def _own(table: Any, request: HistoryRequest) -> Any:
+    return and_(*(table.c[name] == value for name, value in _key(request).items()))
+
+
+def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_rules: RulesLevel) -> Branch:
+    rules = _hold(sql, request)
+    path = find_path(sql, request)
+    if not 0 <= at <= path.last_seq:
+        raise LimitExceeded("seq of a fork", at, path.last_seq)
+    tip = fold_tip(sql, request, path, at)
+    if tip.partial_seq is not None:  # whoever writes it would write to both branches
+        raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
+    if tip.open_calls and (rules or default_rules) != "lenient":
+        raise RuleViolation("R8", at, "a fork would share calls that have no result yet", where=f"seq {at}")
+    last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, request))).scalar_one()
+    return _store(sql, request, path, at, last + 1, tip, activate)
+
+
+def _hold(sql: Sql, request: HistoryRequest) -> RulesLevel | None:
+    """Hold the thread, and give the row of its active branch a new stamp, until the transaction ends: so an append that
+    was judged for "the active branch" is not written to the one that is being left. In this order, which is that of an
+    append; so what was active is only known for sure when both are held. Returns the thread's rules.
+    """
+    of_thread = select(threads.c.active_branch, threads.c.rules).where(_own(threads, request))
+    row = sql.execute(of_thread).one_or_none()
+    while row is not None:
+        left = and_(_own(branches, request), branches.c.branch == row.active_branch)
+        sql.execute(update(branches).where(left).values(stamp=new_stamp()))
+        held = sql.execute(of_thread.with_for_update()).one_or_none()
+        if held is not None and held.active_branch == row.active_branch:
+            rules: RulesLevel | None = held.rules
+            return rules
+        row = held
+    raise ThreadNotFound(request.thread_id)
+
+
+def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
+    now = datetime.now(UTC)
+    lineage = forked(path.segments, number, at)
+    row = {
+        **_key(request),
+        "branch": number,
+        "lineage": write_lineage(lineage),
+        "last_seq": at,
+        "stamp": new_stamp(),
+        "last_role": tip.last_role,
+        "open_calls": decode_json(write_open_calls(tip)),
+        "created_at": now,
+    }
+    sql.execute(insert(branches).values(**row))
+    if activate:
+        sql.execute(update(threads).where(_own(threads, request)).values(active_branch=number))
+    return Branch(
+        thread_id=request.thread_id,
+        branch=number,
+        **_fork_point(lineage),
+        version=at,
+        active=activate,
+        created_at=now,
+    )
+
+
+def fold_tip(sql: Sql, request: HistoryRequest, path: Path, at: int) -> Tip:
+    """The tip as it was after seq `at`: folded from the beginning of the turn that `at` is in, and from before it
+    where calls were still waiting when it began.
+    """
+    start = turn_start(sql, request, path, at)
+    messages = load_path(sql, request, path, start, at)
+    while messages and interrupts_calls(messages[0]) and start > 1:
+        end, start = start - 1, turn_start(sql, request, path, start - 1)
+        messages = load_path(sql, request, path, start, end) + messages
+    before = load_path(sql, request, path, start - 1, start - 1) if start > 1 else []
+    tip = Tip(last_seq=start - 1, last_role=before[0].role if before else None)
+    return fold(tip, messages)
+
+
+def _activate(sql: Sql, request: HistoryRequest, branch: int) -> Branch:
+    _hold(sql, request)
+    find_path(sql, request)
+    sql.execute(update(threads).where(_own(threads, request)).values(active_branch=branch))
+    return next(found for found in _list(sql, request) if found.branch == branch)
+
+
+def _list(sql: Sql, request: HistoryRequest) -> list[Branch]:
+    statement = (
+        select(branches, threads.c.active_branch)
+        .join(threads, and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id"))))
+        .where(_own(branches, request))
+        .order_by(branches.c.branch)
+    )
+    rows = sql.execute(statement).all()
+    if not rows:
+        raise ThreadNotFound(request.thread_id)
+    return [_to_branch(row) for row in rows]
+
+
+def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
+    """Where the branch leaves what it shares: the branch that the last shared message rests on, and its seq."""
+    *shared, _own_part = lineage
+    return {"forked_from": shared[-1].branch, "forked_at": shared[-1].last} if shared else {}
+
+
+def _to_branch(row: Any) -> Branch:
+    return Branch(
+        thread_id=row.thread_id,
+        branch=row.branch,
+        **_fork_point(read_lineage(row.lineage)),
+        version=row.last_seq,
+        active=row.branch == row.active_branch,
+        created_at=row.created_at,
+    )

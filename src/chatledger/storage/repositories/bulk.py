@@ -1,0 +1,129 @@
+"""Bulk loading: whole new threads, through the same rules as an append, by COPY or one executemany a table.
+
+For imports. A thread that is new has no tip to guard and no ids to look for, so its rows can be made without asking the
+database, and sent together with those of hundreds of others. All of a batch is stored, or none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chatledger.errors import AlreadyExists, EncryptionError
+from chatledger.ids import new_stamp
+from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
+from chatledger.rules import Tip, judge
+from chatledger.storage.append.preflight import write_open_calls
+from chatledger.storage.append.request import make_request
+from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows
+from chatledger.storage.drivers.errors import Kind, read_failure
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.lineage import END, Segment, write_lineage
+from chatledger.storage.repositories.erasures import refuse_erased
+from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.schema.text import encode_json, encode_key, encode_text
+
+_KEY = ("tenant_id", "thread_id")
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "threads": (*_KEY, "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at"),
+    "branches": (
+        *(*_KEY, "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq"),
+        "created_at",
+    ),
+    "runs": (*_KEY, "run_id", "status", "started_at"),
+    **{name: (*_KEY, "branch", *columns) for name, columns in TABLES.items()},
+}
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class NewThread:
+    """A thread that is not stored yet, judged, as rows by table; `violations` are those of all its messages."""
+
+    tenant: str
+    thread: Thread
+    rows: Rows
+    violations: list[Violation]
+    sealed: bool = False
+
+
+def encode_thread(
+    tenant: str, thread: Thread, messages: Sequence[ChatMessage], *, level: RulesLevel, seal: Seal | None = None
+) -> NewThread:
+    """Raises RuleViolation, IdConflict and LimitExceeded, as an append of all the messages to the thread would."""
+    # An append is one round trip, and limited; this is as much as the caller batches.
+    request = make_request(tenant, thread.thread_id, messages, limits=None)
+    request = request if seal is None else replace(request, seal=seal)
+    judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
+    key = (request.tenant, request.thread)
+    place = (*key, 0)
+    rows = {
+        "threads": _sealed(seal, (*key, *_thread_row(thread))),
+        "branches": [(*key, *_branch_row(thread, judgement.tip))],
+        "runs": [(*key, run, "running", request.now) for run in request.runs],
+    }
+    for name, own in plan_rows(request, judgement, 0).items():
+        rows[name] = [place + row for row in own]
+    violations = [violation for judged in judgement.messages for violation in judged.violations]
+    return NewThread(tenant, thread, rows, violations, sealed=seal is not None)
+
+
+def _thread_row(thread: Thread) -> tuple[Any, ...]:
+    return (
+        None if thread.user_id is None else encode_key(thread.user_id, "user_id"),
+        None if thread.title is None else encode_text(thread.title),
+        encode_json(thread.metadata),
+        thread.rules,
+        thread.active_branch,
+        thread.created_at,
+        thread.active_at,
+    )
+
+
+def _sealed(seal: Seal | None, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    return [row] if seal is None else list(seal.seal("threads", _COLUMNS["threads"], [row]))
+
+
+def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
+    return (
+        0,
+        write_lineage([Segment(0, 1, END)]),
+        tip.last_seq,
+        new_stamp(),
+        None if tip.last_role is None else encode_text(tip.last_role),
+        write_open_calls(tip),
+        tip.partial_seq,
+        thread.created_at,
+    )
+
+
+def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
+    """Store them all, in a transaction. Raises AlreadyExists if one of them, or a run of theirs, is stored already, and
+    Erased if one was; EncryptionError where plain text would be stored among ciphertext, or the other way round.
+    """
+    if any(one.sealed != (sql.seal is not None) for one in new):
+        raise EncryptionError("a new thread is loaded by the ledger that prepared it, with keys or without")
+    for tenant, ids in _ids_by_tenant(new).items():
+        refuse_erased(sql, tenant, ids)
+    # In the order of their keys, rows that are neighbours in the tables and their indexes come one after the other.
+    new = sorted(new, key=lambda one: one.rows["threads"][0][:2])
+    try:
+        for table, columns in _COLUMNS.items():
+            rows = [row for thread in new for row in thread.rows[table]]
+            if rows:
+                sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else as_on_sqlite(columns, rows)))
+    except Exception as error:
+        failure = read_failure(error)
+        if failure is None or failure.kind is not Kind.UNIQUE:
+            raise
+        raise AlreadyExists("", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
+
+
+def _ids_by_tenant(new: Sequence[NewThread]) -> dict[str, list[str]]:
+    ids: dict[str, list[str]] = defaultdict(list)
+    for one in new:
+        ids[one.tenant].append(one.thread.thread_id)
+    return ids

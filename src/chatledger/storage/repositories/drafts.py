@@ -1,0 +1,322 @@
+"""A draft: an assistant message that is stored while it is being said.
+
+It stands at the end of its branch as a partial message from the moment the draft is entered. What is fed is merged in
+memory, and written when enough of it or of time has gone by: the process may die at any moment and leaves behind all
+but the last interval. Each write renews the lease that keeps others from taking the message for abandoned; where
+nothing is fed for a while, a task renews it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from chatledger.errors import (
+    ChatLedgerError,
+    DraftLost,
+    IdConflict,
+    InvalidArgument,
+    LimitExceeded,
+    RuleViolation,
+    StorageError,
+)
+from chatledger.ids import new_stamp
+from chatledger.models import ChatMessage, Delta, State
+from chatledger.models.deltas import DELTAS, Growing, size_of
+from chatledger.models.trusted import copy_with
+from chatledger.rules import Lease, Tip, complete, grow
+from chatledger.storage.append.partial import Held, PartialPlace, PartialWrite, find_held, write_partial
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.databases.database import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import load_range
+from chatledger.storage.repositories.partials import interrupt_partial
+from chatledger.storage.rows.messages import EncodedMessage, encode_message
+
+INTERVAL = 0.25
+"""Seconds that what was fed waits at most before it is written."""
+SIZE = 4096
+"""Bytes of text fed that are written without waiting."""
+PATIENCE = 10.0
+"""Seconds for which completing is tried again while the database is away."""
+_PAUSE = 0.25
+_ATTEMPTS = 4
+"""Writes beside the messages move a branch's stamp too; more of them at once than this is no accident."""
+
+Decode = Callable[[Any], Iterable[Delta]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    interval: float = INTERVAL
+    size: int = SIZE
+
+    def __post_init__(self) -> None:
+        if self.interval < 0:
+            raise InvalidArgument("interval", f"must not be below 0 seconds: {self.interval:g}")
+        if self.size < 1:
+            raise InvalidArgument("size", f"must not be below 1 byte: {self.size}")
+
+
+class Draft:
+    """Made by `ledger.stream`; enter it, feed it, and leave it: a normal exit completes the message, an exception or a
+    cancellation marks it interrupted. `message` is the message as it is so far.
+    """
+
+    def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, decode: Decode | None = None) -> None:
+        self._scope = scope
+        self._request = request
+        self.message = request.whole(0)
+        self._pace = pace
+        self._decode = decode
+        self._growing = Growing()
+        self._line = asyncio.Lock()  # one write at a time
+        self._fed = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._failure: ChatLedgerError | None = None
+        self._held: Held | None = None
+        self._before: EncodedMessage | None = None
+        self._unwritten = self._bytes = 0
+        self._tried_at = 0.0
+        self._finished = False
+
+    # --- Its life
+
+    async def __aenter__(self) -> Self:
+        appended = await self._scope.append(self._request)
+        (self.message,) = appended.messages
+        if self.message.state != "partial":
+            raise IdConflict(self.message.message_id or "", self.message.seq, "is stored already, and whole")
+        self._opened = self.message
+        self._before = encode_message(self.message)
+        self._tried_at = time.monotonic()
+        self._keeper = asyncio.create_task(self._keep())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._finished:
+                return
+            if error is None:
+                await self._complete_or_interrupt()
+            else:
+                with suppress(ChatLedgerError):  # what went wrong first is what the caller is to hear of
+                    await asyncio.shield(self.interrupt())
+        finally:
+            await self._stop()
+
+    async def _complete_or_interrupt(self) -> None:
+        try:
+            await self.complete()
+        except RuleViolation:
+            with suppress(ChatLedgerError):
+                await self.interrupt()
+            raise
+
+    async def feed(self, delta: Delta | Any) -> None:
+        """Add to the message: a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part; in a draft with a
+        `format` also an event of its stream, which raises DecodeError if it is none or says that the stream failed.
+
+        Writes if `size` bytes have come, or `interval` seconds gone by, since the last write. If the database is away
+        for a moment, the next piece tries again. Raises DraftLost if someone else completed or interrupted the message,
+        LimitExceeded if it grows beyond `limits.bytes`, InvalidArgument for what is no delta.
+        """
+        self._require_open()
+        for one in (delta,) if self._decode is None or isinstance(delta, DELTAS) else self._decode(delta):
+            self._add(one)
+        now = time.monotonic()
+        due = now - self._tried_at >= self._pace.interval
+        if self._unwritten and (due or (self._unwritten >= self._pace.size and self._failure is None)):
+            await self._write_or_wait()
+        else:
+            self._fed.set()
+
+    async def flush(self) -> None:
+        """Write what was fed so far, now."""
+        self._require_open()
+        async with self._line:
+            await self._write("partial")
+
+    async def complete(
+        self, *, response_metadata: dict[str, Any] | None = None, custom_data: dict[str, Any] | None = None
+    ) -> ChatMessage:
+        """The whole message, stored; one without content if nothing was fed. Its calls are open from now on. The same
+        again gives the same.
+
+        Raises RuleViolation for what an append of the whole would refuse, DraftLost, and StorageError if the database
+        stays away: the message then is partial still.
+        """
+        fields = {"response_metadata": response_metadata, "custom_data": custom_data}
+        return await self._finish("complete", {name: value for name, value in fields.items() if value is not None})
+
+    async def interrupt(self) -> ChatMessage:
+        """The message with what it has got, marked as interrupted; its calls are answered as such. Raises DraftLost."""
+        return await self._finish("interrupted", {})
+
+    # --- What it holds
+
+    def _add(self, delta: Delta) -> None:
+        added = size_of(delta)
+        if self._bytes + added > self._scope.limits.bytes:
+            raise LimitExceeded("bytes of a draft", self._bytes + added, self._scope.limits.bytes)
+        self._growing.add(delta)
+        self._bytes += added
+        self._unwritten += max(added, 1)
+
+    def _grown(self, state: State) -> ChatMessage:
+        """A call whose name has not come is nothing that could be stored; only completing asks for it."""
+        fields = {
+            "content": self._growing.content(),
+            "reasoning": self._growing.reasoning(),
+            "tool_calls": self._growing.tool_calls(nameless=state == "complete"),
+            "state": state,
+        }
+        return copy_with(self._opened, {name: value for name, value in fields.items() if value is not None})
+
+    def _require_open(self) -> None:
+        if self._failure is not None and not _may_pass(self._failure):
+            raise self._failure
+        if self._finished or self._keeper is None:
+            raise StorageError("this draft is not open: enter it with `async with`, and feed it before it is finished")
+
+    # --- Writing
+
+    async def _keep(self) -> None:
+        """Writes what was fed before a pause, and renews the lease in a long one."""
+        while self._failure is None or _may_pass(self._failure):
+            renews_at = self._tried_at + self._request.lease / 3
+            if not self._unwritten and self._failure is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(renews_at - time.monotonic()):
+                        await self._fed.wait()
+            if self._unwritten or self._failure is not None:
+                await asyncio.sleep(max(self._tried_at + self._pace.interval - time.monotonic(), 0.001))
+            if self._unwritten or self._failure is not None or time.monotonic() >= renews_at:
+                await self._write_or_wait()
+            self._fed.clear()
+
+    async def _write_or_wait(self) -> None:
+        """What may pass is tried again later; anything else is raised by the next call."""
+        try:
+            async with self._line:
+                if not self._finished:
+                    await self._write("partial")
+            self._failure = None
+        except ChatLedgerError as error:
+            self._failure = error
+            if asyncio.current_task() is not self._keeper and not _may_pass(error):
+                raise
+
+    async def _finish(self, state: State, fields: dict[str, Any]) -> ChatMessage:
+        async with self._line:
+            if self._finished:
+                return self.message
+            self._require_open()
+            until = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    await self._write(state, fields)
+                    break
+                except StorageError as error:
+                    if not error.retryable or state != "complete" or time.monotonic() > until:
+                        raise
+                await asyncio.sleep(_PAUSE)
+            self._finished = True
+        await self._stop()
+        return self.message
+
+    async def _write(self, state: State, fields: dict[str, Any] | None = None) -> None:
+        """One write, of all that was fed until now. Until it is known to have happened, nothing is known of the row."""
+        self._tried_at = time.monotonic()
+        unwritten, message = self._unwritten, copy_with(self._grown(state), fields or {})
+        held, before = self._held, self._before
+        self._held = self._before = None
+        writing = _Writing(self._request, self._opened, message)
+        done = await self._scope.write(lambda sql: writing.write(sql, held, before), single=state != "interrupted")
+        self._held, self._before, self.message = done
+        self._unwritten -= unwritten
+
+    async def _stop(self) -> None:
+        keeper = self._keeper
+        if keeper is not None and not keeper.done() and keeper is not asyncio.current_task():
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """One write of a draft, in the database's thread: the message as it was opened, and as it is now."""
+
+    request: AppendRequest
+    opened: ChatMessage
+    message: ChatMessage
+
+    def write(
+        self, sql: Sql, held: Held | None, before: EncodedMessage | None
+    ) -> tuple[Held, EncodedMessage, ChatMessage]:
+        """What is held of the branch now, what the row holds, and the message as stored. Raises DraftLost."""
+        if self.message.state == "interrupted":
+            return self._interrupt(sql, held, before)
+        encoded = encode_message(self.message)
+        for _ in range(_ATTEMPTS):
+            held = held or find_held(sql, self._place)
+            if held is None:
+                return self._found_whole(sql, encoded)
+            done = self._attempt(sql, held, encoded, before)
+            if done is not None:
+                return done
+            held = before = None
+        raise StorageError(f"the branch moved under each of {_ATTEMPTS} attempts", retryable=True)
+
+    def _attempt(
+        self, sql: Sql, held: Held, encoded: EncodedMessage, before: EncodedMessage | None
+    ) -> tuple[Held, EncodedMessage, ChatMessage] | None:
+        now, stamp, message = datetime.now(UTC), new_stamp(), self.message
+        branch, broken = self._place.branch, tuple(self.opened.violations)
+        if message.state == "partial":
+            tip = grow(held.tip, message, branch=branch)._replace(lease=Lease(now, self.request.lease))
+        else:
+            level = self.request.rules or held.rules or self.request.default_rules
+            tip, broken = complete(held.tip, message, branch=branch, level=level, opened=broken)
+        write = PartialWrite(self._place, held.stamp, stamp, tip, encoded, before, message.state, broken, now)
+        if not write_partial(sql, write):
+            return None
+        return Held(tip, stamp, held.rules), encoded, copy_with(message, {"violations": list(broken)})
+
+    def _interrupt(
+        self, sql: Sql, held: Held | None, before: EncodedMessage | None
+    ) -> tuple[Held, EncodedMessage, ChatMessage]:
+        """All that was fed is written first; then the message is cut short and its calls are answered."""
+        partial = replace(self, message=copy_with(self.message, {"state": "partial"}))
+        held, encoded, message = partial.write(sql, held, before)
+        if not interrupt_partial(sql, self.request, self._place):
+            raise self._lost()
+        return held, encoded, copy_with(message, {"state": "interrupted"})
+
+    def _found_whole(self, sql: Sql, encoded: EncodedMessage) -> tuple[Held, EncodedMessage, ChatMessage]:
+        """An attempt of which nothing was heard may have completed it."""
+        place = self._place
+        stored = load_range(sql, place.tenant, place.thread, place.branch, place.seq, place.seq)
+        if not stored or stored[0].state != self.message.state or encode_message(stored[0]) != encoded:
+            raise self._lost()
+        return Held(Tip(), 0, None), encoded, stored[0]
+
+    def _lost(self) -> DraftLost:
+        return DraftLost(self.request.thread_id, self._place.branch, self._place.seq)
+
+    @property
+    def _place(self) -> PartialPlace:
+        branch, seq = self.opened.branch or 0, self.opened.seq or 0
+        return PartialPlace(self.request.tenant, self.request.thread, branch, seq, self.request.message_ids[0])
+
+
+def _may_pass(error: ChatLedgerError) -> bool:
+    return isinstance(error, StorageError) and error.retryable

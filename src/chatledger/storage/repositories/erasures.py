@@ -1,0 +1,169 @@
+"""Erasing: deleted for good, with a tombstone that says that it was, and refuses the id for ever.
+
+A tombstone holds no word of what it stands for, not even its id: a digest finds it again for whoever knows the id. So
+an import or a retry that comes late cannot bring an erased thread back, and nobody learns from tombstones who was here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Select, and_, insert, literal, select, tuple_
+
+from chatledger.errors import Erased, ThreadNotFound
+from chatledger.ids import derived_id, new_id
+from chatledger.models import Deleted, Erasure, ErasureKind, Page
+from chatledger.storage.arguments import checked
+from chatledger.storage.databases.database import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.repositories.deletion import delete_thread, hold_thread, together
+from chatledger.storage.schema.tables import erasures, feedback, kept_scores, runs, threads
+from chatledger.storage.schema.text import Key, Moment
+
+_BATCH = 100
+"""Threads of a user or a tenant that are looked up at a time; each goes in a transaction of its own."""
+
+
+@checked
+class ErasureRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def erase_thread(self, thread_id: str, *, keep_scores: bool = False) -> Erasure:
+        """Remove a thread with all that hangs on it, for good. `keep_scores` keeps the numbers of its feedback for
+        `feedback.summary`: key, score, agent, model and time, no words and no ids.
+
+        A thread of that id is never made again: `Erased` is raised. Erasing twice gives the first tombstone. Raises
+        ThreadNotFound.
+        """
+        return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
+
+    async def erase_user(self, user_id: str, *, keep_scores: bool = False) -> Erasure:
+        """Erase every thread of a user, each in a transaction of its own: what is interrupted is finished by calling it
+        again. The user may come back: new threads of theirs are not refused.
+        """
+        return await self._erase_all("user", user_id, keep_scores)
+
+    async def erase_tenant(self, *, keep_scores: bool = False) -> Erasure:
+        """Erase every thread of this ledger's tenant, as `erase_user` does."""
+        return await self._erase_all("tenant", None, keep_scores)
+
+    async def find_thread(self, thread_id: str) -> Erasure | None:
+        """The tombstone of a thread, if it was erased."""
+        return await self._find("thread", thread_id)
+
+    async def find_user(self, user_id: str) -> Erasure | None:
+        """The tombstone of the last time that a user was erased."""
+        return await self._find("user", user_id)
+
+    async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
+        """Newest first."""
+        size = page_size(limit)
+        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, size, cursor))
+
+    async def _find(self, kind: ErasureKind, id_: str) -> Erasure | None:
+        subject = digest(kind, id_)
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, subject))
+
+    async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
+        tenant = self._scope.tenant
+        gone: list[Erasure] = []
+        while ids := await self._scope.read(lambda sql: _threads_of(sql, tenant, user_id)):
+            for id_ in ids:
+                try:
+                    gone.append(await self.erase_thread(id_, keep_scores=keep_scores))
+                except ThreadNotFound:  # somebody else was faster
+                    continue
+        rows = together(Deleted(rows=one.rows) for one in gone)
+        subject = digest(kind, tenant if user_id is None else user_id)
+        scores = sum(one.scores for one in gone)
+        return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores))
+
+
+def digest(kind: ErasureKind, id_: str) -> str:
+    return derived_id("erased", kind, id_)
+
+
+def refuse_erased(sql: Sql, tenant: str, thread_ids: Sequence[str]) -> None:
+    """Raises Erased if one of them was."""
+    subjects = {digest("thread", id_): id_ for id_ in thread_ids}
+    found = select(erasures.c.subject).where(_of(tenant, "thread"), erasures.c.subject.in_(list(subjects)))
+    subject = sql.execute(found.limit(1)).scalar()
+    if subject is not None:
+        raise Erased(subjects[subject])
+
+
+def _of(tenant: str, kind: ErasureKind) -> Any:
+    return and_(erasures.c.tenant_id == tenant, erasures.c.kind == kind)
+
+
+def _threads_of(sql: Sql, tenant: str, user_id: str | None) -> Sequence[str]:
+    own = [threads.c.tenant_id == tenant]
+    if user_id is not None:
+        own.append(threads.c.user_id == user_id)
+    return sql.execute(select(threads.c.thread_id).where(*own).limit(_BATCH)).scalars().all()
+
+
+def _erase_thread(sql: Sql, tenant: str, thread_id: str, keep_scores: bool) -> Erasure:
+    subject = digest("thread", thread_id)
+    try:
+        hold_thread(sql, tenant, thread_id)
+    except ThreadNotFound:
+        earlier = _find(sql, tenant, "thread", subject)
+        if earlier is None:
+            raise
+        return earlier
+    scores = _scores_of(sql, tenant, thread_id) if keep_scores else []
+    erasure = _bury(sql, tenant, "thread", subject, delete_thread(sql, tenant, thread_id), len(scores))
+    if scores:
+        place = {"tenant_id": tenant, "erasure_id": erasure.erasure_id}
+        sql.execute(insert(kept_scores), [{**place, "idx": idx, **row} for idx, row in enumerate(scores)])
+    return erasure
+
+
+def _scores_of(sql: Sql, tenant: str, thread_id: str) -> list[dict[str, Any]]:
+    of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
+    columns = (feedback.c.key, feedback.c.score, runs.c.agent, runs.c.model, feedback.c.created_at)
+    of_thread = (runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
+    in_order = (feedback.c.created_at, feedback.c.feedback_id)
+    found = select(*columns).select_from(feedback.join(runs, of_run)).where(*of_thread).order_by(*in_order)
+    return [dict(row) for row in sql.execute(found).mappings()]
+
+
+def _bury(sql: Sql, tenant: str, kind: ErasureKind, subject: str, deleted: Deleted, scores: int) -> Erasure:
+    erasure = Erasure(
+        erasure_id=new_id(),
+        kind=kind,
+        subject=subject,
+        rows=deleted.rows,
+        scores=scores,
+        created_at=datetime.now(UTC),
+    )
+    sql.execute(insert(erasures).values(tenant_id=tenant, **erasure.model_dump()))
+    return erasure
+
+
+def _select() -> Select[Any]:
+    return select(*(erasures.c[name] for name in Erasure.model_fields))
+
+
+def _find(sql: Sql, tenant: str, kind: ErasureKind, subject: str) -> Erasure | None:
+    own = _select().where(_of(tenant, kind), erasures.c.subject == subject)
+    row = sql.execute(own.order_by(erasures.c.created_at.desc()).limit(1)).mappings().one_or_none()
+    return None if row is None else Erasure.model_validate(dict(row))
+
+
+def _list(sql: Sql, tenant: str, limit: int, cursor: str | None) -> Page[Erasure]:
+    statement = _select().where(erasures.c.tenant_id == tenant)
+    if cursor is not None:
+        created_at, erasure_id = read_cursor(cursor, datetime, str)
+        place = tuple_(erasures.c.created_at, erasures.c.erasure_id)
+        statement = statement.where(place < tuple_(literal(created_at, Moment), literal(erasure_id, Key)))
+    newest_first = statement.order_by(erasures.c.created_at.desc(), erasures.c.erasure_id.desc())
+    found = [Erasure.model_validate(dict(row)) for row in sql.execute(newest_first.limit(limit + 1)).mappings()]
+    page = found[:limit]
+    following = write_cursor(page[-1].created_at, page[-1].erasure_id) if len(found) > limit else None
+    return Page(page, following)

@@ -1,0 +1,290 @@
+"""Messages: append at the end of a branch, read any window of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+from chatledger.errors import InvalidCursor, LimitExceeded, MessageNotFound, VersionConflict
+from chatledger.models import Appended, ChatMessage, History, RulesLevel
+from chatledger.rules import INTERRUPTED
+from chatledger.storage.append.attempt import close_open_calls
+from chatledger.storage.append.request import make_request, require_messages
+from chatledger.storage.arguments import checked
+from chatledger.storage.databases.database import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.lineage import END
+from chatledger.storage.history.page import at_once, is_small, load_history
+from chatledger.storage.history.path import HistoryRequest, find_path, load_range
+from chatledger.storage.history.tokens import CountTokens
+from chatledger.storage.repositories.redaction import redact_message
+from chatledger.storage.repositories.sync import following
+from chatledger.storage.schema.text import decode_text, encode_key, encode_text
+
+PAGE = 500
+"""Messages that `iterate` holds at a time."""
+
+
+@checked
+class MessageRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def append(
+        self,
+        thread_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+    ) -> Appended:
+        """Store the messages at the end of the branch (None: the active one): all in this order, or none.
+
+        Repeating a call stores nothing twice if the messages bring their `message_id`s or the call its
+        `idempotency_key`; without either, a second call is a second turn. `run_id` goes to each message that has none,
+        system and developer messages apart; a run that does not exist is made. `on_open_calls="close"` first answers
+        calls that got no result and would stand in the way.
+
+        A message with the id of the one that is partial at the end, alone and whole, completes that one in its place.
+        Any other waits for it: `on_open_calls="close"` interrupts it, and so does every append once its lease is over.
+
+        Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
+        RuleViolation, RunConflict, StorageError. OutcomeUnknown if the database went away in the middle.
+        """
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            messages,
+            limits=self._scope.limits,
+            run_id=run_id,
+            branch=branch,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+            rules=rules,
+            default_rules=self._scope.rules,
+            close_open_calls=on_open_calls == "close",
+        )
+        return await self._scope.append(request)
+
+    async def sync(
+        self,
+        thread_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: Literal["error", "close"] = "error",
+    ) -> Appended:
+        """Store what follows the stored messages, for a service that sends its whole history each time.
+
+        `messages` must begin with all that is stored; content is compared, and ids where they are given. Raises
+        VersionConflict where they differ or something stored is missing. `replayed` if nothing followed. Reads the
+        whole branch: where the caller knows what is new, `append` costs less.
+        """
+        require_messages(messages)
+        for last_attempt in (False, False, True):
+            history = await self.history(thread_id, branch=branch)
+            rest = following(history, messages)
+            if not rest:
+                return Appended(history.version + 1, history.version, history.version, [], replayed=True)
+            try:
+                return await self.append(
+                    thread_id,
+                    rest,
+                    run_id=run_id,
+                    branch=history.branch,
+                    expected_version=history.version,
+                    rules=rules,
+                    on_open_calls=on_open_calls,
+                )
+            except VersionConflict:  # somebody appended since: what they stored may be what we were about to
+                if last_attempt:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def history(
+        self,
+        thread_id: str,
+        *,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        last: int | None = None,
+        last_turns: int | None = None,
+        max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+        partials: bool = True,
+        min_position: str | None = None,
+    ) -> History:
+        """The messages of a branch (None: the active one) in order, whole or a window of them, in one state.
+
+        `limit` pages: forward from `after`, or backward from `before`; pass `next_cursor` on as the same one. `last`
+        gives at most that many messages, from the beginning of a turn, and at least the last turn; `last_turns` counts
+        turns. `run_id` keeps only that run's messages. A thread of another user than `user_id` is not found.
+        `partials=False` leaves out a message that is still being written; `version` counts it all the same.
+
+        `max_tokens` gives the newest whole turns that fit, behind the system and developer messages that the branch
+        begins with, which count as well; LimitExceeded if not even the newest turn does. `count_tokens` says what a
+        message costs; by default that is the characters of its texts and calls divided by four, rounded up, and media
+        cost nothing. It is called where the database is read, perhaps in another thread. Custom messages, which no
+        model gets, are not counted. What is read is what is given, and one turn more.
+
+        `min_position` lets a replica answer that has come to that `ledger.position()`; the primary does otherwise.
+
+        Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
+        """
+        request = self._request(
+            thread_id,
+            branch=branch,
+            limit=limit,
+            before=before,
+            after=after,
+            last=last,
+            last_turns=last_turns,
+            max_tokens=max_tokens,
+            count_tokens=count_tokens,
+            run_id=run_id,
+            user_id=user_id,
+        )
+        history = await self._read_at_once(request, min_position) if is_small(request) else None
+        if history is None:
+            read = self._scope.read if min_position is None else partial(self._scope.read_at, min_position)
+            history = await read(lambda sql: load_history(sql, request), snapshot=True)
+        if partials or not history.messages or history.messages[-1].state != "partial":
+            return history
+        return replace(history, messages=history.messages[:-1])
+
+    async def _read_at_once(self, request: HistoryRequest, min_position: str | None) -> History | None:
+        statement = at_once(request, self._scope.seal)
+        if min_position is None:
+            return await self._scope.fetch(statement)
+        return await self._scope.read_at(min_position, statement.over)
+
+    async def iterate(
+        self, thread_id: str, *, branch: int | None = None, partials: bool = True
+    ) -> AsyncIterator[ChatMessage]:
+        """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
+
+        The branch is chosen, and its end fixed, when the first page is read; what is appended later is not seen.
+        `partials=False` leaves out a message that is still being written.
+        """
+        page = await self.history(thread_id, branch=branch, limit=PAGE)
+        end = page.version
+        while True:
+            for message in page.messages:
+                if partials or message.state != "partial":
+                    yield message
+            if page.next_cursor is None or page.next_cursor >= end:
+                return
+            limit = min(PAGE, end - page.next_cursor)
+            page = await self.history(thread_id, branch=page.branch, limit=limit, after=page.next_cursor)
+
+    async def names(self, thread_id: str, *, format: str) -> set[str]:  # noqa: A002 - as in the ledger's own calls
+        """The names and the call ids of a format's messages, on all branches: those of a branch left behind too."""
+        request = self._request(thread_id)
+        return await self._scope.read(lambda sql: _names(sql, request, format), snapshot=True)
+
+    async def get(self, thread_id: str, message_id: str) -> ChatMessage:
+        """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
+        request = self._request(thread_id)
+        return await self._scope.read(lambda sql: _get(sql, request, message_id), snapshot=True)
+
+    async def redact(self, thread_id: str, seq: int, *, branch: int | None = None) -> ChatMessage:
+        """Take the words out of a stored message, for good: text, reasoning, media, arguments, metadata, and what its
+        format kept. Its place, role, ids and links stay, so the thread stays whole; the message says when, as a
+        violation of R11. Forks that share it share that.
+
+        Raises ThreadNotFound, BranchNotFound and MessageNotFound.
+        """
+        tenant, thread = encode_key(self._scope.tenant, "tenant"), encode_key(thread_id, "thread_id")
+        request = HistoryRequest(tenant, thread, thread_id, branch)
+        return await self._scope.write(lambda sql: redact_message(sql, request, seq))
+
+    async def close_open_calls(
+        self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
+    ) -> Appended:
+        """Answer every open call with a synthetic result whose text is `reason`, and mark a partial message at the end
+        as interrupted: the thread then takes any message again. Nothing is written where nothing is open.
+        """
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            [],
+            limits=self._scope.limits,
+            branch=branch,
+            default_rules=self._scope.rules,
+            close_open_calls=True,
+        )
+        return await self._scope.write(lambda sql: close_open_calls(sql, request, reason))
+
+    def _request(self, thread_id: str, **window: Any) -> HistoryRequest:
+        tenant, thread = encode_key(self._scope.tenant, "tenant"), encode_key(thread_id, "thread_id")
+        request = HistoryRequest(tenant, thread, thread_id, **window)
+        check_window(request)
+        return request
+
+
+def check_window(request: HistoryRequest) -> None:
+    """Raises InvalidCursor for windows that contradict each other, LimitExceeded for a size below zero."""
+    sizes = {
+        "limit": request.limit,
+        "last": request.last,
+        "last_turns": request.last_turns,
+        "max_tokens": request.max_tokens,
+    }
+    given = [name for name, size in sizes.items() if size is not None]
+    if len(given) > 1:
+        raise InvalidCursor(None, f"{' and '.join(given)} are different windows; give one")
+    if given and given[0] != "limit" and (request.before is not None or request.after is not None):
+        raise InvalidCursor(request.before or request.after, f"before and after do not go with {given[0]}")
+    if request.max_tokens is not None and request.run_id is not None:
+        raise InvalidCursor(None, "max_tokens counts whole turns; it does not go with run_id")
+    for name, size in sizes.items():
+        if size is not None and size < 0:
+            raise LimitExceeded(name, size, END)
+    for cursor in (request.before, request.after):
+        if cursor is not None and not 0 <= cursor <= END:
+            raise InvalidCursor(cursor, "not the seq of a message")
+
+
+_NAMES = """
+SELECT m.name FROM {schema}messages m
+WHERE m.tenant_id = :tenant AND m.thread_id = :thread AND m.format = :format AND m.name IS NOT NULL
+"""
+_CALL_IDS = """
+SELECT c.call_id FROM {schema}tool_calls c JOIN {schema}messages m
+  ON m.tenant_id = c.tenant_id AND m.thread_id = c.thread_id AND m.branch = c.branch AND m.seq = c.seq
+WHERE c.tenant_id = :tenant AND c.thread_id = :thread AND m.format = :format AND c.call_id IS NOT NULL
+"""
+
+
+def _names(sql: Sql, request: HistoryRequest, name: str) -> set[str]:
+    find_path(sql, request)
+    values = {"tenant": request.tenant, "thread": request.thread, "format": encode_text(name)}
+    return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
+
+
+_FIND = """
+SELECT branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
+"""
+
+
+def _get(sql: Sql, request: HistoryRequest, message_id: str) -> ChatMessage:
+    find_path(sql, request)
+    place = {"tenant": request.tenant, "thread": request.thread, "message_id": encode_text(message_id)}
+    rows = sql.fetch(_FIND, place)
+    if not rows:
+        raise MessageNotFound(request.thread_id, message_id)
+    branch, seq = rows[0]
+    return load_range(sql, request.tenant, request.thread, branch, seq, seq)[0]

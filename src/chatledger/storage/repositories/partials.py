@@ -1,0 +1,101 @@
+"""Partial messages: which are being written, which were left behind, and what becomes of those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import and_, select
+
+from chatledger.models import PartialMessage
+from chatledger.rules import Lease
+from chatledger.storage.append.attempt import attempt_locked
+from chatledger.storage.append.partial import PartialPlace
+from chatledger.storage.append.preflight import look, read_tip
+from chatledger.storage.append.request import AppendRequest, make_request
+from chatledger.storage.arguments import checked
+from chatledger.storage.databases.database import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.schema.tables import branches, messages
+from chatledger.storage.schema.text import encode_json, encode_key
+
+
+@checked
+class PartialRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def list(self) -> Sequence[PartialMessage]:
+        """All messages of the tenant that are partial now, longest unwritten first. Costs what it gives: an index holds
+        these alone.
+        """
+        found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
+        return [partial for partial, _ in found]
+
+    async def abandoned(self, *, older_than: timedelta | float | None = None) -> Sequence[PartialMessage]:
+        """Those that nobody writes any more: whose writer let its lease run out or, with `older_than` (a timedelta, or
+        seconds), those that were not written for so long. Costs what `list` costs.
+        """
+        age = timedelta(seconds=older_than) if isinstance(older_than, (int, float)) else older_than
+        found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
+        now = datetime.now(UTC)
+        return [partial for partial, lease in found if _is_abandoned(partial, lease, now, age)]
+
+    async def interrupt(self, partial: PartialMessage) -> bool:
+        """Mark it as interrupted and answer its calls as such. False, and nothing is done, where it has been written,
+        completed or interrupted since it was listed, or its thread is gone.
+        """
+        request = make_request(
+            self._scope.tenant, partial.thread_id, [], limits=self._scope.limits, branch=partial.branch, interrupt=True
+        )
+        message_id = None if partial.message_id is None else encode_key(partial.message_id, "message_id")
+        place = PartialPlace(request.tenant, request.thread, partial.branch, partial.seq, message_id)
+        return await self._scope.write(lambda sql: interrupt_partial(sql, request, place, since=partial.since))
+
+
+def interrupt_partial(sql: Sql, request: AppendRequest, place: PartialPlace, *, since: datetime | None = None) -> bool:
+    """In a transaction. `since`: only if it was not written after that."""
+    request = replace(
+        request,
+        messages=(),
+        rows=(),
+        branch=place.branch,
+        expected_version=None,
+        interrupt=True,
+        now=datetime.now(UTC),
+    )
+    tip = look(sql, request, lock=True).tip
+    if tip is None or tip.partial_seq != place.seq:
+        return False
+    if since is not None and tip.lease is not None and tip.lease.written != since:
+        return False
+    attempt_locked(sql, request)
+    return True
+
+
+def _list(sql: Sql, tenant: str) -> list[tuple[PartialMessage, Lease | None]]:
+    key = ("tenant_id", "thread_id", "branch")
+    at_tip = and_(*(messages.c[name] == branches.c[name] for name in key), messages.c.seq == branches.c.partial_seq)
+    row = select(branches, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))
+    found = row.join(messages, at_tip).where(branches.c.tenant_id == tenant, branches.c.partial_seq.is_not(None))
+    partials = []
+    for one in sql.execute(found):
+        lease = read_tip(one.last_seq, None, encode_json(one.open_calls), one.partial_seq).lease
+        partial = PartialMessage(
+            thread_id=one.thread_id,
+            branch=one.branch,
+            seq=one.partial_seq,
+            message_id=one.message_id,
+            run_id=one.run_id,
+            created_at=one.opened_at,
+            since=one.opened_at if lease is None else lease.written,
+        )
+        partials.append((partial, lease))
+    return sorted(partials, key=lambda found: (found[0].since, found[0].thread_id, found[0].branch))
+
+
+def _is_abandoned(partial: PartialMessage, lease: Lease | None, now: datetime, age: timedelta | None) -> bool:
+    if age is not None:
+        return now - partial.since >= age
+    return lease is None or not lease.holds(now)

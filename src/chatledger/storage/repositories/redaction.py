@@ -1,0 +1,104 @@
+"""Redacting a message: its words go, its place and its links stay.
+
+The one exception to R11 (committed messages do not change), so the message records it as a violation of that rule. What
+stays is what the thread needs to be whole: role, seq, ids, which call a result answers, times, the run.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, delete, update
+
+from chatledger.errors import MessageNotFound
+from chatledger.ids import new_stamp
+from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation
+from chatledger.models.trusted import copy_with
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.lineage import cut
+from chatledger.storage.history.path import HistoryRequest, find_path, load_range
+from chatledger.storage.repositories.deletion import hold_thread
+from chatledger.storage.rows.sealed_values import sealed_values
+from chatledger.storage.schema.tables import branches, message_parts, messages, outputs, tool_calls
+from chatledger.storage.schema.text import decode_text
+
+REDACTED = "[redacted]"
+"""What stands where words stood."""
+
+
+def redact_message(sql: Sql, request: HistoryRequest, seq: int) -> ChatMessage:
+    """The message as it is now. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
+    tenant = decode_text(request.tenant)
+    hold_thread(sql, tenant, request.thread_id)
+    path = find_path(sql, request)
+    for branch, first, last in cut(path.segments, seq, min(seq, path.last_seq)):
+        found = load_range(sql, request.tenant, request.thread, branch, first, last)
+        if found:
+            redacted = without_words(found[0], datetime.now(UTC))
+            _store(sql, tenant, request.thread_id, redacted)
+            return redacted
+    raise MessageNotFound(request.thread_id, seq=seq)
+
+
+def without_words(message: ChatMessage, now: datetime) -> ChatMessage:
+    """The message with nothing that anybody said. Redacting twice changes nothing."""
+    if any(violation.rule == "R11" for violation in message.violations):
+        return message
+    record = Violation(rule="R11", detail=f"redacted {now.isoformat(timespec='seconds')}")
+    return copy_with(
+        message,
+        {
+            "content": _wordless(message.content),
+            "reasoning": None,
+            "name": message.name if message.role == "tool" else None,  # a function's name, not a person's
+            "tool_calls": None if message.tool_calls is None else [_wordless_call(call) for call in message.tool_calls],
+            "response_metadata": None,
+            "custom_data": None,
+            "format": None,
+            "residual": None,
+            "violations": [*(Violation(rule=one.rule, detail=REDACTED) for one in message.violations), record],
+        },
+    )
+
+
+def _wordless(content: str | list[Part] | None) -> str | list[Part] | None:
+    """Of the same form: a provider that refuses an empty message would refuse the thread."""
+    if content is None or isinstance(content, str):
+        return content and REDACTED
+    return [TextPart(text=REDACTED)] if content else []
+
+
+def _wordless_call(call: ToolCall) -> ToolCall:
+    return ToolCall(id=call.id, name=call.name, arguments=None if call.arguments is None else "{}")
+
+
+def _store(sql: Sql, tenant: str, thread_id: str, message: ChatMessage) -> None:
+    content = message.content
+    lone = content[0] if isinstance(content, list) and content else None
+    values = {
+        "name": message.name,
+        "content_form": "str" if isinstance(content, str) else "text" if lone else None if content is None else "parts",
+        "text": content if isinstance(content, str) else lone.text if isinstance(lone, TextPart) else None,
+        "violations": [violation.model_dump() for violation in message.violations],
+    }
+    gone = ("reasoning_form", "format", "residual", "response_metadata", "custom_data")
+    own = _at(messages, tenant, thread_id, message)
+    place = {"thread_id": thread_id, "branch": message.branch, "seq": message.seq}
+    sealed = sealed_values(sql.seal, messages, values, **place)
+    sql.execute(update(messages).where(own).values(**sealed, **dict.fromkeys(gone)))
+    for table in (message_parts, outputs):
+        sql.execute(delete(table).where(_at(table, tenant, thread_id, message)))
+    for idx, call in enumerate(message.tool_calls or ()):
+        own_call = and_(_at(tool_calls, tenant, thread_id, message), tool_calls.c.idx == idx)
+        form = None if call.arguments is None else "str"
+        wordless = {"arguments": call.arguments, "arguments_form": form, "extras": None}
+        sealed = sealed_values(sql.seal, tool_calls, wordless, **place, idx=idx)
+        sql.execute(update(tool_calls).where(own_call).values(**sealed))
+    of_thread = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+    sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # nobody writes on what was read before
+
+
+def _at(table: Any, tenant: str, thread_id: str, message: ChatMessage) -> Any:
+    place = {"tenant_id": tenant, "thread_id": thread_id, "branch": message.branch, "seq": message.seq}
+    return and_(*(table.c[name] == value for name, value in place.items()))

@@ -1,0 +1,171 @@
+"""Runs: who worked on a thread, with which model, for how long and at what cost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, select, update
+
+from chatledger.errors import RunConflict, RunNotFound, ThreadNotFound
+from chatledger.ids import new_id
+from chatledger.models import Page, Run, RunStatus, Usage
+from chatledger.models.json import JsonValue, same_json
+from chatledger.models.secrets import masked, masked_text
+from chatledger.storage.arguments import checked
+from chatledger.storage.databases.database import Scope
+from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.rows.sealed_values import opened_values, sealed_values
+from chatledger.storage.schema.tables import runs, threads
+from chatledger.storage.schema.text import encode_key
+
+_USAGE = ("input_tokens", "output_tokens", "total_tokens", "usage_details", "cost")
+
+
+@checked
+class RunRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def start(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        input: JsonValue = None,  # noqa: A002 - the column's name
+        metadata: dict[str, Any] | None = None,
+    ) -> Run:
+        """The run, running. One that exists is completed by what it does not say yet: an append may have named it
+        first. RunConflict if it says otherwise already, or belongs to another thread.
+
+        Keys and passwords are never stored: what stands in `input` or `metadata` under a name such as `api_key`,
+        `authorization` or `password` becomes `"***"` (`SECRET_NAMES` in `chatledger.models.secrets`).
+        """
+        run = Run(
+            run_id=new_id() if run_id is None else run_id,
+            thread_id=thread_id,
+            agent=agent,
+            model=model,
+            input=input,
+            metadata=metadata,
+            started_at=datetime.now(UTC),
+        )
+        run = run.model_copy(update={"input": masked(run.input), "metadata": masked(run.metadata)})
+        encode_key(run.run_id, "run_id")
+        encode_key(thread_id, "thread_id")
+        return await self._scope.write(lambda sql: _start(sql, self._scope.tenant, run))
+
+    async def finish(
+        self, run_id: str, *, status: RunStatus, usage: Usage | None = None, error: str | None = None
+    ) -> Run:
+        """The run, ended. The same again changes nothing; another outcome than the stored one raises RunConflict.
+
+        What looks like a key in `error`, which may quote a request, is stored as `"***"`.
+        """
+        error = None if error is None else masked_text(error)
+        return await self._scope.write(lambda sql: _finish(sql, self._scope.tenant, run_id, status, usage, error))
+
+    async def get(self, run_id: str) -> Run:
+        """Raises RunNotFound."""
+        run = await self.find(run_id)
+        if run is None:
+            raise RunNotFound(run_id)
+        return run
+
+    async def find(self, run_id: str) -> Run | None:
+        return await self._scope.read(lambda sql: find_run(sql, self._scope.tenant, run_id))
+
+    async def list(self, *, thread_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Run]:
+        """Runs of a thread, or all, in the order of their ids: for ids that the ledger makes, that is by time."""
+        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id, page_size(limit), cursor))
+
+
+def _key(tenant: str, run_id: str) -> Any:
+    return and_(runs.c.tenant_id == tenant, runs.c.run_id == run_id)
+
+
+def find_run(sql: Sql, tenant: str, run_id: str, *, hold: bool = False) -> Run | None:
+    """`hold`: it is not deleted before the transaction ends."""
+    found = select(runs).where(_key(tenant, run_id))
+    held = found.with_for_update(read=True, key_share=True) if hold else found
+    row = sql.execute(held).mappings().one_or_none()
+    return None if row is None else _to_run(sql, row)
+
+
+def _lock_run(sql: Sql, tenant: str, run_id: str) -> Run | None:
+    """The run, unchanged by others until this transaction ends."""
+    row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
+    return None if row is None else _to_run(sql, row)
+
+
+def _to_run(sql: Sql, row: Any) -> Run:
+    opened = opened_values(sql.seal, runs, row)
+    fields = {name: opened[name] for name in row if name not in ("tenant_id", *_USAGE)}
+    usage = {name.removeprefix("usage_"): row[name] for name in _USAGE}
+    said = any(value is not None for value in usage.values())
+    return Run(**fields, usage=Usage(**usage) if said else None)
+
+
+def _start(sql: Sql, tenant: str, run: Run) -> Run:
+    own_thread = and_(threads.c.tenant_id == tenant, threads.c.thread_id == run.thread_id)
+    # Held until the run is stored: a thread that is being deleted is not there.
+    held = select(threads.c.thread_id).where(own_thread).with_for_update(read=True, key_share=True)
+    if sql.execute(held).one_or_none() is None:
+        raise ThreadNotFound(run.thread_id)
+    values = sealed_values(sql.seal, runs, run.model_dump(exclude={"usage"}))
+    if sql.execute(insert_if_absent(sql, runs).values(tenant_id=tenant, **values)).rowcount:
+        return run
+    stored = _lock_run(sql, tenant, run.run_id)
+    if stored is None or stored.thread_id != run.thread_id:
+        raise RunConflict(run.run_id, "belongs to another thread")
+    return _complete(sql, tenant, stored, run)
+
+
+def _complete(sql: Sql, tenant: str, stored: Run, run: Run) -> Run:
+    """The stored run with what it did not say yet."""
+    new: dict[str, Any] = {}
+    for name in ("agent", "model", "input", "metadata"):
+        said, given = getattr(stored, name), getattr(run, name)
+        if given is None:
+            continue
+        if said is None:
+            new[name] = given
+        elif not same_json(said, given):
+            raise RunConflict(run.run_id, f"was started with another {name}")
+    if new:
+        sealed = sealed_values(sql.seal, runs, new, run_id=run.run_id)
+        sql.execute(update(runs).where(_key(tenant, run.run_id)).values(**sealed))
+    return stored.model_copy(update=new)
+
+
+def _finish(sql: Sql, tenant: str, run_id: str, status: RunStatus, usage: Usage | None, error: str | None) -> Run:
+    stored = _lock_run(sql, tenant, run_id)
+    if stored is None:
+        raise RunNotFound(run_id)
+    usage = None if usage == Usage() else usage  # the columns cannot tell the two apart
+    ended = Run.model_validate(stored.model_dump() | {"status": status, "usage": usage, "error": error})
+    if stored.ended_at is not None:
+        if ended != stored:
+            raise RunConflict(run_id, f"has ended already, as {stored.status}")
+        return stored
+    ended = ended.model_copy(update={"ended_at": None if status == "running" else datetime.now(UTC)})
+    said = usage or Usage()
+    columns = {name: getattr(said, name.removeprefix("usage_")) for name in _USAGE}
+    values = {"status": status, "error": error, "ended_at": ended.ended_at, **columns}
+    sealed = sealed_values(sql.seal, runs, values, run_id=run_id)
+    sql.execute(update(runs).where(_key(tenant, run_id)).values(**sealed))
+    return ended
+
+
+def _list(sql: Sql, tenant: str, thread_id: str | None, limit: int, cursor: str | None) -> Page[Run]:
+    statement = select(runs).where(runs.c.tenant_id == tenant)
+    if thread_id is not None:
+        statement = statement.where(runs.c.thread_id == thread_id)
+    if cursor is not None:
+        statement = statement.where(runs.c.run_id > read_cursor(cursor, str)[0])
+    rows = sql.execute(statement.order_by(runs.c.run_id).limit(limit + 1)).mappings().all()
+    page = [_to_run(sql, row) for row in rows[:limit]]
+    return Page(page, write_cursor(page[-1].run_id) if len(rows) > limit else None)

@@ -1,0 +1,301 @@
+"""Threads: making, finding, listing and deleting conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, and_, insert, literal, select, tuple_, update
+
+from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, ThreadNotFound
+from chatledger.ids import new_id, new_stamp
+from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
+from chatledger.models.base import UtcDatetime
+from chatledger.rules import Finding, Tip
+from chatledger.storage.append.preflight import Look
+from chatledger.storage.append.tip_cache import TipMemory
+from chatledger.storage.arguments import checked
+from chatledger.storage.databases.database import Scope
+from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
+from chatledger.storage.history.lineage import END, Segment, cut, read_lineage, write_lineage
+from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
+from chatledger.storage.repositories.check import check_branch, require_level
+from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.repositories.deletion import delete_thread
+from chatledger.storage.repositories.erasures import refuse_erased
+from chatledger.storage.repositories.retention import retain
+from chatledger.storage.rows.sealed_values import opened_values, sealed_values
+from chatledger.storage.schema.tables import branches, messages, threads
+from chatledger.storage.schema.text import Key, Moment, Sealed, encode_key
+
+
+class Unset(Enum):
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
+"""The default of what `update` leaves alone, since None is a value there."""
+
+_MOMENT: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
+
+
+@checked
+class ThreadRepository:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def create(
+        self,
+        thread_id: str | None = None,
+        *,
+        title: str | None = None,
+        user_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        rules: RulesLevel | None = None,
+        created_at: datetime | None = None,
+        exist_ok: bool = False,
+    ) -> Thread:
+        """The new thread, empty, with branch 0. Its owner is set here and never cleared.
+
+        A thread that exists raises AlreadyExists. With `exist_ok` it is given as it is; if it belongs to another user
+        than `user_id`, that raises ThreadNotFound, as for a thread that does not exist.
+        """
+        now = datetime.now(UTC) if created_at is None else _MOMENT.validate_python(created_at)
+        thread = Thread(
+            thread_id=new_id() if thread_id is None else thread_id,
+            user_id=user_id,
+            title=title,
+            metadata=metadata,
+            rules=rules,
+            created_at=now,
+            active_at=now,
+        )
+        _check_keys(thread)
+        return await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
+
+    def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
+        """A whole new thread, judged, for `load`. Raises RuleViolation, IdConflict and LimitExceeded; asks nobody."""
+        level = rules or self._scope.rules
+        return encode_thread(self._scope.tenant, thread, messages, level=level, seal=self._scope.seal)
+
+    async def load(self, new: Sequence[NewThread]) -> None:
+        """Store whole new threads (from `prepare`) at once: for imports. All of them, or AlreadyExists."""
+        await self._scope.write(lambda sql: load_threads(sql, new))
+
+    async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
+        """Raises ThreadNotFound; also, if `user_id` is given, for a thread of another user."""
+        thread = await self.find(thread_id, user_id=user_id)
+        if thread is None:
+            raise ThreadNotFound(thread_id)
+        return thread
+
+    async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
+        return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id, user_id))
+
+    async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
+        """Those of the threads that there are, by id; one query for 500 of them. What cannot be an id is none."""
+        if isinstance(thread_ids, str):  # its characters would be asked for
+            raise InvalidArgument("thread_ids", "must be a list of str, not str")
+        ids = list(filter(_is_key, dict.fromkeys(thread_ids)))
+        return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
+
+    async def update(
+        self,
+        thread_id: str,
+        *,
+        title: str | Unset | None = UNSET,
+        metadata: dict[str, Any] | Unset | None = UNSET,
+        rules: RulesLevel | Unset | None = UNSET,
+    ) -> Thread:
+        """The thread with what was given changed. Stricter rules are checked against its messages first, on every
+        branch: RuleViolation says which message breaks them.
+        """
+        given = {"title": title, "metadata": metadata, "rules": rules}
+        values = {name: value for name, value in given.items() if value is not UNSET}
+        return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, values))
+
+    async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
+        """What a branch (None: the active one) breaks, R13 included, and what is open at its end, in order of seq.
+
+        Reads the whole branch, in bounded memory.
+        """
+        return await self._scope.read(
+            lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch), snapshot=True
+        )
+
+    async def delete(self, thread_id: str) -> Deleted:
+        """Removes the thread with its messages, runs and their feedback, for good; the number of rows by table."""
+        return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
+
+    async def retain(
+        self, *, older_than: timedelta | datetime, on_batch: Callable[[Deleted], None] | None = None
+    ) -> Deleted:
+        """Delete, for good, the threads that were last written to before a time, or longer ago than that: a few in each
+        transaction, so that nobody waits long. The number of rows by table; `on_batch` gets those of each transaction.
+
+        What is interrupted is finished by calling it again; a thread that is written to meanwhile stays.
+        """
+        return await retain(self._scope, older_than, on_batch=on_batch)
+
+    async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
+        """Threads of a user, or of everybody, newest activity first."""
+        return await self._scope.read(
+            lambda sql: _list_threads(sql, self._scope.tenant, user_id, page_size(limit), cursor)
+        )
+
+
+def _check_keys(thread: Thread) -> None:
+    encode_key(thread.thread_id, "thread_id")
+    if thread.user_id is not None:
+        encode_key(thread.user_id, "user_id")
+
+
+def _is_key(thread_id: str) -> bool:
+    try:
+        encode_key(thread_id, "thread_id")
+    except (InvalidArgument, LimitExceeded):
+        return False
+    return True
+
+
+def _key(tenant: str, thread_id: str) -> Any:
+    return and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+
+
+def create_thread(sql: Sql, tenant: str, thread: Thread, *, exist_ok: bool) -> Thread:
+    existing = find_thread(sql, tenant, thread.thread_id)
+    if existing is None:
+        refuse_erased(sql, tenant, [thread.thread_id])
+        values = thread.model_dump(exclude={"message_count", "last_text"})
+        sealed = sealed_values(sql.seal, threads, values)
+        insert_thread = insert_if_absent(sql, threads).values(tenant_id=tenant, **sealed)
+        if sql.execute(insert_thread).rowcount:
+            branch = _first_branch(tenant, thread)
+            sql.execute(insert(branches).values(**branch))
+            if sql.tips is not None:
+                _teach(sql.tips, tenant, thread, branch["stamp"])
+            return thread
+        existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
+    if not exist_ok:
+        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already; exist_ok=True gives it")
+    if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
+        raise ThreadNotFound(thread.thread_id)
+    return existing
+
+
+def _teach(tips: TipMemory, tenant: str, thread: Thread, stamp: int) -> None:
+    """The first append then need not look."""
+    made = Look(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=thread.active_at)
+    tips.learn(encode_key(tenant, "tenant"), encode_key(thread.thread_id, "thread_id"), made)
+
+
+def _first_branch(tenant: str, thread: Thread) -> dict[str, Any]:
+    return {
+        "tenant_id": tenant,
+        "thread_id": thread.thread_id,
+        "branch": 0,
+        "lineage": write_lineage([Segment(0, 1, END)]),
+        "last_seq": 0,
+        "stamp": new_stamp(),
+        "created_at": thread.created_at,
+    }
+
+
+def _select_threads() -> Select[Any]:
+    """Threads with the version of their active branch and its last text; both by primary key."""
+    tip = and_(
+        branches.c.tenant_id == threads.c.tenant_id,
+        branches.c.thread_id == threads.c.thread_id,
+        branches.c.branch == threads.c.active_branch,
+    )
+    last = and_(
+        messages.c.tenant_id == threads.c.tenant_id,
+        messages.c.thread_id == threads.c.thread_id,
+        messages.c.branch == threads.c.active_branch,
+        messages.c.seq == branches.c.last_seq,
+    )
+    columns = [column for column in threads.c if column.name != "tenant_id"]
+    return select(*columns, branches.c.lineage, branches.c.last_seq, messages.c.text).select_from(
+        threads.join(branches, tip).outerjoin(messages, last)
+    )
+
+
+def _to_thread(sql: Sql, tenant: str, row: Row) -> Thread:
+    names = [column.name for column in threads.c if column.name != "tenant_id"]
+    fields = opened_values(sql.seal, threads, dict(zip(names, row, strict=False)))
+    lineage, last_seq, last_text = row[len(names) :]
+    (end,) = cut(read_lineage(lineage), last_seq, last_seq) or (None,)
+    if end is not None and end.branch != fields["active_branch"]:
+        last_text = _text_at(sql, tenant, fields["thread_id"], end)
+    if end is not None and last_text is not None:
+        place = {"thread_id": fields["thread_id"], "branch": end.branch, "seq": end.first}
+        last_text = opened_values(sql.seal, messages, {"text": last_text}, **place)["text"]
+    return Thread(**fields, message_count=last_seq, last_text=last_text)
+
+
+def _text_at(sql: Sql, tenant: str, thread_id: str, place: Segment) -> str | Sealed | None:
+    """The last text of a fork that has no message of its own yet: it rests on another branch."""
+    own = (messages.c.tenant_id == tenant, messages.c.thread_id == thread_id)
+    there = (messages.c.branch == place.branch, messages.c.seq == place.first)
+    text: str | Sealed | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()
+    return text  # None if deleted meanwhile
+
+
+def find_thread(sql: Sql, tenant: str, thread_id: str, user_id: str | None = None) -> Thread | None:
+    row = sql.execute(_select_threads().where(_key(tenant, thread_id))).one_or_none()
+    if row is None or (user_id is not None and row.user_id != user_id):
+        return None
+    return _to_thread(sql, tenant, row)
+
+
+def _find_threads(sql: Sql, tenant: str, thread_ids: Sequence[str]) -> dict[str, Thread]:
+    found: dict[str, Thread] = {}
+    for at in range(0, len(thread_ids), _IDS_AT_ONCE):
+        own = and_(threads.c.tenant_id == tenant, threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
+        rows = sql.execute(_select_threads().where(own)).all()
+        found |= {row.thread_id: _to_thread(sql, tenant, row) for row in rows}
+    return found
+
+
+_IDS_AT_ONCE = 500
+
+
+def require_thread(sql: Sql, tenant: str, thread_id: str, *, lock: bool = False) -> None:
+    """Raises ThreadNotFound. `lock` keeps others who lock it out until the transaction ends."""
+    found = select(threads.c.thread_id).where(_key(tenant, thread_id))
+    if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
+        raise ThreadNotFound(thread_id)
+
+
+def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]) -> Thread:
+    thread = find_thread(sql, tenant, thread_id)
+    if thread is None:
+        raise ThreadNotFound(thread_id)
+    changed = Thread.model_validate(thread.model_dump() | values)
+    if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
+        require_level(sql, tenant, thread_id, changed.rules)
+    if "rules" in values:  # tips that other processes remember were judged under the rules before
+        own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+        sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, as appends do it
+    if values:
+        sealed = sealed_values(sql.seal, threads, values, thread_id=thread_id)
+        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**sealed))
+    return changed
+
+
+def _list_threads(sql: Sql, tenant: str, user_id: str | None, limit: int, cursor: str | None) -> Page[Thread]:
+    statement = _select_threads().where(threads.c.tenant_id == tenant)
+    if user_id is not None:
+        statement = statement.where(threads.c.user_id == user_id)
+    if cursor is not None:
+        active_at, thread_id = read_cursor(cursor, datetime, str)
+        place = tuple_(threads.c.active_at, threads.c.thread_id)
+        statement = statement.where(place < tuple_(literal(active_at, Moment), literal(thread_id, Key)))
+    newest_first = statement.order_by(threads.c.active_at.desc(), threads.c.thread_id.desc())
+    found = [_to_thread(sql, tenant, row) for row in sql.execute(newest_first.limit(limit + 1)).all()]
+    page = found[:limit]
+    following = write_cursor(page[-1].active_at, page[-1].thread_id) if len(found) > limit else None
+    return Page(page, following)

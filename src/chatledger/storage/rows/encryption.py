@@ -1,0 +1,203 @@
+"""The seal: a person's words as AES-256-GCM ciphertext, cell by cell, in the columns that they have anyway.
+
+A cell is the header (mark, version, key id) and the base64 of nonce, ciphertext and tag. Its associated data is the
+header and the cell's whole place: table, column, tenant, and the row's primary key. So nothing that is altered, or
+moved to another row, column, table or tenant, opens. Once there are keys, plain text in a sealed column is refused.
+
+What decides where a message stands, how a thread is listed and what a statement counts stays plain: see
+`docs/encryption.md`.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from chatledger.errors import EncryptionError, InvalidArgument, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger.storage.rows.keys import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
+from chatledger.storage.schema.tables import metadata
+from chatledger.storage.schema.text import SEAL_HEADER, SEAL_MARK, encode_text
+
+if TYPE_CHECKING:
+    from sqlalchemy import Table
+
+    from chatledger.storage.drivers.sql import Row
+
+SEALED: Mapping[str, tuple[str, ...]] = {
+    "threads": ("title", "metadata"),
+    "runs": ("input", "error", "metadata"),
+    "messages": ("text", "residual", "response_metadata", "custom_data"),
+    "message_parts": ("text", "body"),
+    "tool_calls": ("arguments", "extras"),
+    "feedback": ("kwargs", "author"),
+    "agents": ("definition", "settings"),
+    "outputs": ("text", "body"),
+}
+"""The columns that hold a person's words, or a model's."""
+Cells = tuple[Any, ...]
+TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.values()}
+
+
+class Sealing:
+    """What a ledger was given to encrypt with, if anything; a ring by itself is everybody's."""
+
+    def __init__(self, keys: KeyRing | Keys | None, *, plaintext: bool) -> None:
+        if plaintext and keys is None:
+            raise InvalidArgument("plaintext", "says how a ledger with keys reads; give keys as well")
+        self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
+        self._plaintext = plaintext
+
+    def of(self, tenant: str) -> Seal | None:
+        return None if self._keys is None else Seal(tenant, self._keys, plaintext=self._plaintext)
+
+
+class Seal:
+    """Seals and opens the words of one tenant. `plaintext`: what is not sealed is read as it is."""
+
+    __slots__ = ("_keys", "_tenant", "_where", "plaintext")
+
+    def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False) -> None:
+        self._tenant = tenant
+        self._keys = keys
+        self._where = netstring(encode_text(tenant))
+        self.plaintext = plaintext
+
+    def seal(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
+        """The rows with their words sealed. `key`, as stored, is what of the primary key stands before the columns'
+        part of it, without the tenant. Raises KeyUnavailable, and EncryptionError if the keys cannot be asked for.
+        """
+        cells, place = _layout(table, tuple(columns), len(key))
+        if not cells or not rows:
+            return rows
+        ring = self.ring()
+        header, cipher = ring.header, ring.ciphers[ring.header]
+        contexts = _with_header(cells, header)
+        before = self._where + "".join(map(netstring, key))
+        sealed: list[Cells] = []
+        for row in rows:
+            made: list[Any] | None = None
+            for index, context in contexts:
+                if (text := row[index]) is None:
+                    continue
+                if made is None:
+                    made, where = list(row), before + "".join([netstring(row[at]) for at in place])
+                data = cipher.seal(text, context + where)
+                made[index] = header + b2a_base64(data, newline=False).decode("ascii")
+            sealed.append(row if made is None else tuple(made))
+        return sealed
+
+    def open(self, table: str, columns: Sequence[str], rows: Sequence[Row], *key: Any) -> Sequence[Row]:
+        """The rows as they were before `seal`. Raises EncryptionError for what is not sealed for its place."""
+        cells, place = _layout(table, tuple(columns), len(key))
+        if not cells or not rows:
+            return rows
+        ring = self._ask()
+        # Nearly all have the current key, and a page has hundreds of them: what they share is looked up once.
+        header = "" if ring is None else ring.header
+        cipher = None if ring is None else ring.ciphers[header]
+        size, contexts = len(header), _with_header(cells, header)
+        before = self._where + "".join(map(netstring, key))
+        opened: list[Row] = []
+        for row in rows:
+            made: list[Any] | None = None
+            for index, context in contexts:
+                if (stored := row[index]) is None:
+                    continue
+                if made is None:
+                    made, where = list(row), before + "".join([netstring(row[at]) for at in place])
+                try:
+                    if cipher is not None and stored.startswith(header):
+                        made[index] = cipher.open(_from_base64(stored[size:]), context + where)
+                    else:
+                        made[index] = self._open(ring, stored, cells[index] + where)
+                except ValueError:
+                    raise NotAuthentic(_key_id(stored), said(cells[index] + where)) from None
+            opened.append(row if made is None else made)
+        return opened
+
+    def ring(self) -> KeyRing:
+        """What to seal with. Raises KeyUnavailable."""
+        ring = self._ask()
+        if ring is None:
+            raise KeyUnavailable(None, f"tenant {self._tenant!r} has no keys to encrypt with")
+        return ring
+
+    def _ask(self) -> KeyRing | None:
+        try:
+            ring = self._keys(self._tenant)
+        except Exception as error:  # a key store's own; none but ours leaves the library
+            raise EncryptionError(f"the keys of tenant {self._tenant!r} could not be had") from error
+        if ring is not None and not isinstance(ring, KeyRing):
+            raise InvalidArgument("keys", f"must give a KeyRing or None, not {type(ring).__name__}")
+        return ring
+
+    def _open(self, ring: KeyRing | None, stored: str, where: str) -> str:
+        """A cell that the current key has not sealed. Raises ValueError where it is not authentic."""
+        header = SEAL_HEADER.match(stored)
+        if header is None:
+            if self.plaintext:
+                return stored
+            raise NotEncrypted(said(where))
+        if ring is None or (cipher := ring.ciphers.get(header[0])) is None:
+            raise self._unavailable(header[1], header[2], where)
+        return cipher.open(_from_base64(stored[header.end() :]), _named(header[0]) + where)
+
+    def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
+        if version != str(VERSION):
+            return EncryptionError(f"encrypted in version {version}, which this release does not know", said(where))
+        detail = f"encrypted with the key {key_id!r}, which is not among the keys of tenant {self._tenant!r}"
+        return KeyUnavailable(key_id, detail, said(where))
+
+
+def _from_base64(text: str) -> bytes:
+    """Raises ValueError for anything but the one spelling of these bytes."""
+    data = a2b_base64(text, strict_mode=True)
+    odd = len(data) % 3
+    if len(data) < NONCE_BYTES + TAG_BYTES or (odd and b2a_base64(data[-odd:], newline=False).decode() != text[-4:]):
+        raise ValueError("not the base64 of a sealed text")
+    return data
+
+
+# --- Places -----------------------------------------------------------------------------------------------------------
+
+
+def netstring(value: object) -> str:
+    """With its length before it, so that no two places are written alike."""
+    text = str(value)
+    return f"{len(text)}:{text}"
+
+
+def said(where: str) -> str:
+    """A place for a person: what `netstring` put together, without the tenant, who knows."""
+    names: list[str] = []
+    while where:
+        size, rest = where.split(":", 1)
+        names.append(rest[: int(size)])
+        where = rest[int(size) :]
+    table, column, _, *key = names
+    return f"{table}.{column} of {', '.join(map(repr, key))}"
+
+
+def _named(header: str) -> str:
+    """A header as associated data, without its mark: with it, every place would be a string of wide characters."""
+    return netstring(header[len(SEAL_MARK) :])
+
+
+def _with_header(cells: Mapping[int, str], header: str) -> list[tuple[int, str]]:
+    return [(index, _named(header) + context) for index, context in cells.items()]
+
+
+def _key_id(stored: str) -> str:
+    header = SEAL_HEADER.match(stored)
+    return "" if header is None else header[2]
+
+
+@lru_cache(maxsize=256)
+def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[int, str], tuple[int, ...]]:
+    """Which columns are sealed, with their names as a place says them; and where the rest of the primary key is."""
+    sealed = [name for name in SEALED.get(table, ()) if name in columns]
+    cells = {columns.index(name): netstring(table) + netstring(name) for name in sealed}
+    key = [column.name for column in TABLES[table].primary_key][1 + given :] if cells else []
+    return cells, tuple(columns.index(name) for name in key)

@@ -1,0 +1,347 @@
+"""The one place that turns a ChatMessage into rows and rows into a ChatMessage.
+
+An EncodedMessage is everything about a message that does not depend on where it will stand, as the columns hold it:
+made once before anything is sent, whatever the number of attempts, and what two messages are compared by.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from chatledger.errors import StorageError
+from chatledger.models import (
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    VideoPart,
+    Violation,
+)
+from chatledger.models.json import dumps, loads
+from chatledger.models.trusted import blank, build, revive
+from chatledger.storage.drivers.sql import Row
+from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.schema.text import (
+    decode_json,
+    decode_text,
+    encode_json,
+    encode_key,
+    encode_text,
+    from_microseconds,
+)
+
+# What a caller gives, then what the ledger adds when it knows the place; in this order in every statement.
+GIVEN_COLUMNS = (
+    "message_id",
+    "role",
+    "name",
+    "content_form",
+    "text",
+    "reasoning_form",
+    "call_count",
+    "tool_call_id",
+    "is_error",
+    "run_id",
+    "format",
+    "residual",
+    "response_metadata",
+    "custom_data",
+)
+PLACED_COLUMNS = ("seq", "state", "violations", "created_at")
+MESSAGE_COLUMNS = (*GIVEN_COLUMNS, *PLACED_COLUMNS)
+PART_COLUMNS = ("seq", "idx", "channel", "kind", "text", "body")
+CALL_COLUMNS = ("seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras")
+RESULT_COLUMNS = ("seq", "call_branch", "call_seq", "call_idx")
+
+_MESSAGE_ID = GIVEN_COLUMNS.index("message_id")
+_RUN_ID = GIVEN_COLUMNS.index("run_id")
+_PLAIN_TEXT = {"kind", "text"}
+
+
+class EncodedMessage(NamedTuple):
+    """A message as GIVEN_COLUMNS, its parts and calls as their columns without seq."""
+
+    message: tuple[Any, ...]
+    parts: tuple[tuple[Any, ...], ...]
+    calls: tuple[tuple[Any, ...], ...]
+
+    @property
+    def message_id(self) -> str | None:
+        return self.message[_MESSAGE_ID]  # type: ignore[no-any-return]
+
+    @property
+    def run_id(self) -> str | None:
+        return self.message[_RUN_ID]  # type: ignore[no-any-return]
+
+    @property
+    def characters(self) -> int:
+        cells = (self.message, *self.parts, *self.calls)
+        return sum([len(value) for row in cells for value in row if type(value) is str])
+
+    @property
+    def bytes(self) -> int:
+        cells = (self.message, *self.parts, *self.calls)
+        return sum([len(value.encode()) for row in cells for value in row if type(value) is str])
+
+
+def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
+    """`message_id` is that of a message which has none of its own. Raises LimitExceeded for an id that is too long to
+    be a key.
+    """
+    content_form, text, content = _encode_content(message.content)
+    reasoning_form, reasoning = _encode_reasoning(message.reasoning)
+    calls, run_id = message.tool_calls, message.run_id
+    message_id = message_id if message.message_id is None else message.message_id
+    given = (
+        None if message_id is None else encode_key(message_id, "message_id"),
+        encode_text(message.role),
+        _text_or_none(message.name),
+        content_form,
+        text,
+        reasoning_form,
+        None if calls is None else len(calls),
+        _text_or_none(message.tool_call_id),
+        message.is_error,
+        None if run_id is None else encode_key(run_id, "run_id"),
+        _text_or_none(message.format),
+        encode_json(message.residual),
+        encode_json(message.response_metadata),
+        encode_json(message.custom_data),
+    )
+    return EncodedMessage(
+        given,
+        tuple(_numbered(content, reasoning)) if content or reasoning else (),
+        tuple([(idx, *_encode_call(call)) for idx, call in enumerate(calls)]) if calls else (),
+    )
+
+
+def _numbered(content: Sequence[Row], reasoning: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
+    channels = [("content", row) for row in content] + [("reasoning", row) for row in reasoning]
+    return ((idx, channel, *row) for idx, (channel, row) in enumerate(channels))
+
+
+def _text_or_none(text: str | None) -> str | None:
+    return None if text is None else encode_text(text)
+
+
+def _encode_content(content: Any) -> tuple[str | None, str | None, Sequence[Row]]:
+    """(content_form, text, part rows): a lone text needs no part row, as str or as a list of one."""
+    if content is None:
+        return None, None, ()
+    if isinstance(content, str):
+        return "str", encode_text(content), ()
+    if len(content) == 1 and isinstance(content[0], TextPart) and content[0].extras is None:
+        return "text", encode_text(content[0].text), ()
+    return "parts", None, [_encode_part(part) for part in content]
+
+
+def _encode_reasoning(reasoning: Any) -> tuple[str | None, Sequence[Row]]:
+    if reasoning is None:
+        return None, ()
+    if isinstance(reasoning, str):
+        return "str", [("text", encode_text(reasoning), None)]
+    return "parts", [_encode_part(part) for part in reasoning]
+
+
+def _encode_part(part: Any) -> tuple[str, str | None, str | None]:
+    """(kind, text, body)."""
+    fields = {name: value for name, value in part.__dict__.items() if value is not None and name not in _PLAIN_TEXT}
+    if part.kind == "opaque":
+        fields = {"type": part.type, "value": part.value}
+    return part.kind, _text_or_none(getattr(part, "text", None)), encode_json(fields) if fields else None
+
+
+def _encode_call(call: Any) -> tuple[Any, ...]:
+    """(call_id, name, arguments, arguments_form, extras)."""
+    arguments, form = call.arguments, None
+    if isinstance(arguments, str):
+        arguments, form = encode_text(arguments), "str"
+    elif arguments is not None:
+        arguments, form = encode_text(dumps(arguments)), "object"
+    return _text_or_none(call.id), encode_text(call.name), arguments, form, encode_json(call.extras)
+
+
+def decode_messages(
+    thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row], seal: Seal | None
+) -> list[ChatMessage]:
+    """Rows of one thread as models, in the order of `messages`. Raises EncryptionError.
+
+    Message rows are (branch, *MESSAGE_COLUMNS) with created_at as the database has it; part and call rows are
+    (branch, *their columns).
+    """
+    if seal is not None:
+        thread = encode_text(thread_id)
+        messages = seal.open("messages", ("branch", *MESSAGE_COLUMNS), messages, thread)
+        parts = seal.open("message_parts", ("branch", *PART_COLUMNS), parts, thread)
+        calls = seal.open("tool_calls", ("branch", *CALL_COLUMNS), calls, thread)
+    parts_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in parts:
+        parts_of[row[0], row[1]].append(row)
+    calls_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in calls:
+        calls_of[row[0], row[1]].append(row)
+    return [_decode_message(thread_id, row, parts_of, calls_of) for row in messages]
+
+
+def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> ChatMessage:
+    """Written out field by field: a page is mostly this."""
+    (
+        branch, message_id, role, name, content_form, text, reasoning_form, call_count, tool_call_id, is_error, run_id,
+        format_, residual, response_metadata, custom_data, seq, state, violations, created_at,
+    ) = row  # fmt: skip
+    fields = _BLANK.copy()
+    fields["role"] = decode_text(role)
+    fields["thread_id"] = thread_id
+    fields["branch"] = branch
+    fields["seq"] = seq
+    fields["state"] = state
+    fields["created_at"] = _decode_moment(created_at)
+    if content_form == "str":  # nearly all
+        fields["content"] = decode_text(text or "")
+    elif content_form is not None:
+        fields["content"] = _decode_content(content_form, text, parts_of.get((branch, seq), ()))
+    if reasoning_form is not None:
+        fields["reasoning"] = _decode_reasoning(reasoning_form, parts_of.get((branch, seq), ()))
+    if call_count is not None:
+        fields["tool_calls"] = [_decode_call(call) for call in calls_of.get((branch, seq), ())]
+    if call_count or reasoning_form is not None or content_form == "parts":
+        parts, calls = parts_of.get((branch, seq), ()), calls_of.get((branch, seq), ())
+        _require_whole(thread_id, branch, seq, parts, calls, reasoning_form, call_count or 0)
+    if message_id is not None:
+        fields["message_id"] = decode_text(message_id)
+    if tool_call_id is not None:
+        fields["tool_call_id"] = decode_text(tool_call_id)
+    if run_id is not None:
+        fields["run_id"] = decode_text(run_id)
+    if name is not None:
+        fields["name"] = decode_text(name)
+    if is_error is not None:
+        fields["is_error"] = bool(is_error)
+    if format_ is not None:
+        fields["format"] = decode_text(format_)
+    if residual is not None:
+        fields["residual"] = decode_json(residual)
+    if response_metadata is not None:
+        fields["response_metadata"] = decode_json(response_metadata)
+    if custom_data is not None:
+        fields["custom_data"] = decode_json(custom_data)
+    fields["violations"] = [] if violations is None else [build(Violation, one) for one in decode_json(violations)]
+    given = _given(
+        content_form is None, reasoning_form is None, call_count is None, message_id is None, tool_call_id is None,
+        run_id is None, name is None, is_error is None, format_ is None, residual is None, response_metadata is None,
+        custom_data is None, violations is None,
+    )  # fmt: skip
+    return revive(ChatMessage, fields, given)
+
+
+class HalfStored(StorageError):
+    """Rows of a message are missing, which no writer of ours leaves out: somebody else deleted them."""
+
+    def __init__(self, thread_id: str, branch: int, seq: int, missing: str) -> None:
+        super().__init__(f"thread {thread_id!r}, branch {branch}, seq {seq}: the message is stored in half, {missing}")
+        self.thread_id = thread_id
+        self.branch = branch
+        self.seq = seq
+        self.missing = missing
+
+
+def _require_whole(
+    thread_id: str,
+    branch: int,
+    seq: int,
+    parts: Sequence[Row],
+    calls: Sequence[Row],
+    reasoning_form: str | None,
+    call_count: int,
+) -> None:
+    """Raises HalfStored for what is seen to be missing; of a list of parts, what is behind the last that is there is
+    not.
+    """
+    if len(calls) != call_count:
+        raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count} calls are there")
+    if parts and parts[-1][2] != len(parts) - 1:
+        raise HalfStored(thread_id, branch, seq, f"{len(parts)} of {parts[-1][2] + 1} parts or more are there")
+    if reasoning_form == "str" and not any(row[3] == "reasoning" for row in parts):
+        raise HalfStored(thread_id, branch, seq, "its reasoning is not there")
+
+
+_BLANK = blank(ChatMessage)
+_ALWAYS = {"role", "thread_id", "branch", "seq", "state", "created_at"}
+_SOMETIMES = (
+    "content", "reasoning", "tool_calls", "message_id", "tool_call_id", "run_id", "name", "is_error", "format",
+    "residual", "response_metadata", "custom_data", "violations",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1_024)
+def _given(*absent: bool) -> set[str]:
+    """The fields that a message has, but for those of `_SOMETIMES` that are absent: one set for all of a shape."""
+    return _ALWAYS | {name for name, gone in zip(_SOMETIMES, absent, strict=True) if not gone}
+
+
+@lru_cache(maxsize=16)  # the messages of an append share theirs
+def _decode_moment(stored: datetime | int) -> datetime:
+    if isinstance(stored, int):
+        return from_microseconds(stored)
+    # asyncpg gives the ends of its calendar without their zone
+    return stored if stored.tzinfo is not None else stored.replace(tzinfo=UTC)
+
+
+def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> str | list[Part]:
+    if form == "str":
+        return decode_text(text or "")
+    if form == "text":
+        return [build(TextPart, {"text": decode_text(text or "")})]
+    return [_decode_part(row) for row in rows if row[3] == "content"]
+
+
+def _decode_reasoning(form: str, rows: Sequence[Row]) -> str | list[Part]:
+    own = [row for row in rows if row[3] == "reasoning"]
+    return "".join(decode_text(row[5] or "") for row in own) if form == "str" else [_decode_part(row) for row in own]
+
+
+_PARTS: dict[str, Any] = {
+    "text": TextPart,
+    "think": ThinkPart,
+    "image": ImagePart,
+    "audio": AudioPart,
+    "video": VideoPart,
+    "file": FilePart,
+    "opaque": OpaquePart,
+}
+
+
+def _decode_part(row: Row) -> Part:
+    _, _, _, _, kind, text, body = row
+    fields: dict[str, Any] = {} if body is None else decode_json(body)
+    if text is not None:
+        fields["text"] = decode_text(text)
+    if kind not in _PARTS:  # a newer release's
+        return OpaquePart(type=kind, value={"kind": kind, **fields})
+    part: Part = build(_PARTS[kind], fields)
+    return part
+
+
+def _decode_call(row: Row) -> ToolCall:
+    _, _, _, call_id, name, arguments, form, extras = row
+    if arguments is not None:
+        arguments = decode_text(arguments) if form == "str" else loads(decode_text(arguments))
+    fields = {
+        "id": None if call_id is None else decode_text(call_id),
+        "name": decode_text(name),
+        "arguments": arguments,
+        "extras": decode_json(extras),
+    }
+    return revive(ToolCall, fields, _CALL_FIELDS)
+
+
+_CALL_FIELDS = {"id", "name", "arguments", "extras"}

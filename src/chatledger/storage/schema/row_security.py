@@ -1,0 +1,131 @@
+"""PostgreSQL's row-level security, opt in: a second lock on the tenants' doors, for the day when a filter is forgotten.
+
+Each of our tables, partitions included, gets a policy: a row is there for who has its tenant as `chatledger.tenant`,
+which a ledger sets for one transaction at a time. It is forced, so that it holds for the tables' owner as well; no
+policy holds for a superuser or a role with BYPASSRLS, which is why a ledger refuses to open as one with `rls=True`.
+
+What carries a database to another revision has to see every tenant's rows: for the owner alone, who could switch all of
+this off anyway, there is a policy that a migration opens by a setting of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from chatledger.errors import StorageError
+from chatledger.storage.schema.views import VIEWS
+
+TENANT = "chatledger.tenant"
+MIGRATING = "chatledger.migrating"
+SET_TENANT = f"SELECT set_config('{TENANT}', $1, true)"
+NEEDS = 150_000
+"""From PostgreSQL 15 a view can be read with its reader's rights. With its owner's, it may be a way around."""
+
+_TABLES = """
+SELECT c.relname, pg_get_userbyid(c.relowner),
+       c.relrowsecurity AND c.relforcerowsecurity AND count(p.polname) = 2, row_security_active(c.oid)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
+LEFT JOIN pg_policy p ON p.polrelid = c.oid AND p.polname IN ('chatledger_tenant', 'chatledger_migrator')
+WHERE n.nspname = :schema AND c.relkind IN ('r', 'p')
+GROUP BY c.oid, c.relname, c.relowner ORDER BY c.relname
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    name: str
+    owner: str
+    secured: bool
+    active: bool
+    """Whether the policies hold for the role that asks."""
+
+
+def is_on(connection: Connection, schema: str | None) -> bool:
+    """Whether every table of the schema has its policies."""
+    tables = _tables(connection, schema)
+    return bool(tables) and all(table.secured for table in tables)
+
+
+def agreed(connection: Connection, schema: str | None, rls: bool | None, command: str) -> bool:
+    """Whether the tenant is to be told. Raises StorageError where `rls=True` would secure nothing, and where with
+    `rls=False` nothing would be found.
+    """
+    tables = _tables(connection, schema)
+    active = any(table.active for table in tables)
+    if rls is False and active:
+        raise StorageError("row-level security is on in this schema, where rls=False would find nothing")
+    if not rls:
+        return active
+    if not (tables and all(table.secured for table in tables)):
+        raise StorageError(f"row-level security is not on in this schema; run: {command} --rls")
+    if not all(table.active for table in tables):
+        raise StorageError("row-level security does not hold for a superuser or a role with BYPASSRLS; use another")
+    return True
+
+
+def enable(connection: Connection, schema: str) -> None:
+    """Policies for all tables that lack one, in the transaction that is open. Locks these tables till its end."""
+    version = connection.exec_driver_sql("SELECT current_setting('server_version_num')::int").scalar() or 0
+    if version < NEEDS:
+        raise StorageError(
+            "row-level security needs PostgreSQL 15: before that, views are read with their owner's rights"
+        )
+    for table in _tables(connection, schema):
+        if not table.secured:
+            _run(connection, _secure(f'"{schema}"."{table.name}"', table.owner))
+    _run(connection, [f'ALTER VIEW "{schema}"."{view}" SET (security_invoker = true)' for view in VIEWS])
+
+
+def disable(connection: Connection, schema: str) -> None:
+    for table in _tables(connection, schema):
+        name = f'"{schema}"."{table.name}"'
+        _run(connection, _drop_policies(name))
+        _run(connection, [f"ALTER TABLE {name} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY"])
+    _run(connection, [f'ALTER VIEW "{schema}"."{view}" RESET (security_invoker)' for view in VIEWS])
+
+
+def keep(connection: Connection, schema: str | None) -> None:
+    """After a revision, in its transaction: where other tables are secured, so are those that it made."""
+    tables = _tables(connection, schema)
+    if schema is not None and any(table.secured for table in tables):
+        enable(connection, schema)
+
+
+def begin_as(begin: str, tenant: str) -> str:
+    """A transaction of this tenant's, begun in one round trip. What is not a parameter must not be more than a value,
+    so the name goes as the digits of its bytes.
+    """
+    return (
+        f"{begin}; SELECT set_config('{TENANT}', convert_from(decode('{tenant.encode().hex()}', 'hex'), 'UTF8'), true)"
+    )
+
+
+def _tables(connection: Connection, schema: str | None) -> list[_Table]:
+    if schema is None:  # SQLite has nothing of the kind
+        return []
+    return [_Table(*row) for row in connection.execute(text(_TABLES), {"schema": schema})]
+
+
+def _secure(table: str, owner: str) -> Sequence[str]:
+    quoted = '"' + owner.replace('"', '""') + '"'
+    return [
+        *_drop_policies(table),
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY chatledger_tenant ON {table} USING (tenant_id = current_setting('{TENANT}', true))",
+        f"CREATE POLICY chatledger_migrator ON {table} TO {quoted} USING (current_setting('{MIGRATING}', true) = 'on')",
+    ]
+
+
+def _drop_policies(table: str) -> list[str]:
+    return [f"DROP POLICY IF EXISTS {name} ON {table}" for name in ("chatledger_tenant", "chatledger_migrator")]
+
+
+def _run(connection: Connection, statements: Sequence[Any]) -> None:
+    for statement in statements:
+        connection.exec_driver_sql(statement)

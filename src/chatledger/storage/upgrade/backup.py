@@ -1,0 +1,95 @@
+"""A copy of a SQLite file while it is written to, by SQLite's own backup; and putting one back.
+
+Pages are copied a few at a time under a read lock, so writers go on; a page that they change meanwhile is copied again.
+For PostgreSQL there is pg_dump, and this says how.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from chatledger.errors import StorageError
+from chatledger.storage.arguments import checked_call
+from chatledger.storage.drivers.urls import BUSY_TIMEOUT, MEMORY, Address, read_url, sqlite_path, without_password
+from chatledger.storage.upgrade.files import file_error, look_at_file, require_folder
+from chatledger.storage.upgrade.versions import require_usable
+
+PAGES = 256
+"""Copied in one step; at 8 KiB a page, 2 MiB."""
+
+Progress = Callable[[int, int], None]
+"""Called with the pages copied so far and the pages there are."""
+
+
+@checked_call
+def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
+    """Copy a database to a file that does not exist yet, in one state of it. Blocking, like `migrate`.
+
+    Raises StorageError, and then leaves no file behind. For PostgreSQL it names the command.
+    """
+    source, target = _path_of(url), Path(target)
+    if not Path(source).exists():
+        raise StorageError(f"there is no file {source}")
+    require_usable(look_at_file(source).status, "chatledger migrate")
+    if target.exists():
+        raise StorageError(f"{target} exists already; a backup does not overwrite")
+    require_folder(target)
+    unfinished = target.with_name(target.name + ".unfinished")
+    try:
+        _copy(source, unfinished, progress)
+        _require_whole(unfinished)
+        os.rename(unfinished, target)
+    except sqlite3.Error as error:
+        raise file_error(source, f"cannot copy {source} to {target}", error) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return target
+
+
+@checked_call
+def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress | None = None) -> Path:
+    """Put a backup where there is no database yet: checked first, then as `backup` copies. Blocking."""
+    target = Path(_path_of(url))
+    if target.exists():
+        raise StorageError(f"{target} exists already; move it away to restore over it")
+    return backup(source, target, progress=progress)
+
+
+def _path_of(url: Address) -> str:
+    target = read_url(url)
+    if target.get_backend_name() != "sqlite":
+        shown = without_password(target)
+        command = f"pg_dump --format=custom --schema=chatledger --file=FILE {shown}"
+        raise StorageError(f"a PostgreSQL database is backed up by its own tools: {command}")
+    path = sqlite_path(target)
+    if path == MEMORY:
+        raise StorageError("a database in memory has no file")
+    return path
+
+
+def _copy(source: str, target: Path, progress: Progress | None) -> None:
+    def step(_status: int, remaining: int, total: int) -> None:
+        if progress is not None:
+            progress(total - remaining, total)
+
+    with (
+        closing(sqlite3.connect(f"file:{quote(source)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as one,
+        closing(sqlite3.connect(target)) as other,
+    ):
+        one.execute("BEGIN")  # one state, whoever writes meanwhile: a copy without it begins anew after each commit
+        one.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        one.backup(other, pages=PAGES, progress=step)
+        other.execute("PRAGMA journal_mode = WAL")
+
+
+def _require_whole(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
+        found += [f"{row[0]} row {row[1]} has no {row[2]}" for row in connection.execute("PRAGMA foreign_key_check")]
+    if found != ["ok"]:
+        raise StorageError(f"the copy is damaged, as its source may be: {found[-1]}")

@@ -1,0 +1,62 @@
+"""What is at a path before we touch it.
+
+A look changes nothing: it makes no file, sets no pragma and no journal, so that a path given by mistake stays as it is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from chatledger.errors import StorageError
+from chatledger.storage.drivers.errors import translate
+from chatledger.storage.drivers.urls import BUSY_TIMEOUT
+from chatledger.storage.upgrade.versions import VERSION_TABLE, SchemaStatus, status_of
+
+
+@dataclass(frozen=True, slots=True)
+class FileLook:
+    status: SchemaStatus
+    foreign: bool
+    """It has tables, and they are somebody else's."""
+
+
+def look_at_file(path: str) -> FileLook:
+    """Raises StorageError for what is no SQLite database, or cannot be one because there is no folder for it."""
+    require_folder(path)
+    if Path(path).is_dir():
+        raise StorageError(f"cannot open {path}: it is a folder; give a file in it")
+    if not Path(path).exists():
+        return FileLook(status_of(None), foreign=False)
+    try:
+        # Not mode=ro: a read-only connection to a file with a WAL leaves the WAL's files behind.
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as connection:
+            return _look(connection)
+    except sqlite3.Error as error:
+        raise file_error(path, f"cannot open {path}", error) from error
+
+
+def require_folder(path: str | Path) -> None:
+    """Raises StorageError if there is none for a file of that path."""
+    if not Path(path).parent.is_dir():
+        raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
+
+
+def file_error(path: str | Path, failed: str, error: sqlite3.Error) -> StorageError:
+    """What SQLite says of a file, with the file's name and what was tried."""
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
+        return StorageError(f"{path} is not a SQLite database")
+    ours = translate(error)
+    retryable = isinstance(ours, StorageError) and ours.retryable
+    return StorageError(f"{failed}: {error}", retryable=retryable)
+
+
+def _look(connection: sqlite3.Connection) -> FileLook:
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if VERSION_TABLE not in names:
+        return FileLook(status_of(None), foreign=bool(names))
+    row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+    return FileLook(status_of(row and row[0]), foreign=False)

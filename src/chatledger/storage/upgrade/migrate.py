@@ -1,0 +1,323 @@
+"""Carrying a database from one revision to another, with Alembic, which is loaded here and nowhere else.
+
+One migrator at a time: a session advisory lock on PostgreSQL, the write lock on SQLite. A SQLite file is first copied
+with SQLite's own backup to `<file>.<revision>.bak`; its migrations then run in one transaction, all or none. On
+PostgreSQL each revision is a transaction that gives up when a lock is not to be had soon, and is tried again: who waits
+for a table's lock makes all who come later wait too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sqlite3
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from alembic import command, context
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.util import CommandError
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
+from chatledger.storage.arguments import checked_call
+from chatledger.storage.databases.open import only_postgresql
+from chatledger.storage.drivers.errors import Kind, read_failure, translate
+from chatledger.storage.drivers.sqlite import SqliteConnection
+from chatledger.storage.drivers.urls import MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
+from chatledger.storage.schema import row_security
+from chatledger.storage.schema.tables import SCHEMA, metadata
+from chatledger.storage.schema.views import VIEWS
+from chatledger.storage.upgrade.files import look_at_file
+from chatledger.storage.upgrade.versions import (
+    VERSION_TABLE,
+    SchemaStatus,
+    read_status,
+    require_schema_name,
+    require_usable,
+)
+
+_LOCK = 0x63_68_61_74_6C_65_64  # "chatled": one migrator at a time in a PostgreSQL database
+LOCK_TIMEOUT = 3.0
+"""Seconds that a revision on PostgreSQL waits for a lock."""
+RETRY_AFTER = (1, 2, 4, 8, 16)
+"""Seconds between its attempts."""
+_ASK_AGAIN = 0.1
+"""Seconds between two questions whether another migrator has ended."""
+WAIT_FOR_MIGRATOR = 600
+"""Seconds that a SQLite migrator waits for another: a large file takes its time."""
+
+
+@checked_call
+def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
+    """Bring a database to revision `to` (up or down) and give its status. Blocking: in a running event loop, call it
+    with `asyncio.to_thread`. One step newer than this release is left as it is. Raises StorageError, and
+    SchemaMismatch for a database that is newer than that.
+
+    `rls` then switches row-level security on or off for all tables, on PostgreSQL from version 15; None leaves it.
+    """
+    address = read_url(url)
+    _require_revision(to)
+    if address.get_backend_name() == "sqlite":
+        if rls:
+            raise only_postgresql()
+        if sqlite_path(address) == MEMORY:
+            raise StorageError("a database in memory is made at the newest revision when it is opened")
+        return upgrade_file(sqlite_path(address), to=to)
+    return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema), rls))
+
+
+@checked_call
+def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
+    """The revision that a database is at and the one that this release needs. Blocking, as `migrate`."""
+    address = read_url(url)
+    if address.get_backend_name() == "sqlite":
+        return look_at_file(sqlite_path(address)).status
+    return _in_new_loop(_read_postgresql_status(address, require_schema_name(schema)))
+
+
+@checked_call
+def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) -> str:
+    """The statements that would carry a database of this URL's kind from nothing to `to`, for a person to run."""
+    address = read_url(url)
+    _require_revision(to)
+    dialect = address.get_backend_name()
+    output = io.StringIO()
+    config = _config(require_schema_name(schema) if dialect == "postgresql" else None)
+    config.output_buffer = output
+    config.attributes["dialect"] = dialect
+    try:
+        command.upgrade(config, to, sql=True)
+    except CommandError as error:
+        raise _ours(error) from error
+    return output.getvalue()
+
+
+def _require_revision(to: str) -> None:
+    """Raises InvalidArgument for a revision that there is not."""
+    known = sorted(path.name.partition("_")[0] for path in (scripts_folder() / "versions").glob("[0-9]*.py"))
+    if to not in ("head", "base", *known):
+        raise InvalidArgument("to", f"must be head, base or one of {', '.join(known)}, not {to!r}")
+
+
+def _in_new_loop(work: Coroutine[Any, Any, SchemaStatus]) -> SchemaStatus:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    work.close()
+    raise StorageError(
+        "this call blocks; in a running event loop use: await asyncio.to_thread(chatledger.migrate, url)"
+    )
+
+
+# --- Alembic ----------------------------------------------------------------------------------------------------------
+
+
+def scripts_folder() -> Path:
+    """The revisions: in the installed package, or at the root of a checkout."""
+    package = Path(__file__).parents[2]
+    installed = package / "migrations"
+    return installed if installed.is_dir() else package.parents[1] / "migrations"
+
+
+def _config(schema: str | None, connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(scripts_folder()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes |= {"schema": schema, "connection": connection, "lock_timeout": LOCK_TIMEOUT}
+    config.attributes["on_version_apply"] = _keep_row_security
+    return config
+
+
+def _keep_row_security(ctx: MigrationContext, **_: Any) -> None:
+    if ctx.connection is not None:
+        row_security.keep(ctx.connection, ctx.version_table_schema)
+
+
+def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
+    """Leaves the last transaction to its caller."""
+    status = read_status(connection, schema)
+    if _is_done(status, to):
+        return status
+    config = _config(schema, connection)
+    (command.downgrade if _is_down(status, to) else command.upgrade)(config, to)
+    return read_status(connection, schema)
+
+
+def _is_done(status: SchemaStatus, to: str) -> bool:
+    """Raises SchemaMismatch if the newest revision that we know is older than what the database can be asked for."""
+    if to != "head":
+        return status.found == to
+    if status.found is not None and not status.older:
+        require_usable(status, "")
+    return status.usable
+
+
+def _is_down(status: SchemaStatus, to: str) -> bool:
+    return to == "base" or (to.isdecimal() and status.found is not None and to < status.found)
+
+
+def alembic_include_name(name: str | None, type_: str, parent_names: Any) -> bool:
+    """For a host project's Alembic (`include_name=`): leaves our schema and our tables to us.
+
+    On PostgreSQL ours are in a schema of their own, so a table `messages` elsewhere is the host's. A SQLite file has no
+    schemas; there the names themselves are ours.
+    """
+    if type_ == "schema":
+        return name != SCHEMA
+    if type_ != "table":
+        return True
+    schema = parent_names.get("schema_name")
+    return not (schema == SCHEMA or (schema is None and name in _OURS and _ours_by_default()))
+
+
+def _ours_by_default() -> bool:
+    """Whether names without a schema can be ours in the environment that asks; Alembic does not say it in the call.
+
+    On PostgreSQL they are for a role that is called as our schema is: `search_path` begins with "$user".
+    """
+    dialect = context.get_context().dialect
+    return dialect.name == "sqlite" or dialect.default_schema_name == SCHEMA
+
+
+_OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {VERSION_TABLE}
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
+    look_at_file(path)
+    try:
+        connection = SqliteConnection(path)
+        try:
+            return _upgrade_locked(connection, path, to)
+        finally:
+            connection.close()
+    except Exception as error:
+        raise _ours(error) from error
+
+
+def _upgrade_locked(connection: SqliteConnection, path: str, to: str) -> SchemaStatus:
+    # Batch mode makes a table anew and drops the old one; with foreign keys on, its children would object.
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("PRAGMA legacy_alter_table = ON")  # so would the views, which name the old one meanwhile
+    connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_MIGRATOR * 1000}")
+    with connection.transaction("BEGIN IMMEDIATE") as sql:
+        status = read_status(sql.connection, None)
+        if status.found is not None and not _is_done(status, to):
+            _copy(path, f"{path}.{status.found}.bak")
+        status = _run(sql.connection, None, to)
+        broken = sql.connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        if broken:
+            raise StorageError(f"the migration would leave rows that point nowhere: {broken[:3]}")
+    return status
+
+
+def _copy(path: str, target: str) -> None:
+    """What is committed, as one consistent file; our own write lock keeps others from adding to it."""
+    source = sqlite3.connect(path)
+    try:
+        copy = sqlite3.connect(target)
+        try:
+            source.backup(copy)
+        finally:
+            copy.close()
+    finally:
+        source.close()
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+async def _migrate_postgresql(address: Any, to: str, schema: str, rls: bool | None) -> SchemaStatus:
+    engine = create_postgresql_engine(address)
+    try:
+        return await upgrade_engine(engine, schema, to=to, rls=rls)
+    finally:
+        await engine.dispose()
+
+
+async def upgrade_engine(
+    engine: AsyncEngine, schema: str, *, to: str = "head", rls: bool | None = None
+) -> SchemaStatus:
+    try:
+        async with engine.connect() as lock:
+            # A session lock on a connection of its own: revisions may commit as they go.
+            await lock.execution_options(isolation_level="AUTOCOMMIT")
+            await _lock(lock)
+            try:
+                await _until_locked(lambda: _run_once(engine, schema, to))
+                return await _until_locked(lambda: _secure_once(engine, schema, rls))
+            finally:
+                await lock.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
+    except Exception as error:
+        raise _ours(error) from error
+
+
+async def _lock(connection: AsyncConnection) -> None:
+    """Asked for again and again: a statement that waits for the lock would be one that CONCURRENTLY waits for."""
+    question = text("SELECT pg_try_advisory_lock(:key)")
+    while not await connection.scalar(question, {"key": _LOCK}):  # noqa: ASYNC110 - the server tells nobody of it
+        await asyncio.sleep(_ASK_AGAIN)
+
+
+async def _until_locked(step: Callable[[], Awaitable[SchemaStatus]]) -> SchemaStatus:
+    """Revisions that are done stay done, so trying again goes on where a lock was not to be had."""
+    for pause in RETRY_AFTER:
+        try:
+            return await step()
+        except DBAPIError as error:
+            failure = read_failure(error)
+            if failure is None or failure.kind is not Kind.AGAIN:
+                raise
+        await asyncio.sleep(pause)
+    return await step()
+
+
+async def _run_once(engine: AsyncEngine, schema: str, to: str) -> SchemaStatus:
+    async with engine.connect() as connection:
+        await connection.exec_driver_sql(f"SELECT set_config('{row_security.MIGRATING}', 'on', false)")
+        try:
+            status = await connection.run_sync(_run, schema, to)
+            await connection.commit()
+            await connection.exec_driver_sql(f"RESET {row_security.MIGRATING}")
+            await connection.commit()
+        except BaseException:
+            await connection.invalidate()  # with its setting, which is nobody else's to have
+            raise
+        return status
+
+
+async def _secure_once(engine: AsyncEngine, schema: str, rls: bool | None) -> SchemaStatus:
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(LOCK_TIMEOUT * 1000)}")
+        return await connection.run_sync(_secure, schema, rls)
+
+
+def _secure(connection: Connection, schema: str, rls: bool | None) -> SchemaStatus:
+    if rls is not None and read_status(connection, schema).found is not None:
+        (row_security.enable if rls else row_security.disable)(connection, schema)
+    return read_status(connection, schema)
+
+
+async def _read_postgresql_status(address: Any, schema: str) -> SchemaStatus:
+    engine = create_postgresql_engine(address)
+    try:
+        async with engine.connect() as connection:
+            return await connection.run_sync(read_status, schema)
+    except Exception as error:
+        raise _ours(error) from error
+    finally:
+        await engine.dispose()
+
+
+def _ours(error: Exception) -> Exception:
+    if isinstance(error, CommandError):  # a revision that there is not
+        return StorageError(str(error))
+    return error if isinstance(error, ChatLedgerError) else translate(error) or error

@@ -1,0 +1,110 @@
+"""The schema of a database: what revision it is at, making it anew, and whether this release can work with it.
+
+A new SQLite file is made from the tables and stamped, so that opening one costs no migration tool; everything else is
+Alembic's, in `migrate.py`. Revisions are numbered, so older and newer can be told apart without their files.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.schema import CreateSchema
+
+from chatledger.errors import SchemaMismatch, StorageError
+from chatledger.storage.schema import row_security
+from chatledger.storage.schema.tables import SCHEMA, metadata
+from chatledger.storage.schema.views import VIEWS, create_view
+
+HEAD = "0004"
+"""The revision of these tables: the newest under migrations/versions."""
+VERSION_TABLE = "chatledger_version"
+
+
+_SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """`found` is None for a database without our tables. `rls`: whether every table has its row-level security."""
+
+    found: str | None
+    expected: str
+    rls: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """One step newer is a release that is being rolled out; older, or newer than that, is not ours to touch."""
+        return self.steps is not None and 0 <= self.steps <= 1
+
+    @property
+    def steps(self) -> int | None:
+        """How many revisions the database is ahead of this release; None if it has no revision that we know of."""
+        if self.found is None or not self.found.isdecimal():
+            return None
+        return int(self.found) - int(self.expected)
+
+    @property
+    def older(self) -> bool:
+        return self.steps is not None and self.steps < 0
+
+
+def require_schema_name(schema: str) -> str:
+    """The name, if it can stand between double quotes in every statement. Upper case is kept as it is written."""
+    if _SCHEMA_NAME.fullmatch(schema) is None:
+        raise StorageError(f"not a schema name: {schema!r}; up to 63 letters, digits, _ and -, with no digit in front")
+    return schema
+
+
+def read_status(connection: Connection, schema: str | None) -> SchemaStatus:
+    if not inspect(connection).has_table(VERSION_TABLE, schema=schema):
+        return status_of(None)
+    found = connection.execute(text(f"SELECT version_num FROM {_prefix(schema)}{VERSION_TABLE}")).scalar()
+    return replace(status_of(found), rls=row_security.is_on(connection, schema))
+
+
+def status_of(found: str | None) -> SchemaStatus:
+    return SchemaStatus(found, HEAD)
+
+
+def require_usable(status: SchemaStatus, command: str) -> None:
+    """Raises SchemaMismatch with the command that mends it."""
+    if status.usable:
+        return
+    if status.found is not None and not status.older:
+        newer = f"the database is at schema {status.found}, newer than this release ({status.expected}) can read"
+        raise SchemaMismatch(status.found, status.expected, "pip install -U chatledger", newer)
+    raise SchemaMismatch(status.found, status.expected, command)
+
+
+def create_schema(connection: Connection, schema: str | None) -> None:
+    """All tables and views from the metadata, stamped with HEAD, in a database that has none of them."""
+    mapped = connection.execution_options(schema_translate_map={SCHEMA: schema})
+    if schema is not None:
+        mapped.execute(CreateSchema(schema, if_not_exists=True))
+    metadata.create_all(mapped, checkfirst=False)
+    create_views(mapped, schema)
+    stamp(mapped, schema)
+
+
+def create_views(connection: Connection, schema: str | None) -> None:
+    for name in VIEWS:
+        connection.exec_driver_sql(create_view(name, connection.dialect.name, schema))
+
+
+def stamp(connection: Connection, schema: str | None) -> None:
+    """Say that the tables are those of HEAD, in a version table like the one that Alembic makes.
+
+    It may be there, empty: that is what a downgrade to nothing leaves.
+    """
+    table = _prefix(schema) + VERSION_TABLE
+    connection.exec_driver_sql(
+        f"CREATE TABLE IF NOT EXISTS {table} "
+        f"(version_num VARCHAR(32) NOT NULL, CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num))"
+    )
+    connection.execute(text(f"INSERT INTO {table} VALUES (:head)"), {"head": HEAD})
+
+
+def _prefix(schema: str | None) -> str:
+    return f'"{schema}".' if schema else ""
