@@ -32,7 +32,7 @@ from chatledger.formats.message_file.roster import Roster
 from chatledger.formats.message_file.writing import NAME
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models.outputs import ThreadAgent
-from chatledger.storage.repositories.branch_version import Mark
+from chatledger.storage.repositories.branches import Mark
 
 _BATCH = 500
 """Messages in one append of a save; all appends of a save are one transaction."""

@@ -13,13 +13,12 @@ from chatledger.storage.append.request import LEASE, make_request
 from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import TenantScope
 from chatledger.storage.history.tokens import CountTokens
-from chatledger.storage.repositories.agents import AgentRepository
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.messages import MessageRepository
-from chatledger.storage.repositories.outputs import OutputRepository
+from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository

@@ -230,13 +230,13 @@ def write_without_the_stamp() -> None:
 
 def let_others_in() -> None:
     from chatledger import ThreadNotFound
-    from chatledger.storage.repositories import deletion
+    from chatledger.storage.repositories import erasures
 
     def as_before(sql: Any, tenant: str, thread_id: str) -> None:
-        if not sql.execute(deletion._lock_branches(tenant, thread_id)).all():
+        if not sql.execute(erasures._lock_branches(tenant, thread_id)).all():
             raise ThreadNotFound(thread_id)
 
-    deletion.hold_thread = as_before
+    erasures.hold_thread = as_before
 
 
 def trust_a_stale_memory() -> None:
@@ -250,7 +250,7 @@ def trust_a_stale_memory() -> None:
 
 
 def share_one_too_many() -> None:
-    from chatledger.storage.history.lineage import Segment, forked
+    from chatledger.storage.history.path import Segment, forked
     from chatledger.storage.repositories import branches
 
     def further(segments: list[Segment], branch: int, at: int) -> list[Segment]:
@@ -380,9 +380,9 @@ def let_the_erased_come_back() -> None:
 
 
 def delete_what_was_idle() -> None:
-    from chatledger.storage.repositories import retention
+    from chatledger.storage.repositories import erasures
 
-    _put(retention, is_idle=lambda *_: True)
+    _put(erasures, is_idle=lambda *_: True)
 
 
 def copy_the_file_alone() -> None:

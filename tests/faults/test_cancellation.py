@@ -18,12 +18,11 @@ import pytest
 from chatledger import Feedback, Ledger, RuleViolation, StorageError
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.drivers import urls
-from chatledger.storage.repositories.agents import AgentRepository
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.messages import MessageRepository
-from chatledger.storage.repositories.outputs import OutputRepository
+from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository

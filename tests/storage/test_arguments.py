@@ -16,12 +16,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 import chatledger
 from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Transaction
 from chatledger.repositories import Repositories
-from chatledger.storage.repositories.agents import AgentRepository
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.messages import MessageRepository
-from chatledger.storage.repositories.outputs import OutputRepository
+from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository

@@ -20,7 +20,7 @@ import pytest
 from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
-from chatledger.storage.repositories.branch_version import Mark
+from chatledger.storage.repositories.branches import Mark
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user

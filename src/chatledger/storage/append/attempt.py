@@ -29,7 +29,7 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
-from chatledger.storage.append.complete import complete_in_place, completes_partial
+from chatledger.storage.append.partial import complete_in_place, completes_partial
 from chatledger.storage.append.preflight import Look, find_replay, look, require_branch
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import ACTIVITY_GRAIN, Plan, Written, plan_rows, write

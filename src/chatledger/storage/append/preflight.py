@@ -16,7 +16,7 @@ from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.lineage import branch_column
+from chatledger.storage.history.path import branch_column
 from chatledger.storage.schema.text import decode_json, decode_text, encode_json, from_microseconds, to_microseconds
 
 _LOOK = """

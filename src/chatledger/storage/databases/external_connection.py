@@ -16,7 +16,7 @@ from chatledger.errors import StorageError
 from chatledger.models import Appended
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.greenlets import in_greenlet
+from chatledger.storage.drivers.errors import in_greenlet
 from chatledger.storage.drivers.sql import OneStatement, Sql
 from chatledger.storage.schema.row_security import SET_TENANT
 

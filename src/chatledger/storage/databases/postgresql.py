@@ -18,8 +18,7 @@ from chatledger.storage.databases.external_connection import ConnectionWork
 from chatledger.storage.databases.postgresql_append import PATIENCE, PostgresqlAppend
 from chatledger.storage.databases.replica import CURRENT, START
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
-from chatledger.storage.drivers.errors import Kind, commit_unheard, read_failure, translate
-from chatledger.storage.drivers.greenlets import in_greenlet, translated
+from chatledger.storage.drivers.errors import Kind, commit_unheard, in_greenlet, read_failure, translate, translated
 from chatledger.storage.drivers.sql import OneStatement, Row, Sql
 from chatledger.storage.drivers.urls import READ_ONLY
 from chatledger.storage.schema.row_security import SET_TENANT, begin_as

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from chatledger.errors import InvalidCursor, StorageError
 from chatledger.storage.drivers.asyncpg import SNAPSHOT
-from chatledger.storage.drivers.greenlets import in_greenlet
+from chatledger.storage.drivers.errors import in_greenlet
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.schema.row_security import begin_as
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, TypeVar
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.util import greenlet_spawn
 
 from chatledger.errors import ChatLedgerError, RunConflict, StorageError
 from chatledger.storage.schema.text import decode_text
@@ -151,3 +153,24 @@ def foreign_run(error: BaseException, runs: Sequence[str]) -> str | None:
     if failure is None or failure.kind is not Kind.FOREIGN_KEY or failure.columns[-1:] != ("run_id",):
         return None
     return next((run for run in runs if f", {run}) is not" in failure.detail), runs[0])
+
+
+# --- Plain code over an asynchronous driver ---------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+async def in_greenlet(function: Callable[..., T], *arguments: Any) -> T:
+    """Run the function in a greenlet, where the driver may be awaited; the driver's errors come out as ours."""
+    return await translated(greenlet_spawn(function, *arguments))
+
+
+async def translated(work: Awaitable[T]) -> T:
+    """The driver's errors come out as ours."""
+    try:
+        return await work
+    except Exception as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from error

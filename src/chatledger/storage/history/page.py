@@ -8,9 +8,8 @@ from typing import Any
 
 from chatledger.models import CONTINUES, ChatMessage, History, continues, json
 from chatledger.storage.drivers.sql import OneStatement, Row, Sql
-from chatledger.storage.history.lineage import END, cut
 from chatledger.storage.history.one_statement import SMALL, WINDOW, read_window, window_parameters
-from chatledger.storage.history.path import HistoryRequest, Path, find_path, load_path, read_path
+from chatledger.storage.history.path import END, HistoryRequest, Path, cut, find_path, load_path, read_path
 from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.rows.encryption import Seal
 from chatledger.storage.rows.messages import decode_messages

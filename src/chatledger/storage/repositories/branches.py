@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import and_, func, insert, select, update
 
-from chatledger.errors import LimitExceeded, RuleViolation, ThreadNotFound
+from chatledger.errors import BranchNotFound, LimitExceeded, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, fold
@@ -16,10 +17,17 @@ from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.arguments import checked
 from chatledger.storage.databases.database import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.lineage import Segment, forked, read_lineage, write_lineage
 from chatledger.storage.history.page import interrupts_calls, turn_start
-from chatledger.storage.history.path import HistoryRequest, Path, find_path, load_path
-from chatledger.storage.repositories.branch_version import Mark, advance_mark, read_mark
+from chatledger.storage.history.path import (
+    HistoryRequest,
+    Path,
+    Segment,
+    find_path,
+    forked,
+    load_path,
+    read_lineage,
+    write_lineage,
+)
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import decode_json, decode_text, encode_key
 
@@ -179,3 +187,48 @@ def _to_branch(row: Any) -> Branch:
         active=row.branch == row.active_branch,
         created_at=row.created_at,
     )
+
+
+# --- The version of a branch that a reader remembers ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A state of a branch, remembered by a reader whose next write must land on exactly that state.
+
+    Every write of a branch's row gives it a new stamp. A caller that writes beside the messages (outputs, agents)
+    advances the mark first: it then holds the row until its transaction ends, and every older mark is stale.
+    """
+
+    branch: int
+    version: int
+    stamp: int
+
+
+def read_mark(sql: Sql, tenant: str, thread_id: str, branch: int | None) -> Mark:
+    """The mark of a branch as it is now (None: of the active one)."""
+    own = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+    active = sql.execute(select(threads.c.active_branch).where(own)).scalar_one_or_none()
+    if active is None:
+        raise ThreadNotFound(thread_id)
+    number = active if branch is None else branch
+    columns = select(branches.c.last_seq, branches.c.stamp)
+    row = sql.execute(columns.where(_row_of(tenant, thread_id, number))).one_or_none()
+    if row is None:
+        raise BranchNotFound(thread_id, number)
+    return Mark(number, row.last_seq, row.stamp)
+
+
+def advance_mark(sql: Sql, tenant: str, thread_id: str, mark: Mark) -> Mark:
+    """A new mark in the place of this one. Raises VersionConflict if anyone has written since."""
+    stamp = new_stamp()
+    own = and_(_row_of(tenant, thread_id, mark.branch), branches.c.stamp == mark.stamp)
+    if sql.execute(update(branches).where(own).values(stamp=stamp)).rowcount:
+        return Mark(mark.branch, mark.version, stamp)
+    found = read_mark(sql, tenant, thread_id, mark.branch)
+    detail = "what stands beside its messages was written since" if found.version == mark.version else ""
+    raise VersionConflict(thread_id, mark.branch, mark.version, found.version, detail)
+
+
+def _row_of(tenant: str, thread_id: str, branch: int) -> Any:
+    return and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id, branches.c.branch == branch)

@@ -20,7 +20,7 @@ from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.lineage import END, Segment, write_lineage
+from chatledger.storage.history.path import END, Segment, write_lineage
 from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.rows.encryption import Seal
 from chatledger.storage.schema.text import encode_json, encode_key, encode_text

@@ -19,7 +19,7 @@ from chatledger.storage.databases.database import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.repositories.runs import find_run
-from chatledger.storage.rows.sealed_values import opened_values, sealed_values
+from chatledger.storage.rows.encryption import opened_values, sealed_values
 from chatledger.storage.schema.tables import feedback, kept_scores, messages, runs
 from chatledger.storage.schema.text import Key, Moment, encode_key
 

@@ -15,12 +15,11 @@ from chatledger.storage.append.request import make_request, require_messages
 from chatledger.storage.arguments import checked
 from chatledger.storage.databases.database import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.lineage import END
 from chatledger.storage.history.page import at_once, is_small, load_history
-from chatledger.storage.history.path import HistoryRequest, find_path, load_range
+from chatledger.storage.history.path import END, HistoryRequest, find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.redaction import redact_message
-from chatledger.storage.repositories.sync import following
+from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
 PAGE = 500
@@ -288,3 +287,29 @@ def _get(sql: Sql, request: HistoryRequest, message_id: str) -> ChatMessage:
         raise MessageNotFound(request.thread_id, message_id)
     branch, seq = rows[0]
     return load_range(sql, request.tenant, request.thread, branch, seq, seq)[0]
+
+
+# --- Comparing a history that is sent whole ---------------------------------------------------------------------------
+
+
+def following(history: History, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The messages that come after all that is stored. Raises VersionConflict at the first that differs.
+
+    Synthetic results are the ledger's own: a sender that does not know them may leave them out.
+    """
+    position = 0
+    for stored in history.messages:
+        if position < len(messages) and _same(stored, messages[position]):
+            position += 1
+        elif stored.state != "synthetic":
+            differs = f"message {position} of the batch differs from seq {stored.seq}"
+            missing = f"the batch ends before seq {stored.seq}"
+            detail = differs if position < len(messages) else missing
+            raise VersionConflict(history.thread_id, history.branch, position, history.version, detail)
+    return list(messages[position:])
+
+
+def _same(stored: ChatMessage, given: ChatMessage) -> bool:
+    """By content, and by id and run where the sender says them."""
+    filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(given, name) is None}
+    return encode_message(stored) == encode_message(given.model_copy(update=filled))

@@ -1,5 +1,6 @@
-"""Outputs: what is added to messages that were committed before. A row stands behind the others of its message, and
-never changes.
+"""Outputs and agents of a thread, for applications that keep message files.
+
+An output is added to a message that was committed before; its row never changes. An agent may answer in the thread.
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select
+from sqlalchemy import and_, delete, func, insert, select
 
-from chatledger.models.outputs import Output
+from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.arguments import checked
 from chatledger.storage.databases.database import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.threads import require_thread
-from chatledger.storage.rows.sealed_values import opened_values, sealed_values
-from chatledger.storage.schema.tables import outputs
+from chatledger.storage.rows.encryption import opened_values, sealed_values
+from chatledger.storage.schema.tables import agents, outputs
 from chatledger.storage.schema.text import encode_key
 
 
@@ -32,10 +33,10 @@ class OutputRepository:
 
     async def list(self, thread_id: str) -> Sequence[Output]:
         """The outputs of a thread on all branches, message by message, in the order in which they were added."""
-        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id), snapshot=True)
+        return await self._scope.read(lambda sql: _list_outputs(sql, self._scope.tenant, thread_id), snapshot=True)
 
 
-def _own(tenant: str, thread_id: str) -> Any:
+def _outputs_of(tenant: str, thread_id: str) -> Any:
     return and_(outputs.c.tenant_id == tenant, outputs.c.thread_id == thread_id)
 
 
@@ -55,15 +56,69 @@ def _add(sql: Sql, tenant: str, thread_id: str, added: Sequence[Output]) -> None
 
 
 def _count(sql: Sql, tenant: str, thread_id: str, branch: int, seq: int) -> int:
-    of_message = and_(_own(tenant, thread_id), outputs.c.branch == branch, outputs.c.seq == seq)
+    of_message = and_(_outputs_of(tenant, thread_id), outputs.c.branch == branch, outputs.c.seq == seq)
     counted: int = sql.execute(select(func.count()).select_from(outputs).where(of_message)).scalar_one()
     return counted
 
 
-def _list(sql: Sql, tenant: str, thread_id: str) -> list[Output]:
+def _list_outputs(sql: Sql, tenant: str, thread_id: str) -> list[Output]:
     require_thread(sql, tenant, thread_id)
     columns = [*(outputs.c[name] for name in Output.model_fields), outputs.c.idx, outputs.c.thread_id]
     in_order = outputs.c.branch, outputs.c.seq, outputs.c.idx
-    rows = sql.execute(select(*columns).where(_own(tenant, thread_id)).order_by(*in_order)).mappings()
+    rows = sql.execute(select(*columns).where(_outputs_of(tenant, thread_id)).order_by(*in_order)).mappings()
     opened = (opened_values(sql.seal, outputs, dict(row)) for row in rows)
     return [Output.model_validate({name: row[name] for name in Output.model_fields}) for row in opened]
+
+
+# --- Agents -----------------------------------------------------------------------------------------------------------
+
+
+@checked
+class AgentRepository:
+    """Who may answer in a thread: a short list that is read and replaced as a whole."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def replace(self, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]) -> bool:
+        """Make these the agents of the thread, in this order; False, and nothing done, if `stored` are not those now.
+
+        An agent is of the thread and not of a branch, so holding a branch does not keep others from its agents.
+        """
+        encode_key(thread_id, "thread_id")
+        for agent in listed:
+            encode_key(agent.name, "agent name")
+        return await self._scope.write(lambda sql: _replace_agents(sql, self._scope.tenant, thread_id, listed, stored))
+
+    async def list(self, thread_id: str) -> Sequence[ThreadAgent]:
+        """The agents of a thread, in the order in which they were added."""
+        return await self._scope.read(lambda sql: _list_agents(sql, self._scope.tenant, thread_id), snapshot=True)
+
+
+def _agents_of(tenant: str, thread_id: str) -> Any:
+    return and_(agents.c.tenant_id == tenant, agents.c.thread_id == thread_id)
+
+
+def _replace_agents(
+    sql: Sql, tenant: str, thread_id: str, listed: Sequence[ThreadAgent], stored: Sequence[ThreadAgent]
+) -> bool:
+    require_thread(sql, tenant, thread_id, lock=True)
+    if _list_agents(sql, tenant, thread_id) != list(stored):
+        return False
+    if list(listed) == list(stored):
+        return True
+    sql.execute(delete(agents).where(_agents_of(tenant, thread_id)))
+    key = {"tenant_id": tenant, "thread_id": thread_id}
+    said = [{**key, "idx": idx, **dict(agent)} for idx, agent in enumerate(listed)]
+    rows = [sealed_values(sql.seal, agents, row) for row in said]
+    if rows:
+        sql.execute(insert(agents), rows)
+    return True
+
+
+def _list_agents(sql: Sql, tenant: str, thread_id: str) -> list[ThreadAgent]:
+    require_thread(sql, tenant, thread_id)
+    columns = [agents.c[name] for name in ThreadAgent.model_fields]
+    rows = sql.execute(select(*columns).where(_agents_of(tenant, thread_id)).order_by(agents.c.idx)).mappings()
+    opened = (opened_values(sql.seal, agents, dict(row), thread_id=thread_id) for row in rows)
+    return [ThreadAgent.model_validate(row) for row in opened]

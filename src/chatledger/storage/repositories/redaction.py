@@ -16,10 +16,9 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation
 from chatledger.models.trusted import copy_with
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.lineage import cut
-from chatledger.storage.history.path import HistoryRequest, find_path, load_range
-from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.rows.sealed_values import sealed_values
+from chatledger.storage.history.path import HistoryRequest, cut, find_path, load_range
+from chatledger.storage.repositories.erasures import hold_thread
+from chatledger.storage.rows.encryption import sealed_values
 from chatledger.storage.schema.tables import branches, message_parts, messages, outputs, tool_calls
 from chatledger.storage.schema.text import decode_text
 

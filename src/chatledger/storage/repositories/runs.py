@@ -16,7 +16,7 @@ from chatledger.storage.arguments import checked
 from chatledger.storage.databases.database import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
-from chatledger.storage.rows.sealed_values import opened_values, sealed_values
+from chatledger.storage.rows.encryption import opened_values, sealed_values
 from chatledger.storage.schema.tables import runs, threads
 from chatledger.storage.schema.text import encode_key
 

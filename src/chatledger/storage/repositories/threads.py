@@ -20,14 +20,12 @@ from chatledger.storage.append.tip_cache import TipMemory
 from chatledger.storage.arguments import checked
 from chatledger.storage.databases.database import Scope
 from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
-from chatledger.storage.history.lineage import END, Segment, cut, read_lineage, write_lineage
+from chatledger.storage.history.path import END, Segment, cut, read_lineage, write_lineage
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
-from chatledger.storage.repositories.deletion import delete_thread
-from chatledger.storage.repositories.erasures import refuse_erased
-from chatledger.storage.repositories.retention import retain
-from chatledger.storage.rows.sealed_values import opened_values, sealed_values
+from chatledger.storage.repositories.erasures import delete_thread, refuse_erased, retain
+from chatledger.storage.rows.encryption import opened_values, sealed_values
 from chatledger.storage.schema.tables import branches, messages, threads
 from chatledger.storage.schema.text import Key, Moment, Sealed, encode_key
 
