@@ -18,11 +18,10 @@ from chatledger.errors import InvalidArgument
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.guard import GuardedDatabase
 from chatledger.storage.databases.open import open_database, open_replica
-from chatledger.storage.databases.scope import DEFAULT_TENANT, TenantScope
+from chatledger.storage.databases.scope import DEFAULT_TENANT, Guard, Scope
 from chatledger.storage.repositories.reencrypt import Progress, reencrypt
-from chatledger.storage.rows.encryption import Sealing
+from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.transaction import Transaction
@@ -34,7 +33,7 @@ __all__ = ["Ledger", "Opening", "Transaction"]
 class Ledger(Repositories):
     """A database of conversations, seen as one tenant. Made by `Ledger.open`; safe to share between tasks."""
 
-    def __init__(self, guard: GuardedDatabase, scope: TenantScope, *, owner: bool) -> None:
+    def __init__(self, guard: Guard, scope: Scope, *, owner: bool) -> None:
         super().__init__(scope)
         self._guard = guard
         self._database = guard.database
@@ -73,12 +72,12 @@ class Ledger(Repositories):
         """
         if url is not None and engine is not None:
             raise InvalidArgument("engine", "does not go with a url; give one of them")
-        sealing = Sealing(keys, plaintext=plaintext)
+        encryption_keys = EncryptionKeys(keys, plaintext=plaintext)
 
         async def opened() -> Ledger:
             database = await open_database(url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls)
             standby = None if replica is None else await open_replica(replica, database, schema=schema, pooler=pooler)
-            guard = GuardedDatabase(database, standby, sealing)
+            guard = Guard(database, standby, encryption_keys)
             return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)

@@ -11,7 +11,7 @@ from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.storage.append.request import LEASE, make_request
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.scope import TenantScope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
@@ -22,15 +22,13 @@ from chatledger.storage.repositories.outputs import AgentRepository, OutputRepos
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository
-from chatledger.storage.schema.text import encode_key
 
 
 @checked
 class Repositories:
     """The repositories of one scope, and the two calls that speak other people's formats."""
 
-    def __init__(self, scope: TenantScope) -> None:
-        encode_key(scope.tenant, "tenant")
+    def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self.threads = ThreadRepository(scope)
         self.messages = MessageRepository(scope)

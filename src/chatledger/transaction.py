@@ -9,13 +9,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.external_connection import ConnectionWork
-from chatledger.storage.databases.open import only_postgresql
-from chatledger.storage.databases.scope import DEFAULT_TENANT, TenantScope
-from chatledger.storage.rows.encryption import Sealing
+from chatledger.storage.databases.external_connection import ExternalConnection
+from chatledger.storage.databases.scope import DEFAULT_TENANT, Scope
+from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 from chatledger.storage.rows.keys import KeyRing, Keys
+from chatledger.storage.schema.row_security import only_postgresql
 from chatledger.storage.schema.tables import SCHEMA
-from chatledger.storage.schema.text import encode_key
 
 
 @checked
@@ -42,13 +41,12 @@ class Transaction(Repositories):
         postgresql = connection.dialect.name == "postgresql"
         if rls and not postgresql:
             raise only_postgresql()
-        secured = encode_key(tenant, "tenant") if rls else None
-        work = ConnectionWork(connection, schema if postgresql else None, check=True, tenant=secured)
-        seal = Sealing(keys, plaintext=plaintext).of(tenant)
-        super().__init__(TenantScope(work, tenant, rules, limits or Limits(), seal=seal))
+        owner = Tenant.of(tenant, EncryptionKeys(keys, plaintext=plaintext))
+        database = ExternalConnection(connection, schema if postgresql else None, check=True, secured=rls)
+        super().__init__(Scope(database, owner, rules, limits or Limits()))
 
     @classmethod
-    def over(cls, scope: TenantScope) -> Transaction:
+    def over(cls, scope: Scope) -> Transaction:
         """A transaction that the ledger began."""
         transaction = cls.__new__(cls)
         Repositories.__init__(transaction, scope)

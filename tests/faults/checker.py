@@ -21,7 +21,7 @@ from typing import Literal
 
 from chatledger import ChatMessage, Ledger
 from chatledger.rules import check_messages
-from chatledger.storage.history.one_statement import SMALL
+from chatledger.storage.history.window import SMALL
 from tests.conftest import Database
 from tests.faults.batches import batch, links, name_of
 from tests.faults.recording import Append, Read, Recording

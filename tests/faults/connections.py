@@ -13,8 +13,8 @@ def connections_of(ledger: Ledger) -> AsyncpgConnections:
     return database._connections
 
 
-def none_at_hand(ledger: Ledger) -> None:
+def none_idle(ledger: Ledger) -> None:
     """All of them back in the pool."""
-    at_hand = connections_of(ledger)._at_hand
-    while at_hand:
-        at_hand.pop().close()
+    idle = connections_of(ledger)._idle
+    while idle:
+        idle.pop().close()

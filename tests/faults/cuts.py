@@ -13,10 +13,11 @@ from typing import Any
 
 from chatledger import Ledger, StorageError
 from chatledger.storage.append import attempt as append_module
+from chatledger.storage.append.write import Moved
 from tests.conftest import Database
 from tests.faults.boundaries import Boundary, BoundaryProxy, Side, bounded
 from tests.faults.checker import Figures, verdict
-from tests.faults.connections import connections_of, none_at_hand
+from tests.faults.connections import connections_of, none_idle
 from tests.faults.recording import Recorder, Recording
 
 THREAD = "t"
@@ -43,7 +44,7 @@ async def forgotten(ledger: Ledger) -> None:
 async def cold(ledger: Ledger) -> None:
     """No connection: it is made, and what it says is prepared, within the append."""
     await forgotten(ledger)
-    none_at_hand(ledger)
+    none_idle(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
 
 
@@ -88,9 +89,10 @@ async def cut_locked_appends(database: Database, side: Side, *, seed: object = N
         async def one(boundary: Boundary) -> None:
             await recorder.append(f"warm {boundary.after}", THREAD)
 
-            def moved(*_: Any) -> None:
+            def moved(*_: Any) -> Moved:
                 names["write"] = written
                 proxy.cut(boundary)
+                return Moved()
 
             await forgotten(ledger)
             names["write"] = moved

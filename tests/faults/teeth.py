@@ -80,6 +80,7 @@ def commit_later() -> None:
 def write_in_two_statements() -> None:
     """PostgreSQL: the messages first, then their parts, calls and results."""
     from chatledger.storage.append import write
+    from chatledger.storage.append.attempt import NeedsPreflight
     from chatledger.storage.databases import postgresql_append
 
     whole = write._write_postgresql
@@ -87,15 +88,15 @@ def write_in_two_statements() -> None:
     def in_two(sql: Any, plan: Any) -> Any:
         first = {name: rows if name == "messages" else [] for name, rows in plan.rows.items()}
         written = whole(sql, replace(plan, rows=first))
-        place = (plan.request.tenant, plan.request.thread, plan.branch)
+        place = (plan.request.tenant.key, plan.request.thread, plan.branch)
         for name, rows in plan.rows.items():
-            if written and rows and name != "messages":
+            if isinstance(written, write.Written) and rows and name != "messages":
                 columns = ("tenant_id", "thread_id", "branch", *write.TABLES[name])
                 sql.load(name, columns, [(*place, *row) for row in rows])
         return written
 
     _put(write, _write_postgresql=in_two)
-    _put(postgresql_append, plan_on_memory=lambda *_: None)
+    _put(postgresql_append, plan_on_memory=lambda *_: NeedsPreflight())
 
 
 def forget_the_ids() -> None:
@@ -123,13 +124,11 @@ def call_every_loss_retryable() -> None:
 
 
 def read_once() -> None:
+    from chatledger.storage.databases import postgresql
     from chatledger.storage.databases.postgresql import PostgresqlDatabase
 
-    async def fetch(self: PostgresqlDatabase, statement: Any) -> Any:
-        return statement.read(await self._fetch_once(statement))
-
-    PostgresqlDatabase._read = lambda self, read, query: read(query)  # type: ignore[method-assign]
-    PostgresqlDatabase._fetch = fetch  # type: ignore[method-assign]
+    PostgresqlDatabase._read = PostgresqlDatabase._read_once  # type: ignore[method-assign]
+    _put(postgresql, _is_lost=lambda _: False)
 
 
 def keep_spoilt_connections() -> None:
@@ -232,7 +231,7 @@ def let_others_in() -> None:
     from chatledger import ThreadNotFound
     from chatledger.storage.repositories import erasures
 
-    def as_before(sql: Any, tenant: str, thread_id: str) -> None:
+    def as_before(sql: Any, tenant: Any, thread_id: str) -> None:
         if not sql.execute(erasures._lock_branches(tenant, thread_id)).all():
             raise ThreadNotFound(thread_id)
 
@@ -242,11 +241,14 @@ def let_others_in() -> None:
 def trust_a_stale_memory() -> None:
     """A write that the stamp kept from happening is taken for done: nobody looks again."""
     from chatledger.storage.append import attempt
-    from chatledger.storage.append.write import Written, read_written, write
+    from chatledger.storage.append.write import Moved, Written, read_written, write
     from chatledger.storage.databases import postgresql_append
 
-    _put(attempt, write=lambda sql, plan: write(sql, plan) or Written(touched=False))
-    _put(postgresql_append, read_written=lambda rows: read_written(rows) or Written(touched=False))
+    def done(written: Written | Moved) -> Written:
+        return Written(touched=False) if isinstance(written, Moved) else written
+
+    _put(attempt, write=lambda sql, plan: done(write(sql, plan)))
+    _put(postgresql_append, read_written=lambda rows: done(read_written(rows)))
 
 
 def share_one_too_many() -> None:
@@ -450,15 +452,15 @@ def write_values_into_statements() -> None:
 def seal_for_any_place() -> None:
     from chatledger.storage.rows.keys import Cipher
 
-    seal, opened = Cipher.seal, Cipher.open
-    Cipher.seal = lambda self, text, place: seal(self, text, "")  # type: ignore[method-assign]
-    Cipher.open = lambda self, data, place: opened(self, data, "")  # type: ignore[method-assign]
+    encrypt, decrypt = Cipher.encrypt, Cipher.decrypt
+    Cipher.encrypt = lambda self, text, place: encrypt(self, text, "")  # type: ignore[method-assign]
+    Cipher.decrypt = lambda self, data, place: decrypt(self, data, "")  # type: ignore[method-assign]
 
 
 def read_plain_text() -> None:
-    from chatledger.storage.rows.encryption import Seal
+    from chatledger.storage.rows.encryption import Encryption
 
-    Seal.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
+    Encryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
 def plan_without_the_seal() -> None:
@@ -467,8 +469,11 @@ def plan_without_the_seal() -> None:
 
     read_plain_text()
     planned = write.plan_rows
-    unsealed = lambda request, judgement, branch: planned(replace(request, seal=None), judgement, branch)  # noqa: E731
-    _put(attempt, plan_rows=unsealed)
+
+    def plain(request: Any, judgement: Any, branch: int) -> Any:
+        return planned(replace(request, tenant=replace(request.tenant, encryption=None)), judgement, branch)
+
+    _put(attempt, plan_rows=plain)
 
 
 def repeat_the_nonce() -> None:

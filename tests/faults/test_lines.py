@@ -12,11 +12,12 @@ import pytest
 from chatledger import Appended, Ledger, RuleViolation, StorageError, VersionConflict
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases import append_queue, postgresql_append
-from chatledger.storage.databases.append_queue import Lines
+from chatledger.storage.databases.append_queue import AppendQueue
 from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+from chatledger.storage.rows.encryption import Tenant
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
-from tests.faults.connections import connections_of, none_at_hand
+from tests.faults.connections import connections_of, none_idle
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.test_outcome import until
 from tests.storage.raw import query
@@ -112,7 +113,7 @@ async def test_another_process_that_writes_meanwhile(ledger: Ledger, pg_database
 async def test_one_that_is_cancelled_in_a_group_leaves_the_others(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_append, "PATIENCE", 0.3)
+    monkeypatch.setattr(postgresql_append, "STATEMENT_TIMEOUT", 0.3)
     first, *group = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
     proxy.cut("hang", 2)
     sent = proxy.round_trips + 2
@@ -157,19 +158,19 @@ async def test_the_next_in_line_is_cancelled_as_its_turn_comes(told: bool) -> No
     gate = asyncio.Event()
     went: list[str] = []
 
-    async def alone(request: AppendRequest, _sent: bool, _since: float) -> Appended:
-        await gate.wait()
-        went.append(request.thread_id)
-        return Appended(1, 1, 1, [], replayed=False)
+    async def append(request: AppendRequest) -> None:
+        async with queue.turn(request):
+            await gate.wait()
+            went.append(request.thread_id)
 
     async def together(_requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
         raise AssertionError
 
-    line = Lines(alone, together)
+    queue = AppendQueue(together)
     requests = [
-        make_request("default", "t", [user(str(n))], branch=n, limits=None) for n in range(3)
+        make_request(Tenant.of("default"), "t", [user(str(n))], branch=n, limits=None) for n in range(3)
     ]  # none goes along
-    tasks = [asyncio.create_task(line.append(request)) for request in requests]
+    tasks = [asyncio.create_task(append(request)) for request in requests]
     await asyncio.sleep(0)
     gate.set()
     if told:
@@ -207,7 +208,7 @@ async def test_a_group_that_fails_for_any_reason_is_told_alone(ledger: Ledger, m
 async def test_a_group_is_bounded(
     ledger: Ledger, pg_database: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(append_queue, "TOGETHER", 3)
+    monkeypatch.setattr(append_queue, "GROUP", 3)
     await append_all(ledger, [says(n) for n in range(10)])
     before = proxy.round_trips
     await append_all(ledger, [says(n) for n in range(10)])
@@ -224,7 +225,7 @@ async def test_a_database_that_is_away_says_so_to_each(
 ) -> None:
     """Nothing was sent, so nothing is unknown."""
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.05)
-    none_at_hand(ledger)
+    none_idle(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
     proxy.down = True
     done = await append_all(ledger, [says(n) for n in range(3)])
@@ -244,7 +245,7 @@ async def test_those_in_line_do_not_wait_one_after_the_other_for_a_database_that
         return await attempt(self, request, *rest, **named)
 
     monkeypatch.setattr(PostgresqlAppend, "_attempt", counted)
-    none_at_hand(ledger)
+    none_idle(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
     proxy.down = True
     done = await append_all(ledger, [says(n) for n in range(4)])

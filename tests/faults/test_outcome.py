@@ -21,10 +21,11 @@ from chatledger import (
     StorageError,
 )
 from chatledger.storage.append import attempt as append_module
+from chatledger.storage.append.write import Moved
 from chatledger.storage.databases import postgresql_append
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
-from tests.faults.connections import connections_of, none_at_hand
+from tests.faults.connections import connections_of, none_idle
 from tests.faults.proxy import Cut, Proxy, proxied
 from tests.storage.raw import query
 
@@ -209,7 +210,7 @@ async def test_the_ids_of_an_unknown_outcome_are_told_though_the_caller_gave_non
 async def test_a_connection_that_falls_silent_costs_another_attempt(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, trip: int
 ) -> None:
-    monkeypatch.setattr(postgresql_append, "PATIENCE", 0.2)
+    monkeypatch.setattr(postgresql_append, "STATEMENT_TIMEOUT", 0.2)
     proxy.cut("hang", trip)
     outcome = await asyncio.wait_for(ledger.messages.append("t", turn(), run_id="r"), 5)
     assert not outcome.replayed
@@ -220,7 +221,7 @@ async def test_a_database_silent_beyond_the_deadline_leaves_the_outcome_unknown(
     ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody holds the branch; what the server still does when they let go, it does at most once."""
-    monkeypatch.setattr(postgresql_append, "PATIENCE", 0.2)
+    monkeypatch.setattr(postgresql_append, "STATEMENT_TIMEOUT", 0.2)
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.3)
     other = await asyncpg.connect(pg_database.url)
     async with other.transaction():
@@ -249,7 +250,7 @@ async def test_a_pool_without_a_free_connection_in_time(
 ) -> None:
     """Retryable, unless an attempt was sent before: then nobody looked what became of it."""
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
-    none_at_hand(ledger)
+    none_idle(ledger)
     pool = ledger._database._engine.pool  # type: ignore[attr-defined]
     lend, calls = pool.connect, []
 
@@ -298,7 +299,7 @@ async def test_a_commit_that_nobody_heard_of_is_no_retryable_error(ledger: Ledge
         proxy.cut("after", 1)
 
     with pytest.raises(StorageError, match="at COMMIT") as of_one:
-        await ledger._database.write(then_cut)
+        await ledger._scope.write(then_cut)
     assert not of_several.value.retryable
     assert not of_one.value.retryable
     assert (await ledger.messages.history("t")).version == 15
@@ -451,7 +452,7 @@ async def test_an_append_cancelled_while_it_waits_for_the_lock_gives_its_connect
 ) -> None:
     """Its second attempt, inside a transaction."""
     forget(ledger)
-    monkeypatch.setattr(append_module, "write", lambda *_: None)
+    monkeypatch.setattr(append_module, "write", lambda *_: Moved())
     other = await asyncpg.connect(pg_database.url)
     async with other.transaction():
         await other.execute("SELECT FROM chatledger.branches FOR UPDATE")
@@ -488,5 +489,5 @@ async def test_a_refused_append_keeps_its_connection(ledger: Ledger, proxy: Prox
     for _ in range(3):
         with pytest.raises(RuleViolation):
             await ledger.messages.append("t", [result("orphan")])
-    assert (proxy.connections, connections_of(ledger).idle) == (1, 1)
+    assert (proxy.connections, connections_of(ledger).unused) == (1, 1)
     assert texts(await ledger.messages.history("t", after=9)) == ["It is sunny in both."]

@@ -42,7 +42,7 @@ async def test_connections_beyond_the_pool_are_closed(pg_database: Database, cap
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_transactions_do_not_wait_for_connections_at_hand(pg_database: Database) -> None:
+async def test_transactions_do_not_wait_for_connections_idle(pg_database: Database) -> None:
     async with pg_database.open() as ledger:
         await append_at_once(ledger, POOL_SIZE)
         all_begun = asyncio.Barrier(MOST)
@@ -55,7 +55,7 @@ async def test_transactions_do_not_wait_for_connections_at_hand(pg_database: Dat
         assert connections_of(ledger).busy == 0
 
 
-async def test_closing_closes_those_at_hand_and_those_in_the_pool(
+async def test_closing_closes_those_idle_and_those_in_the_pool(
     pg_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with pg_database.open() as ledger:
@@ -69,7 +69,7 @@ async def test_closing_closes_those_at_hand_and_those_in_the_pool(
         await append_at_once(ledger, POOL_SIZE)
         held += [asyncio.create_task(hold()) for _ in range(MOST - len(held))]
         await asyncio.gather(*held)
-        assert connections_of(ledger).idle >= POOL_SIZE
+        assert connections_of(ledger).unused >= POOL_SIZE
     assert await connected(pg_database, 0) == 0
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
@@ -77,7 +77,7 @@ async def test_closing_closes_those_at_hand_and_those_in_the_pool(
 async def test_a_connection_that_is_lent_when_the_ledger_closes_is_not_kept(pg_database: Database) -> None:
     ledger = await pg_database.open()
     connections = connections_of(ledger)
-    async with await connections.lend() as lent:
+    async with await connections.checkout() as connection:
         await ledger.close()
-        await lent.fetch("SELECT 1", {})
+        await connection.fetch("SELECT 1", {})
     assert await connected(pg_database, 0) == 0

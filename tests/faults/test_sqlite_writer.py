@@ -30,12 +30,10 @@ def panic(_: Sql) -> None:
 
 async def test_a_job_that_panics_fails_alone(ledger: Ledger) -> None:
     appends = [ledger.messages.append("t", turn()) for _ in range(3)]
-    outcomes = await asyncio.wait_for(
-        asyncio.gather(*appends, ledger._database.write(panic), return_exceptions=True), 5
-    )
+    outcomes = await asyncio.wait_for(asyncio.gather(*appends, ledger._scope.write(panic), return_exceptions=True), 5)
     assert isinstance(outcomes[3], Panic)
     with pytest.raises(Panic):
-        await asyncio.wait_for(ledger._database.write(panic), 5)
+        await asyncio.wait_for(ledger._scope.write(panic), 5)
     assert (await ledger.messages.history("t")).version == 15
 
 
@@ -47,7 +45,7 @@ def fill_the_disk(sql: Sql) -> None:
 
 async def test_a_group_without_room_is_refused_and_leaves_what_was_stored(ledger: Ledger) -> None:
     await ledger.messages.append("t", [user("a")])
-    await ledger._database.write(fill_the_disk)
+    await ledger._scope.write(fill_the_disk)
     batches = [[user(text)] for text in ("b", "c", "d" * 90_000, "e")]
     outcomes = await asyncio.gather(
         *(ledger.messages.append("t", batch, rules="lenient") for batch in batches), return_exceptions=True
@@ -60,7 +58,7 @@ async def test_a_group_without_room_is_refused_and_leaves_what_was_stored(ledger
 
 
 async def test_a_transaction_without_room_is_rolled_back_whole(ledger: Ledger) -> None:
-    await ledger._database.write(fill_the_disk)
+    await ledger._scope.write(fill_the_disk)
     with pytest.raises(StorageError, match="rolled the transaction back"):
         async with ledger.begin() as tx:
             await tx.messages.append("t", [user("a")])

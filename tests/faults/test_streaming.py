@@ -83,7 +83,7 @@ async def test_a_cut_connection_costs_a_draft_nothing(
 async def test_a_database_that_stays_away_leaves_the_draft_to_be_found(
     proxy: Proxy, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chatledger.storage.repositories.drafts.PATIENCE", 0.5)
+    monkeypatch.setattr("chatledger.storage.repositories.drafts.COMPLETE_TIMEOUT", 0.5)
     async with Ledger.open(proxy.url) as ledger, pg_database.open() as other:
         await ledger.threads.create(THREAD)
         with pytest.raises(StorageError):

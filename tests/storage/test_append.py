@@ -24,8 +24,8 @@ from chatledger import (
     VersionConflict,
     configure_sqlite,
 )
-from chatledger.storage.append import attempt as append_module
-from chatledger.storage.append import preflight as look_module
+from chatledger.storage.append import attempt as attempt_module
+from chatledger.storage.append import preflight as preflight_module
 from chatledger.storage.append import write as write_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -320,16 +320,16 @@ def between(monkeypatch: pytest.MonkeyPatch, happen: object) -> None:
     """Let something happen after the first look of the next append and before its write."""
     from sqlalchemy.util import await_only
 
-    looked = look_module.look
+    preflight = preflight_module.preflight
     pending = [happen]
 
-    def look_then(*arguments: object, **options: object) -> object:
-        seen = looked(*arguments, **options)  # type: ignore[arg-type]
+    def preflight_then(*arguments: object, **options: object) -> object:
+        seen = preflight(*arguments, **options)  # type: ignore[arg-type]
         if pending:
             await_only(pending.pop()())  # type: ignore[operator]
         return seen
 
-    monkeypatch.setattr(append_module, "look", look_then)
+    monkeypatch.setattr(attempt_module, "preflight", preflight_then)
 
 
 # --- Rows 10 and 11 ---------------------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ JUDGED_ELSEWHERE = {
     "str | Unset | None",
     "dict[str, Any] | Unset | None",
     "RulesLevel | Unset | None",
-    "TenantScope",  # this and what follows are ours
-    "GuardedDatabase",
+    "Scope",  # this and what follows are ours
+    "Guard",
     "Thread",
     "Mark",
     "Sequence[NewThread]",

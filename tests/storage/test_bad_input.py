@@ -389,7 +389,7 @@ async def test_what_is_not_a_database_is_an_error_that_names_it(tmp_path: Path) 
 async def test_parameters_of_a_url_are_read_as_other_tools_read_them(pg_database: Database) -> None:
     async with Ledger.open(f"{pg_database.url}?sslmode=disable&application_name=mine&work_mem=5MB") as ledger:
         await ledger.threads.create("t")
-        told = await ledger._database.read(
+        told = await ledger._scope.read(
             lambda sql: sql.fetch("SELECT current_setting('application_name'), current_setting('work_mem')", {})
         )
         assert [tuple(row) for row in told] == [("mine", "5MB")]

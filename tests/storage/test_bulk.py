@@ -8,6 +8,7 @@ import pytest
 
 from chatledger import AlreadyExists, ChatMessage, ImagePart, Ledger, RuleViolation, TextPart, Thread
 from chatledger.storage.repositories.bulk import NewThread, encode_thread
+from chatledger.storage.rows.encryption import Tenant
 from tests.conversations import assistant, call, result, turn, user
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -15,7 +16,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 def new_thread(name: str, messages: list[ChatMessage]) -> NewThread:
     thread = Thread(thread_id=name, user_id="ada", metadata={"b": 1, "a": "\0\ud800"}, created_at=NOW, active_at=NOW)
-    return encode_thread("default", thread, messages, level="lenient")
+    return encode_thread(Tenant.of("default"), thread, messages, level="lenient")
 
 
 def conversation() -> list[ChatMessage]:
@@ -58,4 +59,4 @@ async def test_a_batch_with_a_stored_thread_is_refused_whole(ledger: Ledger) -> 
 def test_a_new_thread_is_judged_by_its_rules() -> None:
     thread = Thread(thread_id="t", rules="strict", created_at=NOW, active_at=NOW)
     with pytest.raises(RuleViolation, match="R6"):
-        encode_thread("default", thread, [result("nothing")], level="lenient")
+        encode_thread(Tenant.of("default"), thread, [result("nothing")], level="lenient")

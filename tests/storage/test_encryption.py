@@ -20,9 +20,10 @@ from chatledger import (
     Transaction,
 )
 from chatledger.models import CONTINUES
-from chatledger.storage.rows.encryption import SEALED
+from chatledger.storage.rows.encryption import ENCRYPTED
+from chatledger.storage.schema.columns import Key
 from chatledger.storage.schema.tables import metadata
-from chatledger.storage.schema.text import SEAL_HEADER, Key
+from chatledger.storage.schema.text import CIPHERTEXT_HEADER
 from tests.conftest import Database
 from tests.conversations import texts, turn, user
 from tests.storage.raw import Run, query, raw_connection
@@ -46,13 +47,13 @@ PLAIN = {
     "erasures": {"kind", "rows"},
     "kept_scores": {"key", "agent", "model"},
 }
-"""What is told apart, counted, joined or shown without keys. A column that is added is put here or in SEALED."""
+"""What is told apart, counted, joined or shown without keys. A column that is added is put here or in ENCRYPTED."""
 
 
 def test_every_text_column_is_sealed_or_plain_on_purpose() -> None:
     for table in metadata.tables.values():
         texts_of = {column.name for column in table.c if _holds_text(column) and type(column.type) is not Key}
-        assert texts_of == PLAIN.get(table.name, set()) | set(SEALED.get(table.name, ())), table.name
+        assert texts_of == PLAIN.get(table.name, set()) | set(ENCRYPTED.get(table.name, ())), table.name
 
 
 def _holds_text(column: Any) -> bool:
@@ -65,11 +66,11 @@ async def test_all_that_was_said_is_read_and_every_cell_of_it_is_sealed(database
         await say_everything(ledger, said)
         read = repr(await read_everything(ledger))
     assert [word for word in said.words if word not in read and not word.startswith("first")] == []
-    for table, columns in SEALED.items():
+    for table, columns in ENCRYPTED.items():
         for column in columns:
             cells = [row[0] for row in await query(database, f"SELECT {column} FROM {table}") if row[0] is not None]
             assert cells, f"nothing was said in {table}.{column}"
-            assert all(SEAL_HEADER.match(cell) for cell in cells), f"{table}.{column}"
+            assert all(CIPHERTEXT_HEADER.match(cell) for cell in cells), f"{table}.{column}"
 
 
 async def test_with_keys_a_ledger_says_what_it_says_without(database: Database) -> None:
@@ -184,7 +185,7 @@ async def test_a_cell_that_was_moved_altered_or_planted_is_refused_wherever_it_i
         await say_everything(ledger.tenant("other"), Said())
         title = (await _cells(run, "threads", "title", "default"))[0][1]
         error = (await _cells(run, "runs", "error", "default"))[0][1]
-        for table, column in [(table, column) for table, columns in SEALED.items() for column in columns]:
+        for table, column in [(table, column) for table, columns in ENCRYPTED.items() for column in columns]:
             read = READERS[READER_OF.get(table, table)]
             (key, cell), (_, neighbour), *_ = await _cells(run, table, column, "default")
             elsewhere = (await _cells(run, table, column, "other"))[0][1]
@@ -252,7 +253,7 @@ async def test_several_calls_with_one_commit_are_sealed_as_well(database: Databa
     for table, column in (("threads", "title"), ("messages", "text"), ("tool_calls", "arguments")):
         cells = [row[0] for row in await query(database, f"SELECT {column} FROM {table}") if row[0] is not None]
         assert cells
-        assert all(SEAL_HEADER.match(cell) for cell in cells)
+        assert all(CIPHERTEXT_HEADER.match(cell) for cell in cells)
 
 
 async def test_a_callers_own_transaction_takes_keys(pg_database: Database) -> None:
@@ -265,7 +266,7 @@ async def test_a_callers_own_transaction_takes_keys(pg_database: Database) -> No
         await own.messages.append("t", [user("mine too")])
         assert texts(await own.messages.history("t")) == ["mine too"]
     await engine.dispose()
-    assert all(SEAL_HEADER.match(row[0]) for row in await query(pg_database, "SELECT title FROM threads"))
+    assert all(CIPHERTEXT_HEADER.match(row[0]) for row in await query(pg_database, "SELECT title FROM threads"))
 
 
 async def test_sixteen_writers_seal_at_once(database: Database) -> None:
@@ -318,7 +319,7 @@ async def test_a_rotated_ring_reads_both_and_writes_with_the_new_key(database: D
         await ledger.messages.append("t", [user("new")], rules="lenient")
         assert texts(await ledger.messages.history("t")) == ["old", "new"]
     stored = await query(database, "SELECT text FROM messages ORDER BY seq")
-    assert [SEAL_HEADER.match(row[0])[2] for row in stored] == ["k1", "k2"]  # type: ignore[index]
+    assert [CIPHERTEXT_HEADER.match(row[0])[2] for row in stored] == ["k1", "k2"]  # type: ignore[index]
 
 
 async def test_a_ledger_on_an_engine_of_ones_own_seals(database: Database) -> None:
@@ -337,4 +338,4 @@ async def test_a_ledger_on_an_engine_of_ones_own_seals(database: Database) -> No
         read = repr(await read_everything(ledger))
     await engine.dispose()
     assert [word for word in said.words if word not in read and not word.startswith("first")] == []
-    assert all(SEAL_HEADER.match(row[0]) for row in await query(database, "SELECT text FROM messages") if row[0])
+    assert all(CIPHERTEXT_HEADER.match(row[0]) for row in await query(database, "SELECT text FROM messages") if row[0])

@@ -20,9 +20,10 @@ from chatledger import (
     MessageNotFound,
     ThreadNotFound,
 )
-from chatledger.storage.history import one_statement as window_module
+from chatledger.storage.history import one_statement as one_statement_module
 from chatledger.storage.history import page as history_module
 from chatledger.storage.history import path as path_module
+from chatledger.storage.history.window import Window
 from chatledger.storage.repositories import messages as messages_module
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -315,7 +316,7 @@ async def test_sizes_below_zero_are_refused(ledger: Ledger, word: str) -> None:
 @pytest.fixture
 def by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all threads were long: small windows are one statement on PostgreSQL, so there is no between in them."""
-    monkeypatch.setattr(messages_module, "is_small", lambda request: False)
+    monkeypatch.setattr(Window, "is_small", False)
 
 
 @pytest.mark.usefixtures("by_ranges")
@@ -366,7 +367,7 @@ async def test_a_whole_branch_is_read_at_once_or_by_ranges(database: Database, m
         windows: list[dict[str, Any]] = [{}, {"after": 3}, {"before": 8}, {"after": 2, "before": 9}, {"branch": 0}]
         at_once = [await ledger.messages.history("t", **window) for window in windows]
         for size in (1, 4, 8, 9, 15, 16):
-            monkeypatch.setattr(window_module, "SMALL", size)
+            monkeypatch.setattr(one_statement_module, "SMALL", size)
             assert [await ledger.messages.history("t", **window) for window in windows] == at_once
     assert at_once[0].messages == [*said[:6], *forked]
     assert at_once[-1].messages == said
@@ -396,7 +397,7 @@ async def test_iterate_holds_two_pages_at_most(ledger: Ledger, monkeypatch: pyte
         return messages
 
     monkeypatch.setattr(path_module, "load_range", counted)
-    monkeypatch.setattr(messages_module, "is_small", lambda request: False)  # pages that are read by ranges
+    monkeypatch.setattr(Window, "is_small", False)  # pages that are read by ranges
     alive = [sum(one() is not None for one in held) async for _ in ledger.messages.iterate("t")]
     assert loaded == [10] * 10
     assert max(alive) <= 20  # the page before is held while the next is read

@@ -8,8 +8,8 @@ import pytest
 
 from chatledger import EncryptionError, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
 from chatledger.storage.repositories import reencrypt as module
-from chatledger.storage.rows.encryption import SEALED
-from chatledger.storage.schema.text import SEAL_HEADER
+from chatledger.storage.rows.encryption import ENCRYPTED
+from chatledger.storage.schema.text import CIPHERTEXT_HEADER
 from tests.conftest import Database
 from tests.conversations import texts, turn, user
 from tests.storage.raw import query, raw_connection
@@ -24,9 +24,11 @@ async def key_ids(database: Database) -> set[str | None]:
     """The keys of all cells that should be sealed; None for plain text."""
     found: set[str | None] = set()
     async with raw_connection(database) as run:
-        for table, columns in SEALED.items():
+        for table, columns in ENCRYPTED.items():
             for column in columns:
-                headers = [SEAL_HEADER.match(row[0]) for row in await run(f"SELECT {column} FROM {table}") if row[0]]
+                headers = [
+                    CIPHERTEXT_HEADER.match(row[0]) for row in await run(f"SELECT {column} FROM {table}") if row[0]
+                ]
                 found |= {header and header[2] for header in headers}
     return found
 
@@ -43,7 +45,7 @@ async def test_what_was_plain_is_sealed_and_reads_the_same(database: Database) -
     seen: list[tuple[int, int]] = []
     async with database.open(keys=RING, plaintext=True) as ledger:
         rows = await ledger.reencrypt(progress=lambda done, total: seen.append((done, total)))
-        assert set(rows) == set(SEALED)
+        assert set(rows) == set(ENCRYPTED)
         assert await ledger.reencrypt() == {}
     assert (seen[0], seen[2]) == ((1, 3), (3, 3))
     assert await key_ids(database) == {"k1"}

@@ -181,7 +181,7 @@ async def test_appends_that_wait_share_a_commit(traced: Ledger, statements: list
 
 async def append_outside(ledger: Ledger, number: int) -> None:
     """As a task that was not started inside the transaction would."""
-    from chatledger.storage.databases.guard import BEGUN
+    from chatledger.storage.databases.scope import BEGUN
 
     BEGUN.set(None)
     await ledger.messages.append("t", turn(ids=f"{number}-"), run_id="r")

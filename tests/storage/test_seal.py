@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatledger import EncryptionError, InvalidArgument, KeyRing, KeyUnavailable, NotAuthentic, NotEncrypted
-from chatledger.storage.rows.encryption import SEALED, TABLES, Seal
+from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption
 from chatledger.storage.schema.text import encode_text
 
 COLUMNS = ("seq", "role", "text", "residual")
@@ -20,20 +20,20 @@ PLACE = ("t1", 0)
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
 
 
-def seal_of(tenant: str = "acme", *, plaintext: bool = False, keys: dict[str, bytes] | None = None) -> Seal:
+def seal_of(tenant: str = "acme", *, plaintext: bool = False, keys: dict[str, bytes] | None = None) -> Encryption:
     """The first of the keys is the current one."""
     keys = keys or {"k1": FIRST}
     ring = KeyRing(keys, current=next(iter(keys)))
-    return Seal(tenant, lambda _: ring, plaintext=plaintext)
+    return Encryption(tenant, lambda _: ring, plaintext=plaintext)
 
 
-def sealed(seal: Seal, row: tuple[Any, ...] = ROW, *place: Any) -> tuple[Any, ...]:
-    (made,) = seal.seal("messages", COLUMNS, [row], *(place or PLACE))
+def sealed(seal: Encryption, row: tuple[Any, ...] = ROW, *place: Any) -> tuple[Any, ...]:
+    (made,) = seal.encrypt("messages", COLUMNS, [row], *(place or PLACE))
     return made
 
 
-def opened(seal: Seal, row: Sequence[Any], *place: Any) -> Sequence[Any]:
-    (made,) = seal.open("messages", COLUMNS, [row], *(place or PLACE))
+def opened(seal: Encryption, row: Sequence[Any], *place: Any) -> Sequence[Any]:
+    (made,) = seal.decrypt("messages", COLUMNS, [row], *(place or PLACE))
     return made
 
 
@@ -43,7 +43,7 @@ def test_what_was_sealed_opens() -> None:
 
 def test_what_was_sealed_by_this_release_opens_in_every_later_one() -> None:
     stored = (7, "\ue0011:k1:AAECAwQFBgcICQoLE229YqrayflFFG/7Yd1jxIRL9XS3sw==")
-    assert list(seal_of().open("messages", ("seq", "text"), [stored], *PLACE)) == [[7, "Tokyo?"]]
+    assert list(seal_of().decrypt("messages", ("seq", "text"), [stored], *PLACE)) == [[7, "Tokyo?"]]
 
 
 def test_only_words_are_sealed_and_nothing_of_them_is_left() -> None:
@@ -68,7 +68,7 @@ def test_any_text_comes_back(text: str) -> None:
 def test_the_same_words_are_never_sealed_alike() -> None:
     seal = seal_of()
     rows = [(seq, "user", "yes", None) for seq in range(1, 5_001)]
-    cells = [row[2] for row in seal.seal("messages", COLUMNS, rows, *PLACE)]
+    cells = [row[2] for row in seal.encrypt("messages", COLUMNS, rows, *PLACE)]
     nonces = {cell.split(":")[2][:16] for cell in cells}  # 12 bytes of base64
     assert len(nonces) == len(cells)
 
@@ -90,15 +90,15 @@ def test_a_cell_of_another_row_column_or_tenant_does_not_open() -> None:
 
 
 def test_places_that_would_be_written_alike_are_told_apart() -> None:
-    (made,) = seal_of().seal("runs", ("input",), [("1",)], "a1:b")
+    (made,) = seal_of().encrypt("runs", ("input",), [("1",)], "a1:b")
     with pytest.raises(NotAuthentic):
-        seal_of("acme4:a1").open("runs", ("input",), [made], "b")
+        seal_of("acme4:a1").decrypt("runs", ("input",), [made], "b")
 
 
 def test_a_cell_of_another_table_does_not_open() -> None:
-    (made,) = seal_of().seal("message_parts", ("seq", "idx", "text"), [(1, 0, "word")], *PLACE)
+    (made,) = seal_of().encrypt("message_parts", ("seq", "idx", "text"), [(1, 0, "word")], *PLACE)
     with pytest.raises(NotAuthentic, match=r"outputs\.text of 't1', '0', '1', '0'"):
-        seal_of().open("outputs", ("seq", "idx", "text"), [made], *PLACE)
+        seal_of().decrypt("outputs", ("seq", "idx", "text"), [made], *PLACE)
 
 
 def test_another_key_of_the_same_name_does_not_open() -> None:
@@ -152,7 +152,7 @@ def test_an_older_key_still_opens_and_the_current_one_seals() -> None:
 
 
 def test_a_tenant_without_keys_neither_seals_nor_opens() -> None:
-    gone = Seal("acme", lambda _: None)
+    gone = Encryption("acme", lambda _: None)
     with pytest.raises(KeyUnavailable, match="tenant 'acme' has no keys to encrypt with"):
         sealed(gone)
     with pytest.raises(KeyUnavailable, match="'k1', which is not among"):
@@ -164,18 +164,18 @@ def test_a_failing_key_store_is_an_error_of_ours() -> None:
         raise OSError("unreachable")
 
     with pytest.raises(EncryptionError, match="keys of tenant 'acme' could not be had") as caught:
-        sealed(Seal("acme", down))
+        sealed(Encryption("acme", down))
     assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_keys_that_give_something_else_are_refused_by_name() -> None:
     keys: Any = {"acme": {"k1": FIRST}}.get
     with pytest.raises(InvalidArgument, match="keys must give a KeyRing or None, not dict"):
-        sealed(Seal("acme", keys))
+        sealed(Encryption("acme", keys))
 
 
 def test_the_sealed_columns_are_columns_and_no_part_of_a_key() -> None:
-    for table, columns in SEALED.items():
+    for table, columns in ENCRYPTED.items():
         assert set(columns) <= {column.name for column in TABLES[table].c if not column.primary_key}
 
 

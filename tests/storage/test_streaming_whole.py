@@ -152,7 +152,7 @@ async def rows(ledger: Ledger, thread_id: str) -> list[list[tuple[Any, ...]]]:
     """What stands in the tables, as it stands there; and the open calls, which name the run."""
 
     def read(sql: Sql) -> list[list[tuple[Any, ...]]]:
-        place = {"tenant": ledger._scope.tenant, "thread": thread_id}
+        place = {"tenant": ledger._scope.tenant.key, "thread": thread_id}
         where = "WHERE tenant_id = :tenant AND thread_id = :thread"
         found = [
             sorted(map(tuple, sql.fetch(f"SELECT {', '.join(names)} FROM {{schema}}{table} {where}", place)), key=repr)

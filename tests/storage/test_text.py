@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from chatledger import KeyUnavailable, LimitExceeded
 from chatledger.models.json import same_json
 from chatledger.storage.schema.text import (
+    CIPHERTEXT_HEADER,
     MARK,
-    SEAL_HEADER,
     decode_json,
     decode_text,
     encode_json,
@@ -68,7 +68,7 @@ def test_ordinary_text_is_stored_as_it_is(text: str) -> None:
 @settings(max_examples=200)
 @given(TEXT)
 def test_no_text_is_stored_as_ciphertext_is(text: str) -> None:
-    assert SEAL_HEADER.match(encode_text(text)) is None
+    assert CIPHERTEXT_HEADER.match(encode_text(text)) is None
 
 
 def test_ciphertext_is_not_given_for_text() -> None:

@@ -1,26 +1,33 @@
-"""Append: the order of judgement (design section 6), one attempt at a time.
+"""One attempt of an append: see the branch, judge the batch, write it under the guard of the branch's stamp.
 
-An attempt looks, judges on what it just saw, and writes under the guard of the stamp. What an attempt raises is final,
-because it was judged on a fresh tip after the ids were looked for; None says that the branch moved meanwhile, and the
-caller tries again under the lock.
+An attempt raises only what it judged on a fresh preflight that looked for the ids first, so what it raises is final.
+`Moved` says that another writer was faster; the caller then tries again under a lock. The rules come in the order that
+`docs/architecture.md` gives ("The order of judgement").
 
-An attempt may begin with a remembered look instead of a fresh one. Memory can only let an append through: whatever it
-would refuse is looked at first, and the stamp keeps a write that was judged on a stale memory from happening.
+An attempt may use a remembered tip in place of a preflight. Memory can only let an append through: whatever it would
+refuse gets a preflight first, and the stamp stops a write that was judged on stale memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from chatledger.errors import ChatLedgerError, IdConflict, RuleViolation, RunConflict, StorageError
+from chatledger.errors import (
+    BranchNotFound,
+    ChatLedgerError,
+    IdConflict,
+    RuleViolation,
+    RunConflict,
+    StorageError,
+    ThreadNotFound,
+    VersionConflict,
+)
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
-from chatledger.models.trusted import copy_with
 from chatledger.rules import (
     Judged,
-    Judgement,
     Lease,
     Tip,
     close_gaps,
@@ -30,9 +37,9 @@ from chatledger.rules import (
     judge,
 )
 from chatledger.storage.append.partial import complete_in_place, completes_partial
-from chatledger.storage.append.preflight import Look, find_replay, look, require_branch
+from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.write import ACTIVITY_GRAIN, Plan, Written, plan_rows, write
+from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
@@ -41,64 +48,67 @@ from chatledger.storage.schema.text import decode_text
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """The outcome, and what a look would see now; None where nothing was written."""
+    """The outcome, and what a preflight would see now; None where nothing was written."""
 
     appended: Appended
-    now: Look | None = None
+    now: Seen | None = None
 
 
-def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | None:
-    """One look, one judgement, one guarded write."""
-    sql, request = _agreed(sql, request)
-    seen = look(sql, request, lock=lock)
+class NothingToWrite:
+    """The batch is empty, and no partial message is to be interrupted."""
+
+
+class NeedsPreflight:
+    """Memory does not let the append through: the ids have not been looked for, and the tip may have moved."""
+
+
+def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | Moved:
+    """One preflight, one judgement, one guarded write."""
+    seen = preflight(sql, request, lock=lock)
     if completes_partial(request, seen):
         completed = complete_in_place(sql, request, seen)
-        return None if completed is None else Attempted(completed)
+        return completed if isinstance(completed, Moved) else Attempted(completed)
     replay = find_replay(request, seen)
     if replay is not None:
-        return _replayed(sql, request, *replay)
+        return _replayed(sql, request, replay)
     plan = plan_append(request, seen)
-    if plan is None:
+    if isinstance(plan, NothingToWrite):
         return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
-    written = write(sql, plan)
-    return None if written is None else Attempted(appended(plan), seen_after(plan, seen, written))
+    return _write(sql, plan, seen)
 
 
-def _agreed(sql: Sql, request: AppendRequest) -> tuple[Sql, AppendRequest]:
-    """Both with the seal that one of them has: the request where an append was called, the Sql where a command is."""
-    if request.seal is not None:
-        return sql.sealed_by(request.seal), request
-    return sql, request if sql.seal is None else replace(request, seal=sql.seal)
-
-
-def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Look) -> Attempted | None:
-    """No look, and None for whatever has to be looked at first. Nothing is raised that memory alone would say."""
+def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Seen) -> Attempted | Moved | NeedsPreflight:
+    """Raises nothing that memory alone would say."""
     plan = plan_on_memory(request, remembered)
-    if plan is None:
-        return None
+    if isinstance(plan, NeedsPreflight):
+        return plan
     with suppress(RunConflict):
-        written = write(sql, plan)
-        return None if written is None else Attempted(appended(plan), seen_after(plan, remembered, written))
-    return None
+        return _write(sql, plan, remembered)
+    return NeedsPreflight()
 
 
-def plan_on_memory(request: AppendRequest, remembered: Look) -> Plan | None:
-    """None for what is refused: the ids have not been looked for, and the tip may have moved."""
+def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
+    written = write(sql, plan)
+    return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
+
+
+def plan_on_memory(request: AppendRequest, remembered: Seen) -> Plan | NeedsPreflight:
     try:
-        return plan_append(request, remembered) if request.messages else None  # nothing is nothing a stamp could guard
+        plan = plan_append(request, remembered) if request.messages else None  # no stamp guards an empty batch
     except ChatLedgerError:
-        return None
+        return NeedsPreflight()
+    return plan if isinstance(plan, Plan) else NeedsPreflight()
 
 
-def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Look) -> list[Plan]:
-    """A plan for each of the requests to one branch, judged on what those before it leave; up to the first that is
-    refused, or that leaves a message unfinished.
+def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Seen) -> list[Plan]:
+    """A plan for each of the requests to one branch, judged on the tip that the one before it leaves. It ends before
+    the first request that is refused, or that leaves a partial message.
     """
     plans: list[Plan] = []
     seen = remembered
     for request in requests:
         plan = plan_on_memory(request, seen)
-        if plan is None or plan.judgement.tip.partial_seq is not None:
+        if isinstance(plan, NeedsPreflight) or plan.judgement.tip.partial_seq is not None:
             break
         plans.append(plan)
         seen = seen_after(plan, seen, Written(plan.touches))
@@ -106,19 +116,19 @@ def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Look) -> l
 
 
 def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
-    """An attempt inside a transaction that nobody else can write in between."""
+    """An attempt inside a transaction in which nobody else can write to the branch."""
     outcome = attempt(sql, request, lock=True)
-    if outcome is None:
+    if isinstance(outcome, Moved):
         raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
     return outcome.appended
 
 
-def plan_append(request: AppendRequest, seen: Look) -> Plan | None:
-    """What to write, judged on what was seen; None where there is nothing to write. Pure: the database is not asked."""
-    branch, tip = require_branch(request, seen)
-    interrupts = _cuts_short(request, tip)
+def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
+    """The write, judged on what was seen. Pure: it does not ask the database."""
+    branch, tip = _require_branch(request, seen)
+    interrupts = _interrupts(request, tip)
     if not request.messages and not interrupts:
-        return None
+        return NothingToWrite()
     given = request
     if interrupts:
         request = request.insert(*close_interrupted(tip, request.messages))
@@ -129,44 +139,34 @@ def plan_append(request: AppendRequest, seen: Look) -> Plan | None:
     except RuleViolation as error:  # the caller does not know of the results that were put in between
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.message) from None
-    judgement = _with_lease(request, judgement)
+    if judgement.tip.partial_seq is not None:
+        judgement = judgement._replace(tip=judgement.tip._replace(lease=Lease(request.now, request.lease)))
     return Plan(
         request=request,
         own=given.rows,
         branch=branch,
         stamp=seen.stamp,
         new_stamp=new_stamp(),
-        touches=seen.touched is None or request.now - seen.touched >= ACTIVITY_GRAIN,
+        touches=seen.touched is None or request.now - seen.touched >= ACTIVITY_RESOLUTION,
         judgement=judgement,
         rows=plan_rows(request, judgement, branch),
     )
 
 
-def appended(plan: Plan) -> Appended:
-    """The caller's own messages as they will be stored. It needs no answer of the database, only that it agrees."""
-    stands: Iterable[tuple[Judged, EncodedMessage]] = zip(plan.judgement.messages, plan.request.rows, strict=True)
-    if plan.request.rows is not plan.own:
-        ids = {row.message_id for row in plan.own}
-        stands = [one for one in stands if one[1].message_id in ids]
-    stored = [_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
-    return _appended(stored, plan.judgement.tip.last_seq)
+def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
+    """Raises ThreadNotFound, BranchNotFound and VersionConflict, in this order."""
+    if not seen.thread_exists:
+        raise ThreadNotFound(request.thread_id)
+    if seen.branch is None or seen.tip is None:
+        raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)
+    if request.expected_version is not None and request.expected_version != seen.tip.last_seq:
+        raise VersionConflict(request.thread_id, seen.branch, request.expected_version, seen.tip.last_seq)
+    return seen.branch, seen.tip
 
 
-def seen_after(plan: Plan, seen: Look, written: Written) -> Look:
-    """What a look would see now."""
-    touched = plan.request.now if written.touched else seen.touched
-    return seen.after(plan.judgement.tip, plan.new_stamp, touched=touched)
-
-
-def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
-    """Append nothing but synthetic results for the calls that are open now, in a transaction."""
-    _, tip = require_branch(request, look(sql, request, lock=True))
-    return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
-
-
-def _cuts_short(request: AppendRequest, tip: Tip) -> bool:
-    """Whether the partial message at the end, if there is one, is marked as interrupted to make room for the batch:
-    where that was asked for, and where whoever wrote it has let its lease run out.
+def _interrupts(request: AppendRequest, tip: Tip) -> bool:
+    """Whether the append marks the partial message at the end as interrupted, to make room for the batch: if the caller
+    asks for it, or the writer of the partial message has let its lease run out.
     """
     if tip.partial_seq is None:
         return False
@@ -175,18 +175,37 @@ def _cuts_short(request: AppendRequest, tip: Tip) -> bool:
     return bool(request.messages) and (tip.lease is None or not tip.lease.holds(request.now))
 
 
-def _with_lease(request: AppendRequest, judgement: Judgement) -> Judgement:
-    if judgement.tip.partial_seq is None:
-        return judgement
-    leased = judgement.tip._replace(lease=Lease(request.now, request.lease))
-    return judgement._replace(tip=leased)
-
-
 def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:
     if request.close_open_calls:
         for index, results in reversed(close_gaps(tip, request.messages, branch=branch)):
             request = request.insert(index, results)
     return request
+
+
+def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
+    """Append nothing but synthetic results for the calls that are open now, in a transaction."""
+    _, tip = _require_branch(request, preflight(sql, request, lock=True))
+    return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
+
+
+# --- The outcome ------------------------------------------------------------------------------------------------------
+
+
+def appended(plan: Plan) -> Appended:
+    """The caller's own messages as they will be stored: it needs the database's consent, but nothing that it says."""
+    stands: Iterable[tuple[Judged, EncodedMessage]] = zip(plan.judgement.messages, plan.request.rows, strict=True)
+    if plan.request.rows is not plan.own:
+        ids = {row.message_id for row in plan.own}
+        stands = [one for one in stands if one[1].message_id in ids]
+    stored = [_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
+    return _appended(stored, plan.judgement.tip.last_seq)
+
+
+def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
+    """What a preflight would see after the write."""
+    touched = plan.request.now if written.touched else seen.touched
+    tip, stamp = plan.judgement.tip, plan.new_stamp
+    return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, touched=touched)
 
 
 def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = False) -> Appended:
@@ -197,24 +216,55 @@ def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = Fal
 
 def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
     """The message as a history gives it, without reading it back."""
-    return copy_with(
-        judged.message,
-        {
-            "message_id": decode_text(row.message_id or ""),
-            "thread_id": request.thread_id,
-            "branch": branch,
-            "seq": judged.seq,
-            "created_at": judged.message.created_at or request.now,
-            "violations": list(judged.violations),
-        },
-    )
+    place = {
+        "message_id": decode_text(row.message_id or ""),
+        "thread_id": request.thread_id,
+        "branch": branch,
+        "seq": judged.seq,
+        "created_at": judged.message.created_at or request.now,
+        "violations": list(judged.violations),
+    }
+    return judged.message.model_copy(update=place)
 
 
-def _replayed(sql: Sql, request: AppendRequest, branch: int, first: int, last: int) -> Attempted | None:
-    """The first result again if the content is the same (row 3), IdConflict otherwise (row 4)."""
+# --- A repeated call --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Where the ids of the batch are stored already: all of them, in order, on the asked branch."""
+
+    branch: int
+    first: int
+    last: int
+
+
+def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
+    """None if no id of the batch is stored. Raises IdConflict if only some are, or in another order, or elsewhere.
+
+    The content is compared later, and so are the messages between the ids: only results that this append invented may
+    stand there.
+    """
+    if not seen.found or not request.message_ids:
+        return None
+    stored_id, (branch, seq) = next(iter(seen.found.items()))
+    asked = seen.active_branch if request.branch is None else request.branch
+    if branch != asked:
+        raise IdConflict(decode_text(stored_id), seq, f"stands on branch {branch} already, not on branch {asked}")
+    places = [seen.found.get(id_) for id_ in request.message_ids]
+    found = [place[1] for place in places if place is not None and place[0] == asked]
+    consecutive = found == list(range(found[0], found[0] + len(places)))
+    in_order = len(found) == len(places) and found == sorted(found)
+    if not (consecutive or (in_order and request.close_open_calls)):
+        raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
+    return Replay(asked, found[0], found[-1])
+
+
+def _replayed(sql: Sql, request: AppendRequest, replay: Replay) -> Attempted | Moved:
+    """The first result again if the content is the same. Raises IdConflict otherwise."""
     given = {row.message_id: row for row in request.rows}
     stored = []
-    for message in load_range(sql, request.tenant, request.thread, branch, first, last):
+    for message in load_range(sql, request.tenant, request.thread, replay.branch, replay.first, replay.last):
         encoded = encode_message(message)
         if encoded.message_id in given:
             if encoded != given[encoded.message_id]:
@@ -222,5 +272,6 @@ def _replayed(sql: Sql, request: AppendRequest, branch: int, first: int, last: i
             stored.append(message)
         elif message.state != "synthetic":
             raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
-    # Fewer than the look found: the thread was deleted since, so the next attempt judges anew.
-    return Attempted(_appended(stored, last, replayed=True)) if len(stored) == len(given) else None
+    if len(stored) < len(given):  # the thread was deleted since the preflight found them
+        return Moved()
+    return Attempted(_appended(stored, replay.last, replayed=True))

@@ -15,14 +15,13 @@ from typing import Any
 from chatledger.errors import IdConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, RulesLevel, State, Violation
-from chatledger.models.trusted import copy_with
 from chatledger.rules import Tip, complete
-from chatledger.storage.append.preflight import Look, read_tip, write_open_calls
+from chatledger.storage.append.preflight import Seen, read_tip, write_open_calls
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.write import ACTIVITY_GRAIN
+from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
-from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
 from chatledger.storage.schema.text import encode_json, to_microseconds
 
@@ -35,7 +34,7 @@ _TABLES = {"message_parts": PART_COLUMNS[1:], "tool_calls": CALL_COLUMNS[1:]}  #
 class PartialPlace:
     """Where a partial message stands, in keys as stored; `message_id` says that it still is the same one."""
 
-    tenant: str
+    tenant: Tenant
     thread: str
     branch: int
     seq: int
@@ -43,7 +42,7 @@ class PartialPlace:
 
     @property
     def key(self) -> dict[str, Any]:
-        return {"tenant": self.tenant, "thread": self.thread, "branch": self.branch, "seq": self.seq}
+        return {"tenant": self.tenant.key, "thread": self.thread, "branch": self.branch, "seq": self.seq}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +121,11 @@ def _insert_into(table: str, values: str) -> str:
     )
 
 
-def _values(write: PartialWrite, seal: Seal | None) -> dict[str, Any]:
+def _values(write: PartialWrite) -> dict[str, Any]:
     given = dict(zip(GIVEN_COLUMNS, write.encoded.message, strict=True))
     grown = tuple(given[name] for name in _GROWING)
-    if seal is not None:
-        (grown,) = seal.seal("messages", _GROWING, [grown], *_key(write.place))
+    if (encryption := write.place.tenant.encryption) is not None:
+        (grown,) = encryption.encrypt("messages", _GROWING, [grown], *_key(write.place))
     violations = [violation.model_dump() for violation in write.violations] or None
     return {
         **write.place.key,
@@ -150,17 +149,17 @@ class _Rows:
     shrinks: bool
 
 
-def _rows(write: PartialWrite, seal: Seal | None) -> list[_Rows]:
-    """Compared as they were said, and then sealed: what is sealed twice is never the same."""
+def _rows(write: PartialWrite) -> list[_Rows]:
+    """Compares plain rows and encrypts the changed ones: the same text encrypted twice is never the same."""
     before = write.before
     changed = [
         _changed("message_parts", write.encoded.parts, None if before is None else before.parts),
         _changed("tool_calls", write.encoded.calls, None if before is None else before.calls),
     ]
-    if seal is None:
+    if (encryption := write.place.tenant.encryption) is None:
         return changed
     key = _key(write.place)
-    return [replace(own, rows=seal.seal(own.table, _TABLES[own.table], own.rows, *key)) for own in changed]
+    return [replace(own, rows=encryption.encrypt(own.table, _TABLES[own.table], own.rows, *key)) for own in changed]
 
 
 def _key(place: PartialPlace) -> tuple[Any, ...]:
@@ -183,7 +182,7 @@ def _renews_only(write: PartialWrite) -> bool:
 
 
 def _write_postgresql(sql: Sql, write: PartialWrite) -> bool:
-    values, rows = _values(write, sql.seal), _rows(write, sql.seal)
+    values, rows = _values(write), _rows(write)
     for own in rows:
         if own.rows:
             columns = zip(_TABLES[own.table], zip(*own.rows, strict=True), strict=True)
@@ -191,7 +190,7 @@ def _write_postgresql(sql: Sql, write: PartialWrite) -> bool:
         if own.shrinks:
             values[f"{own.table}_count"] = own.count
     if finishes := write.state != "partial":
-        values |= {"now": write.now, "stale": write.now - ACTIVITY_GRAIN}
+        values |= {"now": write.now, "stale": write.now - ACTIVITY_RESOLUTION}
     filled = tuple(own.table for own in rows if own.rows)
     shrunk = tuple(own.table for own in rows if own.shrinks)
     return bool(sql.fetch(_statement(filled, shrunk, _renews_only(write), finishes), values)[0][0])
@@ -219,15 +218,15 @@ def _unnested(table: str) -> str:
 
 def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
     """Inside a write transaction."""
-    values = _values(write, sql.seal)
+    values = _values(write)
     if not sql.fetch(_UPDATE_TIP, values):
         return False
     if not _renews_only(write):
         sql.fetch(_UPDATE_MESSAGE, values)
     if write.state != "partial":
         now = to_microseconds(write.now)
-        sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)})
-    for own in _rows(write, sql.seal):
+        sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)})
+    for own in _rows(write):
         if own.shrinks:
             sql.fetch(_delete_from(own.table), write.place.key | {f"{own.table}_count": own.count})
         if own.rows:
@@ -243,7 +242,7 @@ def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
 _STAYS = ("role", "run_id", "tool_call_id")
 
 
-def completes_partial(request: AppendRequest, seen: Look) -> bool:
+def completes_partial(request: AppendRequest, seen: Seen) -> bool:
     """Whether the batch is one message, whole now, whose id is that of the partial message at the end."""
     if len(request.messages) != 1 or request.messages[0].state == "partial":
         return False
@@ -252,16 +251,14 @@ def completes_partial(request: AppendRequest, seen: Look) -> bool:
     return seen.found.get(request.message_ids[0]) == (seen.branch, seen.tip.partial_seq)
 
 
-def complete_in_place(sql: Sql, request: AppendRequest, seen: Look) -> Appended | None:
-    """None if the branch moved since the look. Raises IdConflict where another message would have to be put there, and
-    RuleViolation.
-    """
+def complete_in_place(sql: Sql, request: AppendRequest, seen: Seen) -> Appended | Moved:
+    """Raises IdConflict if the message has another role, run or call than the partial one, and RuleViolation."""
     assert seen.tip is not None
     assert seen.branch is not None
     message, seq = request.whole(0), seen.tip.last_seq
     stored = load_range(sql, request.tenant, request.thread, seen.branch, seq, seq)
     if not stored:
-        return None
+        return Moved()
     _refuse_another(stored[0], message)
     level = request.rules or seen.rules or request.default_rules
     tip, broken = complete(seen.tip, message, branch=seen.branch, level=level, opened=stored[0].violations)
@@ -277,9 +274,10 @@ def complete_in_place(sql: Sql, request: AppendRequest, seen: Look) -> Appended 
         now=request.now,
     )
     if not write_partial(sql, write):
-        return None
+        return Moved()
     place = {"thread_id": request.thread_id, "branch": seen.branch, "seq": seq}
-    whole = copy_with(message, {**place, "created_at": stored[0].created_at, "violations": list(broken)})
+    given = {"created_at": stored[0].created_at, "violations": list(broken)}
+    whole = message.model_copy(update={**place, **given})
     return Appended(seq, seq, seq, [whole])
 
 

@@ -1,6 +1,7 @@
-"""Look: one statement that gives the branch row and every stored message whose id is in the batch, on any branch.
+"""Preflight: one statement that gives the branch row and every stored message whose id is in the batch, on any branch.
 
-Rows 3 to 6 of the order of judgement follow from it: a repeat is found before anything is refused.
+It comes before the judgement, so that a repeat is found before anything is refused (`docs/architecture.md`, "The order
+of judgement").
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chatledger.errors import BranchNotFound, IdConflict, ThreadNotFound, VersionConflict
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import branch_column
+from chatledger.storage.history.window import branch_column
 from chatledger.storage.schema.text import decode_json, decode_text, encode_json, from_microseconds, to_microseconds
 
-_LOOK = """
+_PREFLIGHT_SQLITE = """
 SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
        m.message_id, m.branch, m.seq
 FROM {schema}threads t
@@ -31,7 +31,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
 # One look-up by value for each id: as a join or `= ANY` the ids become a filter over the whole thread, on a database
 # without statistics and on one where most threads are short.
-_LOOK_POSTGRESQL = """
+_PREFLIGHT_POSTGRESQL = """
 SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
        m.message_id, m.branch, m.seq
 FROM {schema}threads t
@@ -45,7 +45,7 @@ LEFT JOIN LATERAL (
 ) AS m ON true
 WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
 """
-_LOOKS = {"postgresql": _LOOK_POSTGRESQL, "sqlite": _LOOK}
+_PREFLIGHTS = {"postgresql": _PREFLIGHT_POSTGRESQL, "sqlite": _PREFLIGHT_SQLITE}
 _LOCK = """
 SELECT 1 FROM {schema}branches b
 WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = coalesce(:branch::int,
@@ -55,10 +55,12 @@ FOR UPDATE
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a look saw. `found` is (branch, seq) by stored message id; `tip` is None where the branch does not exist.
+class Seen:
+    """What a preflight saw. `found` is (branch, seq) by stored message id; `tip` is None where the branch does not
+    exist.
 
     `touched`: when the thread's `active_at` was last moved, where that is known.
+
     """
 
     thread_exists: bool
@@ -70,22 +72,18 @@ class Look:
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
 
-    def after(self, tip: Tip, stamp: int, *, touched: datetime | None) -> Look:
-        """What a look would see after a write of this branch."""
-        return Look(True, self.rules, self.active_branch, self.branch, tip, stamp, touched=touched)
 
-
-def look(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Look:
-    """`lock` first waits for the branch row, so that what is seen cannot change before the transaction ends."""
-    place = {"tenant": request.tenant, "thread": request.thread, "branch": branch_column(request.branch)}
+def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
+    """With `lock` it first locks the branch row, so that nothing it sees can change before the transaction ends."""
+    place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch_column(request.branch)}
     if lock and sql.dialect == "postgresql":
-        sql.fetch(_LOCK, place)  # a statement of its own: the look must see what the lock's last holder committed
+        sql.fetch(_LOCK, place)  # a statement of its own: the preflight must see what the lock's last holder committed
     ids: Any = request.message_ids if sql.dialect == "postgresql" else dumps(request.message_ids)
-    rows = sql.fetch(_LOOKS[sql.dialect], {**place, "ids": ids})
+    rows = sql.fetch(_PREFLIGHTS[sql.dialect], {**place, "ids": ids})
     if not rows:
-        return Look(thread_exists=False)
+        return Seen(thread_exists=False)
     rules, active_branch, branch, last_seq, stamp, last_role, open_calls, partial_seq, *_ = rows[0]
-    return Look(
+    return Seen(
         thread_exists=True,
         rules=rules,
         active_branch=active_branch,
@@ -94,38 +92,6 @@ def look(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Look:
         stamp=stamp,
         found={row[8]: (row[9], row[10]) for row in rows if row[8] is not None},
     )
-
-
-def find_replay(request: AppendRequest, seen: Look) -> tuple[int, int, int] | None:
-    """(branch, first seq, last seq) where all ids stand on the asked branch in order; None if no id is stored.
-
-    Raises IdConflict for anything between (rows 3 and 4). The content is left to compare, and so is what stands between
-    the ids: only results that this append invented may.
-    """
-    if not seen.found or not request.message_ids:
-        return None
-    stored_id, (branch, seq) = next(iter(seen.found.items()))
-    asked = seen.active_branch if request.branch is None else request.branch
-    if branch != asked:
-        raise IdConflict(decode_text(stored_id), seq, f"stands on branch {branch} already, not on branch {asked}")
-    places = [seen.found.get(id_) for id_ in request.message_ids]
-    found = [place[1] for place in places if place is not None and place[0] == asked]
-    consecutive = found == list(range(found[0], found[0] + len(places)))
-    in_order = len(found) == len(places) and found == sorted(found)
-    if not (consecutive or (in_order and request.close_open_calls)):
-        raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
-    return asked, found[0], found[-1]
-
-
-def require_branch(request: AppendRequest, seen: Look) -> tuple[int, Tip]:
-    """Row 5, and the version of row 6."""
-    if not seen.thread_exists:
-        raise ThreadNotFound(request.thread_id)
-    if seen.branch is None or seen.tip is None:
-        raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)
-    if request.expected_version is not None and request.expected_version != seen.tip.last_seq:
-        raise VersionConflict(request.thread_id, seen.branch, request.expected_version, seen.tip.last_seq)
-    return seen.branch, seen.tip
 
 
 def read_tip(last_seq: int, last_role: str | None, open_calls: str | None, partial_seq: int | None) -> Tip:

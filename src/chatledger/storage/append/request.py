@@ -15,8 +15,7 @@ from functools import cached_property
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
-from chatledger.models.trusted import copy_with
-from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, encode_key
 
@@ -26,12 +25,12 @@ LEASE = 10.0
 
 @dataclass(frozen=True)
 class AppendRequest:
-    """`tenant` and `thread` are keys as stored; `branch` None is the active one; `rules` None is the thread's level.
+    """`thread` is the key as stored; `branch` None is the active one; `rules` None is the thread's level.
 
     `messages` are the caller's own, whose ids may be missing; the row of each has one in any case.
     """
 
-    tenant: str
+    tenant: Tenant
     thread: str
     thread_id: str
     messages: tuple[ChatMessage, ...]
@@ -48,8 +47,6 @@ class AppendRequest:
     """Seconds for which a partial message of the batch is left to its writer."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so none of them can be stored already but by itself."""
-    seal: Seal | None = None
-    """What its rows are sealed with when they are planned; the rows here are as they were said."""
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -69,7 +66,7 @@ class AppendRequest:
     def whole(self, index: int) -> ChatMessage:
         """The message with its id, though not with its place."""
         message = self.messages[index]
-        return message if message.message_id is not None else copy_with(message, {"message_id": self.ids[index]})
+        return message if message.message_id is not None else message.model_copy(update={"message_id": self.ids[index]})
 
     @property
     def ids(self) -> list[str]:
@@ -105,7 +102,7 @@ def _in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMe
         return tuple(messages)
     return tuple(
         [
-            copy_with(message, {"run_id": run_id})
+            message.model_copy(update={"run_id": run_id})
             if message.run_id is None and message.role not in ("system", "developer")
             else message
             for message in messages
@@ -114,7 +111,7 @@ def _in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMe
 
 
 def make_request(
-    tenant: str,
+    tenant: Tenant,
     thread_id: str,
     messages: Sequence[ChatMessage],
     *,
@@ -141,7 +138,7 @@ def make_request(
     _refuse_repeated(ids)
     messages = _in_run(messages, run_id)
     request = AppendRequest(
-        tenant=encode_key(tenant, "tenant"),
+        tenant=tenant,
         thread=encode_key(thread_id, "thread_id"),
         thread_id=thread_id,
         messages=messages,

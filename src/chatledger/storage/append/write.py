@@ -2,8 +2,8 @@
 
 The guard is `stamp`, never the version: a thread deleted and made again, or a restored backup, can bring the same
 version back with other open calls. Making another branch the active one gives the one that it leaves a new stamp as
-well (`branches.py`), so the guard also holds for what was judged of "the active branch". On PostgreSQL it is one
-statement, on SQLite one statement a table.
+well (`repositories/branches.py`), so the guard also holds for what was judged of "the active branch". On PostgreSQL it
+is one statement, on SQLite one statement a table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from chatledger.storage.rows.messages import (
 )
 from chatledger.storage.schema.text import encode_json, encode_text, to_microseconds
 
-ACTIVITY_GRAIN = timedelta(seconds=1)
+ACTIVITY_RESOLUTION = timedelta(seconds=1)
 """How stale a thread's `active_at` may be: moving it costs two index entries, which every append need not pay."""
 
 # The types of the arrays that PostgreSQL unnests, where they are not text.
@@ -79,9 +79,13 @@ class Written:
     touched: bool
 
 
+class Moved:
+    """Another writer has moved the branch since it was judged, so nothing was written. The caller judges anew."""
+
+
 def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapping[str, Sequence[tuple[Any, ...]]]:
-    """The rows of each table in the order of its columns, without (tenant, thread, branch); sealed, if there is a seal,
-    anew for each plan.
+    """The rows of each table in the order of its columns, without (tenant, thread, branch); encrypted anew for each
+    plan if the tenant has keys.
     """
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
     for judged, encoded in zip(judgement.messages, request.rows, strict=True):
@@ -93,9 +97,10 @@ def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapp
         rows["tool_calls"] += [(seq, *call) for call in encoded.calls]
         if (call := judged.answers) is not None:
             rows["tool_results"].append((seq, call.branch, call.seq, call.idx))
-    if (seal := request.seal) is None:
+    if (encryption := request.tenant.encryption) is None:
         return rows
-    return {name: seal.seal(name, TABLES[name], own, request.thread, branch) for name, own in rows.items()}
+    place = (request.thread, branch)
+    return {name: encryption.encrypt(name, TABLES[name], own, *place) for name, own in rows.items()}
 
 
 def joined(plans: Sequence[Plan]) -> Plan:
@@ -113,22 +118,22 @@ def joined(plans: Sequence[Plan]) -> Plan:
     )
 
 
-def write(sql: Sql, plan: Plan) -> Written | None:
-    """None if the branch row is not the judged one any more, and then nothing was written."""
+def write(sql: Sql, plan: Plan) -> Written | Moved:
     return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, plan)
 
 
 def _place(plan: Plan) -> dict[str, Any]:
     tip = plan.judgement.tip
+    waits = tip.open_calls or tip.answered or tip.partial_seq is not None  # for results, or for the end of a message
     return {
-        "tenant": plan.request.tenant,
+        "tenant": plan.request.tenant.key,
         "thread": plan.request.thread,
         "branch": plan.branch,
         "stamp": plan.stamp,
         "new_stamp": plan.new_stamp,
         "last_seq": tip.last_seq,
         "last_role": None if tip.last_role is None else encode_text(tip.last_role),
-        "open_calls": write_open_calls(tip),
+        "open_calls": write_open_calls(tip) if waits else None,
         "partial_seq": tip.partial_seq,
     }
 
@@ -136,7 +141,7 @@ def _place(plan: Plan) -> dict[str, Any]:
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
-def _write_postgresql(sql: Sql, plan: Plan) -> Written | None:
+def _write_postgresql(sql: Sql, plan: Plan) -> Written | Moved:
     template, parameters = one_statement(plan)
     try:
         rows = sql.fetch(template, parameters)
@@ -153,7 +158,7 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     if plan.touches or plan.request.runs:
         parameters["now"] = plan.request.now
     if plan.touches:
-        parameters["stale"] = plan.request.now - ACTIVITY_GRAIN
+        parameters["stale"] = plan.request.now - ACTIVITY_RESOLUTION
     if plan.request.runs:
         parameters["runs"] = plan.request.runs
     if plan.judgement.interrupted is not None:
@@ -162,9 +167,9 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     return _statement(columns, plan.touches, bool(plan.request.runs), interrupts), parameters
 
 
-def read_written(rows: Sequence[Row]) -> Written | None:
+def read_written(rows: Sequence[Row]) -> Written | Moved:
     tips, touched = rows[0]
-    return Written(bool(touched)) if tips else None
+    return Written(bool(touched)) if tips else Moved()
 
 
 def raise_run_conflict(plan: Plan, error: Exception) -> None:
@@ -261,10 +266,10 @@ def _insert_unnested(columns: _Columns) -> str:
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
 
-def _write_sqlite(sql: Sql, plan: Plan) -> Written | None:
+def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
     """Inside a write transaction, where the guard can only fail if the caller judged outside of it."""
     now = to_microseconds(plan.request.now)
-    place = _place(plan) | {"now": now, "stale": now - ACTIVITY_GRAIN // timedelta(microseconds=1)}
+    place = _place(plan) | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)}
     key = {name: place[name] for name in ("tenant", "thread", "branch")}
     if plan.request.runs:
         # SQLite does not say which foreign key failed, so this one is looked up; before the first write, because an
@@ -273,13 +278,13 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | None:
         if foreign:
             raise run_conflict(foreign[0][0])
     if not sql.fetch(f"{_UPDATE_TIP} RETURNING 1", place):
-        return None
+        return Moved()
     touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
     if plan.request.runs:
         sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
-    place_of_rows = {"tenant_id": plan.request.tenant, "thread_id": plan.request.thread, "branch": plan.branch}
+    place_of_rows = {"tenant_id": plan.request.tenant.key, "thread_id": plan.request.thread, "branch": plan.branch}
     for name, rows in plan.rows.items():
         if rows:
             sql.load(name, *as_on_sqlite(TABLES[name], rows, place_of_rows))

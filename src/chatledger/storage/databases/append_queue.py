@@ -1,7 +1,8 @@
-"""Writers of one thread in one process stand in line before they reach the database.
+"""Appends to one thread in one process take turns before they reach the database.
 
-Otherwise they would meet at the branch's row: each writes on a tip that another has just moved, and tries again. Who
-comes first goes at once and alone; those who had to wait for it go together, as far as they can.
+Without turns they would meet at the branch's row: each writes on a tip that another has just moved, and tries again.
+The first writer runs immediately and alone. Writers that queued behind it are batched into one statement, as far as
+they can be.
 """
 
 from __future__ import annotations
@@ -9,79 +10,73 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from chatledger.models import Appended
 from chatledger.storage.append.request import AppendRequest
 
-TOGETHER = 64
-"""Appends that go together at most."""
+GROUP = 64
+"""The most appends that share a statement."""
 CHARACTERS = 1_000_000
-"""Of all texts of those that go together, unless one has more."""
+"""The most characters in all texts of a group, unless one append has more."""
 
-Alone = Callable[[AppendRequest, bool, float], Awaitable[Appended]]
-"""One append to its end: whether it may have been sent to the database before, and since when it is waited for."""
 Together = Callable[[Sequence[AppendRequest]], Coroutine[Any, Any, tuple[list[Appended], int]]]
-"""Several appends at once: what came of the first of them, and how many may have been sent. The next one has to go
-alone. If it raises, or is cancelled, nobody knows what was sent, and each will find out.
+"""Several appends in one statement: the outcome of the first of them, and how many may have been sent. The next one has
+to go alone. If it raises, or is cancelled, nobody knows what was sent, and each finds out by itself.
 """
 
 
-class Lines:
-    def __init__(self, alone: Alone, together: Together) -> None:
-        self._alone = alone
+class AppendQueue:
+    def __init__(self, together: Together) -> None:
         self._together = together
-        self._lines: dict[Hashable, deque[_Waiter]] = {}
+        self._queues: dict[Hashable, deque[_Waiter]] = {}
 
-    async def append(self, request: AppendRequest) -> Appended:
-        place = (request.tenant, request.thread)
-        line = self._lines.get(place)
-        if line is None:  # as nearly always
-            self._lines[place] = deque()
-            return await self._go(place, request, False, time.monotonic())
+    def turn(self, request: AppendRequest) -> Turn:
+        return Turn(self, request)
+
+    def enter(self, thread: Hashable, request: AppendRequest) -> _Waiter | None:
+        """A place in the thread's queue; None where the append may go at once, as nearly always."""
+        queue = self._queues.get(thread)
+        if queue is None:
+            self._queues[thread] = deque()
+            return None
         waiter = _Waiter(request)
-        line.append(waiter)
-        done = await self._wait(place, line, waiter)
-        return await self._go(place, request, waiter.sent, waiter.since) if done is None else done
+        queue.append(waiter)
+        return waiter
 
-    async def _go(self, place: Hashable, request: AppendRequest, sent: bool, since: float) -> Appended:
-        try:
-            return await self._alone(request, sent, since)
-        finally:
-            self._next(place)
-
-    async def _wait(self, place: Hashable, line: deque[_Waiter], waiter: _Waiter) -> Appended | None:
-        """None when it is the waiter's turn to go alone."""
+    async def wait(self, thread: Hashable, waiter: _Waiter) -> Appended | None:
+        """The outcome, if a group's statement held the append; None when it is its turn to go alone."""
         try:
             return await waiter.turn
         except asyncio.CancelledError:
-            if waiter in line:
-                line.remove(waiter)
+            queue = self._queues[thread]
+            if waiter in queue:
+                queue.remove(waiter)
             elif waiter.group is not None:
                 waiter.group.leave()
             elif not waiter.turn.cancelled() and waiter.turn.result() is None:
-                self._next(place)  # it was told to go, and cancelled before it did
+                self.next(thread)  # its turn had come, and it was cancelled before it used it
             raise
 
-    def _next(self, place: Hashable) -> None:
-        """Whoever is first in line, with those behind that may go along."""
-        line = self._lines[place]
-        group = _first_of(line)
+    def next(self, thread: Hashable) -> None:
+        """Give the turn to the first in the queue, with those behind it that may share its statement."""
+        queue = self._queues[thread]
+        group = _take_group(queue)
         if not group:
-            del self._lines[place]
+            del self._queues[thread]
         elif len(group) == 1:
             group[0].turn.set_result(None)
         else:
             task = asyncio.create_task(self._together([waiter.request for waiter in group]))
             _Group(group, task)
-            task.add_done_callback(partial(self._went, place, line, group))
+            task.add_done_callback(partial(self._finish_group, thread, queue, group))
 
-    def _went(
-        self, place: Hashable, line: deque[_Waiter], group: Sequence[_Waiter], task: asyncio.Task[tuple[Any, int]]
+    def _finish_group(
+        self, thread: Hashable, queue: deque[_Waiter], group: Sequence[_Waiter], task: asyncio.Task[tuple[Any, int]]
     ) -> None:
-        """Called however the task ended, even if it was cancelled before it began: the line goes on."""
+        """Called however the task ended, even if it was cancelled before it began: the queue goes on."""
         failed = task.cancelled() or task.exception() is not None
         done, sent = ([], len(group)) if failed else task.result()
         for waiter in group:
@@ -89,33 +84,60 @@ class Lines:
         for waiter, appended in zip(group, done, strict=False):
             if not waiter.turn.done():
                 waiter.turn.set_result(appended)
-        self._go_back(line, group, len(done), sent)
-        self._next(place)
+        self._put_back(queue, group, len(done), sent)
+        self.next(thread)
 
     @staticmethod
-    def _go_back(line: deque[_Waiter], group: Sequence[_Waiter], done: int, sent: int) -> None:
-        """To the front, those that are not done yet."""
+    def _put_back(queue: deque[_Waiter], group: Sequence[_Waiter], done: int, sent: int) -> None:
+        """Those that are not done yet return to the front."""
         for index in reversed(range(done, len(group))):
             waiter = group[index]
             waiter.alone = index == done
             waiter.sent = waiter.sent or index < sent
             if not waiter.turn.done():
-                line.appendleft(waiter)
+                queue.appendleft(waiter)
+
+
+class Turn:
+    """An append's turn, as an asynchronous context manager. `appended` is its outcome if a group's statement held it;
+    else the append goes alone inside. `sent`: something of it may have reached the database. `since`: when it began to
+    wait.
+    """
+
+    __slots__ = ("_queue", "_request", "_thread", "appended", "sent", "since")
+
+    def __init__(self, queue: AppendQueue, request: AppendRequest) -> None:
+        self._queue = queue
+        self._request = request
+        self._thread = (request.tenant.key, request.thread)
+        self.appended: Appended | None = None
+        self.sent = False
+        self.since = time.monotonic()
+
+    async def __aenter__(self) -> Self:
+        waiter = self._queue.enter(self._thread, self._request)
+        if waiter is not None:
+            self.appended = await self._queue.wait(self._thread, waiter)
+            self.sent = waiter.sent
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if self.appended is None:
+            self._queue.next(self._thread)
 
 
 class _Waiter:
-    __slots__ = ("alone", "group", "request", "sent", "since", "turn")
+    __slots__ = ("alone", "group", "request", "sent", "turn")
 
     def __init__(self, request: AppendRequest) -> None:
         self.request = request
         self.turn: asyncio.Future[Appended | None] = asyncio.get_running_loop().create_future()
         self.alone = self.sent = False
-        self.since = time.monotonic()
         self.group: _Group | None = None
 
 
 class _Group:
-    """Waiters whose appends are on their way together. Once all of them are cancelled, so is what they wait for."""
+    """Waiters whose appends share a statement. Once all of them are cancelled, so is the statement."""
 
     __slots__ = ("_left", "_task")
 
@@ -131,22 +153,22 @@ class _Group:
             self._task.cancel()
 
 
-def _first_of(line: deque[_Waiter]) -> list[_Waiter]:
-    """Takes them out of the line."""
+def _take_group(queue: deque[_Waiter]) -> list[_Waiter]:
+    """The first waiter and those behind it that may share its statement, taken out of the queue."""
     group: list[_Waiter] = []
     characters = 0
-    while line and len(group) < TOGETHER:
-        waiter = line[0]
+    while queue and len(group) < GROUP:
+        waiter = queue[0]
         if not waiter.turn.cancelled():
             characters += waiter.request.characters
-            if group and not _goes_along(waiter, group[0], characters):
+            if group and not _may_share(waiter, group[0], characters):
                 break
             group.append(waiter)
-        line.popleft()
+        queue.popleft()
         if waiter.alone and group:
             break
     return group
 
 
-def _goes_along(waiter: _Waiter, first: _Waiter, characters: int) -> bool:
+def _may_share(waiter: _Waiter, first: _Waiter, characters: int) -> bool:
     return not waiter.alone and waiter.request.branch == first.request.branch and characters <= CHARACTERS

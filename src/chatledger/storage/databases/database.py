@@ -1,87 +1,75 @@
-"""What a ledger needs of a database, whichever it is.
+"""What a ledger needs of a database, whichever it is: a place for work, for appends and for histories.
 
-A scope is where a repository's work happens: the ledger, where each call is a transaction of its own, or a transaction,
-whose owner commits. It has four methods; a repository never opens, never commits and never sees which database it is.
+PostgreSQL, a SQLite file, an application's own engine and an open transaction implement it. Storage functions are plain
+functions of a `Sql`; the database decides where they run.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from chatledger.models import Appended, Limits, RulesLevel
+from chatledger.models import Appended, History
+from chatledger.storage.append.attempt import attempt_locked
+from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.sql import OneStatement, Sql
-from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.page import load_history
+from chatledger.storage.history.window import Window
+from chatledger.storage.rows.encryption import Tenant
 
 T = TypeVar("T")
 
+START = "0/0"
+"""The position that every database has reached; a SQLite file's always, since it has no replica to wait for."""
 
-class Work(Protocol):
-    """Runs storage functions, each in one visit to the database."""
 
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        """`snapshot`: the query is more than one statement, and all of them see one state."""
-        ...
+class Database(ABC):
+    """A place where calls run, each in one visit. An append and a history are ordinary work, unless a database has a
+    shorter way for them.
+    """
 
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        """A read that needs no snapshot, since it is one statement where others may write between two."""
-        ...
+    @abstractmethod
+    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        """With `snapshot`, the work is more than one statement, and all of them see one state."""
 
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        """In a transaction: whole or not at all. `single`: it is one statement where a statement is a round trip, so
-        that it needs no other transaction than its own.
+    @abstractmethod
+    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+        """In a transaction: whole or not at all. With `single`, the work is one statement on PostgreSQL and needs no
+        transaction around it.
         """
-        ...
 
-    async def append(self, request: AppendRequest) -> Appended: ...
+    async def append(self, request: AppendRequest) -> Appended:
+        return await self.write(request.tenant, lambda sql: attempt_locked(sql, request))
 
+    async def history(self, window: Window) -> History:
+        return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
 
-class Scope(Work, Protocol):
-    """Work on behalf of one tenant."""
-
-    async def read_at(self, position: str, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        """From the replica if there is one that has come to that position, else as `read`. Raises InvalidCursor."""
-        ...
-
-    @property
-    def tenant(self) -> str: ...
-
-    @property
-    def rules(self) -> RulesLevel: ...
-
-    @property
-    def limits(self) -> Limits: ...
-
-    @property
-    def seal(self) -> Seal | None:
-        """What the tenant's words are sealed with; who works on this scope's Sql need not ask."""
-        ...
+    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:  # noqa: B027 - nothing to do without a tip cache
+        """Remember the tip of a thread that was just made, so that its first append needs no preflight."""
 
 
-class Database(Work, Protocol):
-    """A database that a ledger opened."""
+class OpenDatabase(Database):
+    """A database that a ledger opened, and will close."""
 
-    one_connection: bool
+    one_connection = False
     """Whether a read has to wait for an open transaction, because there is one connection for everything."""
 
-    one_loop: bool
-    """Whether it can be used in no event loop but that in which it was opened."""
+    one_loop = False
+    """Whether only the event loop that opened it can use it."""
 
-    is_server: bool
+    is_server = False
     """Whether it is a process of its own, which works while this one does something else."""
 
-    def seen_by(self, tenant: str) -> Work:
-        """Work on behalf of one tenant, whose name comes as it is stored."""
-        ...
-
     async def position(self) -> str:
-        """Where the database is: what was committed up to now is before it."""
-        ...
+        """A place in the database's history that comes after all that is committed now."""
+        return START
 
-    def transaction(self, tenant: str) -> AbstractAsyncContextManager[Work]:
+    @abstractmethod
+    def transaction(self, tenant: Tenant) -> AbstractAsyncContextManager[Database]:
         """Several calls, one commit; an exception rolls all of them back."""
-        ...
 
+    @abstractmethod
     async def close(self) -> None: ...

@@ -1,70 +1,63 @@
-"""A transaction on one asynchronous connection: one that the ledger began, or a caller's own.
+"""A transaction on one asynchronous connection of SQLAlchemy: one that the ledger began, or a caller's own.
 
-Who began it commits it. Each write is a savepoint in it, so that what is refused leaves the transaction usable.
+Whoever began it commits it. Each write is a savepoint in it, so that a refused call leaves the transaction usable.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import StorageError
-from chatledger.models import Appended
-from chatledger.storage.append.attempt import attempt_locked
-from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.errors import in_greenlet
-from chatledger.storage.drivers.sql import OneStatement, Sql
+from chatledger.storage.databases.database import Database
+from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, translate
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import SET_TENANT
 
 T = TypeVar("T")
 
 
-class ConnectionWork:
+class ExternalConnection(Database):
     def __init__(
-        self, connection: AsyncConnection, schema: str | None, *, check: bool = False, tenant: str | None = None
+        self, connection: AsyncConnection, schema: str | None, *, check: bool = False, secured: bool = False
     ) -> None:
-        """`tenant`: whom row-level security is told of before each call; others may work on the same connection."""
+        """With `check`, the first use shows whether a caller's connection keeps our promises. With `secured`, each call
+        first tells row-level security of its tenant, since others may work on the same connection.
+        """
         self._connection = connection
-        self._tenant = tenant
         self._schema = schema
-        self._check = check  # a caller's connection shows on its first use whether it is fit for this
+        self._check = check
+        self._secured = secured
         self._turn = asyncio.Lock()  # tasks that share a transaction take turns: a connection does one thing at a time
 
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await self._do(query)
-
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        return await self.read(statement.over)
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await self._do(lambda sql: _in_savepoint(sql, command))
-
-    async def append(self, request: AppendRequest) -> Appended:
-        return await self.write(lambda sql: attempt_locked(sql, request))
-
-    async def _do(self, function: Callable[[Sql], T]) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         async with self._turn:
-            return await in_greenlet(self._run, function)
+            return await in_greenlet(self._run, tenant, work)
 
-    def _run(self, function: Callable[[Sql], T]) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+        return await self.read(tenant, lambda sql: _in_savepoint(sql, work))
+
+    def _run(self, tenant: Tenant, work: Callable[[Sql], T]) -> T:
         connection = self._connection.sync_connection
         if connection is None or connection.closed:
             raise StorageError("this transaction has ended: its connection is closed")
         if self._check:
             _require_transaction(connection)
             self._check = False
-        if self._tenant is not None:
-            connection.exec_driver_sql(SET_TENANT, (self._tenant,))
-        return function(Sql(connection, self._schema))
+        if self._secured:
+            connection.exec_driver_sql(SET_TENANT, (tenant.key,))
+        return work(Sql(connection, self._schema))
 
 
-def _in_savepoint(sql: Sql, command: Callable[[Sql], T]) -> T:
+def _in_savepoint(sql: Sql, work: Callable[[Sql], T]) -> T:
     with sql.connection.begin_nested():
-        return command(sql)
+        return work(sql)
 
 
 def _require_transaction(connection: Connection) -> None:
@@ -78,3 +71,29 @@ def _require_transaction(connection: Connection) -> None:
     driver: Any = connection.connection.driver_connection
     if not driver.in_transaction:
         raise StorageError("the driver has begun no transaction here; add chatledger.configure_sqlite(engine)")
+
+
+@asynccontextmanager
+async def begin_transaction(
+    engine: AsyncEngine, schema: str | None, *, secured: Tenant | None = None
+) -> AsyncIterator[ExternalConnection]:
+    """A transaction of the ledger's own through SQLAlchemy. `secured` is the tenant that row-level security is told of.
+
+    An exception that the caller raises inside comes out as it is.
+    """
+    done, own = False, None
+    try:
+        async with engine.connect() as connection, connection.begin():
+            if secured is not None:
+                await connection.exec_driver_sql(SET_TENANT, (secured.key,))
+            try:
+                yield ExternalConnection(connection, schema)
+                done = True
+            except Exception as error:
+                own = error
+                raise
+    except Exception as error:
+        ours = (commit_unheard(error) if done else None) or translate(error)
+        if error is own or ours is None:
+            raise
+        raise ours from error

@@ -10,14 +10,15 @@ from sqlalchemy import URL, Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chatledger.errors import SchemaMismatch, StorageError
-from chatledger.storage.databases.database import Database
-from chatledger.storage.databases.postgresql import PostgresqlDatabase, SharedSqliteDatabase
+from chatledger.storage.databases.database import OpenDatabase
+from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.databases.replica import Replica
+from chatledger.storage.databases.shared_sqlite import SharedSqliteDatabase
 from chatledger.storage.databases.sqlite import SqliteDatabase
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import MEMORY, create_postgresql_engine, read_url, sqlite_path, without_password
-from chatledger.storage.schema.row_security import agreed
+from chatledger.storage.schema.row_security import agreed, only_postgresql
 from chatledger.storage.upgrade.files import look_at_file
 from chatledger.storage.upgrade.versions import (
     VERSION_TABLE,
@@ -37,7 +38,7 @@ async def open_database(
     pooler: str,
     migrate: bool | None,
     rls: bool | None,
-) -> Database:
+) -> OpenDatabase:
     """`migrate` None: a file is brought up to date, PostgreSQL is left alone."""
     if engine is not None:
         return await open_engine(engine, schema=schema, rls=rls)
@@ -49,12 +50,12 @@ async def open_database(
     return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls)
 
 
-async def open_sqlite(url: URL, *, migrate: bool) -> Database:
+async def open_sqlite(url: URL, *, migrate: bool) -> OpenDatabase:
     """The database of a file, made if there is none and brought up to date if it is older and `migrate` says so."""
     path = sqlite_path(url)
     if path == MEMORY:
         database = SqliteDatabase(path)
-        await database.write(lambda sql: create_schema(sql.connection, None))
+        await database.create_schema()
         return database
     await asyncio.to_thread(prepare_file, path, migrate=migrate)
     return SqliteDatabase(path)
@@ -109,12 +110,12 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
     return SchemaMismatch(None, status.expected, command, detail)
 
 
-async def open_replica(replica: str | AsyncEngine, database: Database, *, schema: str, pooler: str) -> Replica:
+async def open_replica(replica: str | AsyncEngine, database: OpenDatabase, *, schema: str, pooler: str) -> Replica:
     """A standby of the database, which is closed if it can have none. Nothing is asked of the standby yet."""
     try:
         if not isinstance(database, PostgresqlDatabase):
             raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
-        return _make_replica(replica, schema=schema, pooler=pooler, rls=database.rls)
+        return _make_replica(replica, schema=schema, pooler=pooler, rls=database.secured)
     except BaseException:
         await database.close()
         raise
@@ -122,12 +123,12 @@ async def open_replica(replica: str | AsyncEngine, database: Database, *, schema
 
 def _make_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, rls: bool) -> Replica:
     if isinstance(replica, AsyncEngine):
-        return Replica(PostgresqlDatabase(replica, schema, owned=False, rls=rls))
+        return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls))
     engine = create_postgresql_engine(read_url(replica), pooler=pooler)
-    return Replica(PostgresqlDatabase(engine, schema, owned=True, rls=rls))
+    return Replica(PostgresqlDatabase(engine, schema, owned=True, secured=rls))
 
 
-async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None) -> Database:
+async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None) -> OpenDatabase:
     require_schema_name(schema)
     if migrate and pooler == "transaction":  # the migrator's lock is its session's, which this pooler gives to others
         raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
@@ -142,10 +143,10 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, 
     except BaseException:
         await engine.dispose()
         raise
-    return PostgresqlDatabase(engine, schema, owned=True, rls=secured)
+    return PostgresqlDatabase(engine, schema, owned=True, secured=secured)
 
 
-async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> Database:
+async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> OpenDatabase:
     """A database on the application's own engine, which stays the application's to configure and to dispose."""
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise StorageError(
@@ -157,12 +158,8 @@ async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> 
         raise only_postgresql()
     secured = await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>", rls=rls)
     if postgresql:
-        return PostgresqlDatabase(engine, schema, owned=False, rls=secured)
-    return SharedSqliteDatabase(engine, None, owned=False)
-
-
-def only_postgresql() -> StorageError:
-    return StorageError("row-level security is PostgreSQL's; a SQLite file has one reader of all of it")
+        return PostgresqlDatabase(engine, schema, owned=False, secured=secured)
+    return SharedSqliteDatabase(engine)
 
 
 async def require_engine(engine: AsyncEngine, schema: str | None, command: str, *, rls: bool | None = None) -> bool:

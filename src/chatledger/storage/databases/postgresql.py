@@ -1,152 +1,178 @@
-"""A database behind SQLAlchemy's asynchronous engine: PostgreSQL, or an application's own engine of either kind."""
+"""PostgreSQL: a pool of connections, on which single statements are awaited on asyncpg itself.
+
+A small history and nearly every append are one statement. Everything else is plain code inside one greenlet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chatledger.models import Appended
-from chatledger.storage.append.attempt import attempt_locked
+from chatledger.models import Appended, History
+from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.tip_cache import TipMemory
-from chatledger.storage.databases.append_queue import Lines
-from chatledger.storage.databases.external_connection import ConnectionWork
-from chatledger.storage.databases.postgresql_append import PATIENCE, PostgresqlAppend
-from chatledger.storage.databases.replica import CURRENT, START
+from chatledger.storage.append.tip_cache import TipCache
+from chatledger.storage.databases.append_queue import AppendQueue
+from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.external_connection import begin_transaction
+from chatledger.storage.databases.postgresql_append import STATEMENT_TIMEOUT, PostgresqlAppend
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
-from chatledger.storage.drivers.errors import Kind, commit_unheard, in_greenlet, read_failure, translate, translated
-from chatledger.storage.drivers.sql import OneStatement, Row, Sql
-from chatledger.storage.drivers.urls import READ_ONLY
-from chatledger.storage.schema.row_security import SET_TENANT, begin_as
+from chatledger.storage.drivers.errors import Kind, commit_unheard, in_greenlet, raise_translated, read_failure
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.page import load_history, load_page, page_statement, read_page
+from chatledger.storage.history.window import Window
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.schema.row_security import begin_as
 
 T = TypeVar("T")
 
+CURRENT = """
+SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END)::text
+"""
 
-class PooledDatabase:
-    """What both kinds share: an explicit transaction through SQLAlchemy."""
 
-    one_connection = False
-    one_loop = False
-    is_server = False
+class PostgresqlDatabase(OpenDatabase):
+    is_server = True
 
-    def __init__(self, engine: AsyncEngine, schema: str | None, *, owned: bool, rls: bool = False) -> None:
+    def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool, secured: bool = False) -> None:
+        """`owned`: the ledger made the engine, and disposes of it. `secured`: row-level security is told of the tenant
+        in every transaction.
+        """
+        self.one_loop = owned
+        self.secured = secured
         self._engine = engine
         self._schema = schema
         self._owned = owned
-        self.rls = rls
+        self._tips = TipCache()
+        self._connections = AsyncpgConnections(engine.sync_engine, schema, owned=owned, secured=secured)
+        self._append = PostgresqlAppend(self._connections, self._tips)
+        self._queue = AppendQueue(self._append.together)
 
-    @asynccontextmanager
-    async def transaction(self, tenant: str) -> AsyncIterator[ConnectionWork]:
-        done, own = False, None
+    async def append(self, request: AppendRequest) -> Appended:
+        """Writers of one thread in this process take turns; those that waited may share a statement."""
         try:
-            async with self._engine.connect() as connection, connection.begin():
-                if self.rls:
-                    await connection.exec_driver_sql(SET_TENANT, (tenant,))
-                try:
-                    yield ConnectionWork(connection, self._schema)
-                    done = True
-                except Exception as error:
-                    own = error
-                    raise
+            async with self._queue.turn(request) as turn:
+                if turn.appended is not None:  # the statement of a group held it
+                    return turn.appended
+                return await self._append.until_known(request, sent=turn.sent, since=turn.since)
         except Exception as error:
-            ours = (commit_unheard(error) if done else None) or translate(error)
-            if error is own or ours is None:  # what the caller raises stays as it is, whatever it is
-                raise
-            raise ours from error
+            raise_translated(error)
 
-    async def close(self) -> None:
-        if self._owned:
-            await self._engine.dispose()
+    async def history(self, window: Window) -> History:
+        if self.secured:
+            return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
+        page = await self._one_statement(window) if window.is_small else None
+        if page is not None:
+            return page
+        return await self.read(window.tenant, lambda sql: load_page(sql, window), snapshot=True)
 
+    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        return await in_greenlet(self._read, self._begin_read(tenant, snapshot=snapshot), work)
 
-class PostgresqlDatabase(PooledDatabase):
-    """Transactions of single calls are begun on asyncpg itself, where the tuned paths run."""
+    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+        timeout = STATEMENT_TIMEOUT if single else None
+        if self.secured:
+            return await in_greenlet(self._in_transaction, begin_as("BEGIN", tenant.key), work, timeout)
+        if single:
+            return await in_greenlet(self._alone, work, timeout)
+        return await in_greenlet(self._in_transaction, "BEGIN", work, timeout)
 
-    is_server = True
-
-    def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool, rls: bool = False) -> None:
-        super().__init__(engine, schema, owned=owned, rls=rls)
-        self.one_loop = owned
-        tips = TipMemory()
-        self._connections = AsyncpgConnections(engine.sync_engine, schema, tips, owned=owned, secured=rls)
-        self._append = PostgresqlAppend(self._connections, tips)
-        self._lines = Lines(self._append.alone, self._append.together)
+    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
+        self._tips.learn(tenant, thread, seen)
 
     async def position(self) -> str:
-        position: str = await self.read(lambda sql: sql.fetch(CURRENT, {})[0][0])
+        position: str = await in_greenlet(self._read, None, lambda sql: sql.fetch(CURRENT, {})[0][0])
         return position
 
-    def seen_by(self, tenant: str) -> PostgresqlDatabase | SecuredWork:
-        return SecuredWork(self, tenant) if self.rls else self
+    async def history_if(self, condition: Callable[[Sql], None], window: Window) -> History:
+        """The history, if the condition, which is asked on the same connection before the read begins, does not raise.
+        The read is tried once.
+        """
+        if window.is_small:
+            begin = self._begin_read(window.tenant)
+            page: History | None = await in_greenlet(self._read_if, condition, begin, window, load_small)
+            if page is not None:
+                return page
+        begin = self._begin_read(window.tenant, snapshot=True)
+        history: History = await in_greenlet(self._read_if, condition, begin, window, load_page)
+        return history
 
     @asynccontextmanager
-    async def transaction(self, tenant: str) -> AsyncIterator[ConnectionWork]:
+    async def transaction(self, tenant: Tenant) -> AsyncIterator[Database]:
         self._connections.make_room()
-        async with super().transaction(tenant) as work:
-            yield work
+        secured = tenant if self.secured else None
+        async with begin_transaction(self._engine, self._schema, secured=secured) as connection:
+            yield connection
 
     async def close(self) -> None:
         await self._connections.close()
-        await super().close()
+        if self._owned:
+            await self._engine.dispose()
 
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await self.repeatable(self._in_snapshot if snapshot else self._alone, query)
+    # --- Reads
 
-    async def repeatable(self, read: Callable[[Callable[[Sql], T]], T], query: Callable[[Sql], T]) -> T:
-        return await in_greenlet(self._read, read, query)
+    def _begin_read(self, tenant: Tenant, *, snapshot: bool = False) -> str | None:
+        """What begins the transaction of a read; None where it needs none."""
+        if self.secured:
+            return begin_as(SNAPSHOT if snapshot else "BEGIN READ ONLY", tenant.key)
+        return SNAPSHOT if snapshot else None
 
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        return await translated(self._fetch(statement))
-
-    async def append(self, request: AppendRequest) -> Appended:
-        return await translated(self._lines.append(request))
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await in_greenlet(self._by_itself if single else self._in_transaction, command)
-
-    def _by_itself(self, command: Callable[[Sql], T]) -> T:
-        with self._connections.autocommit(PATIENCE) as sql:
-            return command(sql)
-
-    def _read(self, read: Callable[[Callable[[Sql], T]], T], query: Callable[[Sql], T]) -> T:
-        """Again where its connection is lost: a read may be repeated, and one that lay in the pool while the server was
-        restarted is found to be dead only when it is used. So may be all others there, and one more is made.
+    def _read(self, begin: str | None, work: Callable[[Sql], T]) -> T:
+        """Repeats a read whose connection is lost: only its use shows that a connection died in the pool while the
+        server was restarted. All the others there may be dead as well, so it tries once more than there are of them.
         """
-        for _ in range(self._connections.idle + 1):
+        for _ in range(self._connections.unused + 1):
             try:
-                return read(query)
+                return self._read_once(begin, work)
             except Exception as error:
                 if not _is_lost(error):
                     raise
-        return read(query)
+        return self._read_once(begin, work)
 
-    async def _fetch(self, statement: OneStatement[T]) -> T:
-        """As `_read`, awaited on asyncpg itself: a greenlet costs as much as reading fifty messages."""
-        for _ in range(self._connections.idle + 1):
+    def _read_once(self, begin: str | None, work: Callable[[Sql], T]) -> T:
+        connections = self._connections
+        with connections.autocommit() if begin is None else connections.transaction(begin) as sql:
+            return work(sql)
+
+    def _read_if(
+        self, condition: Callable[[Sql], None], begin: str | None, window: Window, load: Callable[[Sql, Window], T]
+    ) -> T:
+        if begin is None:
+            with self._connections.autocommit(STATEMENT_TIMEOUT) as sql:
+                condition(sql)
+                return load(sql, window)
+        with self._connections.transaction(begin, timeout=STATEMENT_TIMEOUT, first=condition) as sql:
+            return load(sql, window)
+
+    async def _one_statement(self, window: Window) -> History | None:
+        """Awaited on asyncpg itself: a greenlet costs as much as reading fifty messages. It repeats as `_read` does."""
+        template, parameters = page_statement(window)
+        attempts = self._connections.unused + 2
+        while True:
+            attempts -= 1
             try:
-                return statement.read(await self._fetch_once(statement))
+                async with await self._connections.checkout() as connection:
+                    rows = await connection.fetch(template, parameters)
+                return read_page(window, rows)
             except Exception as error:
-                if not _is_lost(error):
-                    raise
-        return statement.read(await self._fetch_once(statement))
+                if not attempts or not _is_lost(error):
+                    raise_translated(error)
 
-    async def _fetch_once(self, statement: OneStatement[T]) -> Sequence[Row]:
-        async with await self._connections.lend() as connection:
-            return await connection.fetch(statement.template, statement.parameters)
+    # --- Writes
 
-    def _in_transaction(self, command: Callable[[Sql], T]) -> T:
-        return self.committed("BEGIN", command)
+    def _alone(self, work: Callable[[Sql], T], timeout: float | None) -> T:
+        with self._connections.autocommit(timeout) as sql:
+            return work(sql)
 
-    def committed(self, begin: str, command: Callable[[Sql], T], *, patience: float | None = None) -> T:
-        """In a transaction. Says so where the connection was lost at its COMMIT."""
+    def _in_transaction(self, begin: str, work: Callable[[Sql], T], timeout: float | None) -> T:
+        """Says so where the connection was lost at COMMIT."""
         done = False
         try:
-            with self._connections.transaction(begin, patience=patience) as sql:
-                result = command(sql)
+            with self._connections.transaction(begin, timeout=timeout) as sql:
+                result = work(sql)
                 done = True
         except Exception as error:
             unheard = commit_unheard(error) if done else None
@@ -155,82 +181,11 @@ class PostgresqlDatabase(PooledDatabase):
             raise unheard from error
         return result
 
-    def _alone(self, query: Callable[[Sql], T]) -> T:
-        with self._connections.autocommit() as sql:
-            return query(sql)
 
-    def _in_snapshot(self, query: Callable[[Sql], T]) -> T:
-        return self.in_reading(SNAPSHOT, query)
-
-    def read_once(self, first: Callable[[Sql], None], begin: str | None, query: Callable[[Sql], T]) -> T:
-        """On the connection that `first` has used, in a transaction or none, and only once."""
-        if begin is None:
-            with self._connections.autocommit(PATIENCE) as sql:
-                first(sql)
-                return query(sql)
-        with self._connections.transaction(begin, patience=PATIENCE, first=first) as sql:
-            return query(sql)
-
-    def in_reading(self, begin: str, query: Callable[[Sql], T]) -> T:
-        with self._connections.transaction(begin) as sql:
-            return query(sql)
+def load_small(sql: Sql, window: Window) -> History | None:
+    return read_page(window, sql.fetch(*page_statement(window)))
 
 
 def _is_lost(error: Exception) -> bool:
     failure = read_failure(error)
     return failure is not None and failure.kind is Kind.LOST
-
-
-class SecuredWork:
-    """A tenant's work under row-level security: every call is a transaction that knows the tenant."""
-
-    def __init__(self, database: PostgresqlDatabase, tenant: str) -> None:
-        self._database = database
-        self._tenant = tenant
-
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        begin = begin_as(SNAPSHOT if snapshot else "BEGIN READ ONLY", self._tenant)
-        return await self._database.repeatable(partial(self._database.in_reading, begin), query)
-
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        return await self.read(statement.over)
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        patience = PATIENCE if single else None
-        begin = begin_as("BEGIN", self._tenant)
-        return await in_greenlet(partial(self._database.committed, begin, patience=patience), command)
-
-    async def append(self, request: AppendRequest) -> Appended:
-        return await self._database.append(request)
-
-
-class SharedSqliteDatabase(PooledDatabase):
-    """An application's own SQLite engine, over aiosqlite."""
-
-    async def position(self) -> str:
-        return START
-
-    def seen_by(self, tenant: str) -> Self:
-        return self
-
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await in_greenlet(self._read, query)
-
-    async def append(self, request: AppendRequest) -> Appended:
-        return await self.write(lambda sql: attempt_locked(sql, request))
-
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        return await self.read(statement.over)
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await in_greenlet(self._in_transaction, command)
-
-    def _in_transaction(self, command: Callable[[Sql], T]) -> T:
-        with self._engine.sync_engine.begin() as connection:
-            return command(Sql(connection, self._schema))
-
-    def _read(self, query: Callable[[Sql], T]) -> T:
-        with self._engine.sync_engine.connect() as connection:
-            connection = connection.execution_options(**{READ_ONLY: True})
-            with connection.begin():
-                return query(Sql(connection, self._schema))

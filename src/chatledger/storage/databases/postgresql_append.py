@@ -1,17 +1,16 @@
-"""An append on PostgreSQL until its outcome is known: rows 2 and 7 to 12 of the order of judgement.
+"""An append on PostgreSQL until its outcome is known.
 
-The first attempt trusts memory and takes no lock. Every later one looks first, under the lock of the branch, so what it
-raises is judged on what is stored, and an attempt whose acknowledgement was lost is found by its ids.
+The first attempt trusts memory and takes no lock. Every later one begins with a preflight under the lock of the branch.
+So what it raises is judged on what is stored, and it finds an attempt whose acknowledgement was lost by its ids.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy.util import greenlet_spawn
@@ -27,12 +26,19 @@ from chatledger.storage.append.attempt import (
     seen_after,
 )
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.tip_cache import TipMemory
-from chatledger.storage.append.write import Plan, Written, joined, one_statement, raise_run_conflict, read_written
-from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Lent, is_spoilt
+from chatledger.storage.append.tip_cache import TipCache
+from chatledger.storage.append.write import (
+    Moved,
+    Plan,
+    Written,
+    joined,
+    one_statement,
+    raise_run_conflict,
+    read_written,
+)
+from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import Failure, Kind, read_failure, translate
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.overlap import overlapping
 from chatledger.storage.schema.row_security import begin_as
 
 T = TypeVar("T")
@@ -41,10 +47,10 @@ DEADLINE = 10.0
 """Seconds in which an append finds out its outcome: however long the database is away, or silent."""
 _AT_LEAST = 0.1
 """Seconds in which an append that has waited longer than that for its turn tries again."""
-PATIENCE = 5.0
-"""Seconds of silence, once an attempt has its connection, after which that counts as lost: time for two in all."""
+STATEMENT_TIMEOUT = 5.0
+"""Seconds to wait for a response before the connection is treated as lost. Leaves time for two attempts."""
 _CHARACTERS_A_SECOND = 1_000_000
-"""What a slow line may take besides for a large batch."""
+"""The slowest line that a large batch must get through: it extends the time-out."""
 ATTEMPTS = 8
 """Attempts while the database answers. From the second on the branch is locked: a third means that it was switched."""
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
@@ -57,14 +63,14 @@ class _Progress:
 
 
 class PostgresqlAppend:
-    def __init__(self, connections: AsyncpgConnections, tips: TipMemory) -> None:
+    def __init__(self, connections: AsyncpgConnections, tips: TipCache) -> None:
         self._connections = connections
         self._tips = tips
 
-    async def alone(self, request: AppendRequest, sent: bool, since: float) -> Appended:
+    async def until_known(self, request: AppendRequest, *, sent: bool, since: float) -> Appended:
         """`sent`: something of it may have reached the database. `since`: when it began to wait, for its turn as well:
-        those in line behind one that found the database away would otherwise wait as long as it did, one by one.
-        Raises what the judgement refuses, StorageError, and OutcomeUnknown past the deadline.
+        without that, those queued behind an append that found the database away would wait as long, one by one. Raises
+        the judgement's errors, StorageError, and OutcomeUnknown past the deadline.
         """
         deadline = max(since + DEADLINE, time.monotonic() + _AT_LEAST)
         progress = _Progress(sent)
@@ -78,7 +84,7 @@ class PostgresqlAppend:
                     raise
                 lost, cause = failure.kind in (Kind.LOST, Kind.POOL), error
             else:
-                if done is not None:
+                if isinstance(done, Attempted):
                     self._tips.remember(request, done.now)
                     return done.appended
                 lost = False
@@ -91,90 +97,85 @@ class PostgresqlAppend:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
     async def together(self, requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
-        """As many of these appends to one branch as memory lets through, in one statement: what came of them, and how
-        many may have been sent. None is done if that statement fails: each will find out by itself, and be told alone.
+        """As many of these appends to one branch as memory lets through, in one statement: their outcomes, and how many
+        may have been sent. If the statement fails, none is done: each finds out by itself, and is told alone.
         """
-        remembered = self._tips.recall(requests[0])
+        remembered = self._tips.take(requests[0])
         plans = [] if remembered is None else plan_on_each_other(requests, remembered)
         if remembered is None or not plans:
             return [], 0
         plan, progress = joined(plans), _Progress()
         with suppress(Exception):
-            made = partial(_each_appended, plans)
-            answer = await self._write_at_once(plan, progress, _patience(plan.request), made)
-            if answer is not None:
-                self._tips.remember(requests[0], seen_after(plan, remembered, answer[0]))
-                return answer[1], len(plans)
+            written = await self._write(plan, progress)
+            if isinstance(written, Written):
+                self._tips.remember(requests[0], seen_after(plan, remembered, written))
+                return [appended(plan) for plan in plans], len(plans)
         return [], len(plans) if progress.sent else 0
 
-    async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | None:
-        patience = _patience(request)
-        if first and (remembered := self._tips.recall(request)) is not None:
+    async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | Moved:
+        if first and (remembered := self._tips.take(request)) is not None:
             plan = plan_on_memory(request, remembered)
-            if plan is not None:
-                with suppress(RunConflict):  # as all that is found out on memory: looked at before it is raised
-                    answer = await self._write_at_once(plan, progress, patience, partial(appended, plan))
-                    return None if answer is None else Attempted(answer[1], seen_after(plan, remembered, answer[0]))
-        return await greenlet_spawn(self._look_and_write, request, progress, patience, first)
+            if isinstance(plan, Plan):
+                with suppress(RunConflict):  # found out on memory, so a preflight comes before it is raised
+                    written = await self._write(plan, progress)
+                    if isinstance(written, Moved):
+                        return written
+                    return Attempted(appended(plan), seen_after(plan, remembered, written))
+        return await greenlet_spawn(self._preflight_and_write, request, progress, first)
 
-    async def _write_at_once(
-        self, plan: Plan, progress: _Progress, patience: float, meanwhile: Callable[[], T]
-    ) -> tuple[Written, T] | None:
+    async def _write(self, plan: Plan, progress: _Progress) -> Written | Moved:
         """The one statement of nearly every append, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = one_statement(plan)
-        async with await self._connections.lend() as connection:
+        timeout = _timeout(plan.request)
+        async with await self._connections.checkout() as connection:
             progress.sent = True
-            fetching = connection.fetch(template, parameters, patience)
+            fetching = connection.fetch(template, parameters, timeout)
             if self._connections.secured:
-                fetching = _as_tenant(plan.request.tenant, connection, fetching, patience)
+                fetching = _as_tenant(plan.request.tenant.key, connection, fetching, timeout)
             try:
-                rows, made = await overlapping(fetching, meanwhile)
+                rows = await fetching
             except Exception as error:
                 raise_run_conflict(plan, error)
                 raise
-        written = read_written(rows)
-        return None if written is None else (written, made)
+        return read_written(rows)
 
-    def _look_and_write(
-        self, request: AppendRequest, progress: _Progress, patience: float, first: bool
-    ) -> Attempted | None:
+    def _preflight_and_write(self, request: AppendRequest, progress: _Progress, first: bool) -> Attempted | Moved:
         """Inside a greenlet. The first attempt takes no lock."""
-        with self._lend(request, patience, first) as sql:
+        with self._begin(request, first) as sql:
             progress.sent = True
             return attempt(sql, request, lock=not first)
 
-    def _lend(self, request: AppendRequest, patience: float, first: bool) -> AbstractContextManager[Sql]:
+    def _begin(self, request: AppendRequest, first: bool) -> AbstractContextManager[Sql]:
+        timeout = _timeout(request)
         if self._connections.secured:
-            return self._connections.transaction(begin_as("BEGIN", request.tenant), patience=patience)
+            return self._connections.transaction(begin_as("BEGIN", request.tenant.key), timeout=timeout)
         if first:
-            return self._connections.autocommit(patience)
-        return self._connections.transaction(patience=patience)
+            return self._connections.autocommit(timeout)
+        return self._connections.transaction(timeout=timeout)
 
 
-def _each_appended(plans: Sequence[Plan]) -> list[Appended]:
-    return [appended(plan) for plan in plans]
+def _timeout(request: AppendRequest) -> float:
+    return STATEMENT_TIMEOUT + request.characters / _CHARACTERS_A_SECOND
 
 
-def _patience(request: AppendRequest) -> float:
-    return PATIENCE + request.characters / _CHARACTERS_A_SECOND
-
-
-async def _as_tenant(tenant: str, connection: Lent, work: Coroutine[Any, Any, T], patience: float) -> T:
+async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any, T], timeout: float) -> T:
     """The work in a transaction that row-level security knows the tenant of: two round trips more."""
     try:
-        await connection.run(begin_as("BEGIN", tenant), patience)
+        await connection.run(begin_as("BEGIN", tenant), timeout)
         result = await work
     except BaseException as error:
         work.close()  # it may not have begun
         if not is_spoilt(error):
-            await connection.run("ROLLBACK", patience)
+            await connection.run("ROLLBACK", timeout)
         raise
-    await connection.run("COMMIT", patience)
+    await connection.run("COMMIT", timeout)
     return result
 
 
 def _repeatable(error: Exception) -> Failure | None:
-    """Rows 8, 9 and 12: another writer, an id that is stored already, a connection gone or not to be had."""
+    """The failures after which the append is tried again: another writer, an id that is stored already, a connection
+    lost or not to be had.
+    """
     failure = read_failure(error)
     if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST, Kind.POOL):
         return None
@@ -183,6 +184,6 @@ def _repeatable(error: Exception) -> Failure | None:
 
 
 def _given_up(request: AppendRequest, progress: _Progress, cause: Exception | None) -> ChatLedgerError:
-    """Only what was sent can have an outcome that is not known."""
+    """An append that was never sent has no unknown outcome."""
     ours = None if progress.sent or cause is None else translate(cause)
     return ours or OutcomeUnknown(request.ids)

@@ -1,38 +1,25 @@
-"""A read replica: asked for a history only by who says how new it must be, and only once it has come that far.
+"""A read replica, which answers only a history whose caller says how new it must be, once it has replayed that far.
 
-A position is a place in PostgreSQL's write-ahead log, as text. What was committed before the position was asked for is
-visible on a standby that has replayed up to there; the standby is asked so on the connection that is then read from,
-before the read's snapshot is taken. Whatever else the replica says (behind, no standby, gone, silent, a conflict with
-its recovery), the primary is read instead: a replica never makes a read fail.
+A position is a place in PostgreSQL's write-ahead log, as text. A standby that has replayed past a position shows all
+that was committed before the position was asked for. The standby is asked so on the connection that is then read from,
+before the snapshot of the read is taken. If the replica says anything else (it is behind, no standby, gone, silent, in
+conflict with its recovery), the primary is read instead: a replica never makes a read fail.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
 
 from chatledger.errors import InvalidCursor, StorageError
-from chatledger.storage.drivers.asyncpg import SNAPSHOT
-from chatledger.storage.drivers.errors import in_greenlet
+from chatledger.models import History
+from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.schema.row_security import begin_as
+from chatledger.storage.history.window import Window
 
-if TYPE_CHECKING:
-    from chatledger.storage.databases.postgresql import PostgresqlDatabase
-
-T = TypeVar("T")
-
-START = "0/0"
-"""Where every database is at least, and a SQLite file always: it has no replica to wait for."""
-CURRENT = """
-SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END)::text
-"""
 _CAUGHT_UP = "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= :position::text::pg_lsn"
 _POSITION = re.compile(r"[0-9A-F]{1,8}/[0-9A-F]{1,8}")
-REST = 10.0
+RETRY_AFTER = 10.0
 """Seconds in which a replica that failed is not asked again: finding out takes longer than a read of the primary."""
 
 
@@ -43,24 +30,19 @@ def require_position(position: str) -> None:
 
 
 class _Behind(Exception):
-    """The replica has not come to the position."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
-    value: T
+    """The replica has not replayed up to the position."""
 
 
 class Replica:
-    """One standby. It is not asked for anything when a ledger is opened, so it may come later, and go."""
+    """One standby. Opening a ledger asks nothing of it, so it may come later, and go."""
 
     def __init__(self, database: PostgresqlDatabase) -> None:
         self.database = database
-        self._rests_until = 0.0
+        self._failed_until = 0.0
 
-    async def read(self, position: str, query: Callable[[Sql], T], begin: str | None) -> Found[T] | None:
-        """None where the primary is to be read. `begin`: what begins the transaction, where there is to be one."""
-        if time.monotonic() < self._rests_until:
+    async def history(self, window: Window, position: str) -> History | None:
+        """None where the primary is to be read."""
+        if time.monotonic() < self._failed_until:
             return None
 
         def caught_up(sql: Sql) -> None:
@@ -68,27 +50,9 @@ class Replica:
                 raise _Behind
 
         try:
-            return Found(await in_greenlet(self.database.read_once, caught_up, begin, query))
+            return await self.database.history_if(caught_up, window)
         except _Behind:
             return None
         except StorageError:
-            self._rests_until = time.monotonic() + REST
+            self._failed_until = time.monotonic() + RETRY_AFTER
             return None
-
-
-@dataclass(frozen=True, slots=True)
-class TenantReplica:
-    """A replica read on behalf of one tenant."""
-
-    replica: Replica
-    refuse: Callable[[], None]
-    """Raises where the ledger may not be read any more."""
-    secured_tenant: str | None
-    """The tenant as it is stored, where row-level security is to be told of it."""
-
-    async def read(self, position: str, query: Callable[[Sql], T], *, snapshot: bool) -> Found[T] | None:
-        self.refuse()
-        begin = SNAPSHOT if snapshot else None
-        if self.secured_tenant is not None:
-            begin = begin_as(begin or "BEGIN READ ONLY", self.secured_tenant)
-        return await self.replica.read(position, query, begin)

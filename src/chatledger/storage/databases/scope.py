@@ -1,17 +1,29 @@
-"""Scopes: work on behalf of one tenant, with its rules and limits."""
+"""A scope: a database seen as one tenant, with its rules and limits. Repositories are built on it.
+
+The scope of a ledger has a guard: it refuses a write inside an open transaction of the same ledger, and every call
+after the end. Both would go wrong without a word. On SQLite, a write beside the ledger's own transaction waits for it
+for ever; on PostgreSQL, it is not part of it. And an engine that was disposed of quietly opens connections anew, which
+nobody closes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from chatledger.models import Appended, Limits, RulesLevel
+from chatledger.errors import StorageError
+from chatledger.models import Appended, History, Limits, RulesLevel
+from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.databases.database import Work
-from chatledger.storage.databases.replica import TenantReplica, require_position
-from chatledger.storage.drivers.sql import OneStatement, Sql
-from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.replica import Replica, require_position
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.window import Window
+from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 
 T = TypeVar("T")
 
@@ -19,36 +31,140 @@ DEFAULT_TENANT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class TenantScope:
-    """What repositories are built on: a ledger's database or a transaction, seen as one tenant."""
+class Scope:
+    """`guard` is None inside a transaction, which its owner commits and ends."""
 
-    work: Work
-    tenant: str
+    database: Database
+    tenant: Tenant
     rules: RulesLevel
     limits: Limits
-    replica: TenantReplica | None = None
-    seal: Seal | None = None
-
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await self.work.read(self._sealed(query), snapshot=snapshot)
-
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        if self.seal is not None:
-            statement = replace(statement, elsewhere=self._sealed(statement.elsewhere))
-        return await self.work.fetch(statement)
-
-    async def read_at(self, position: str, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        require_position(position)
-        asked = self.replica
-        found = None if asked is None else await asked.read(position, self._sealed(query), snapshot=snapshot)
-        return await self.read(query, snapshot=snapshot) if found is None else found.value
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await self.work.write(self._sealed(command), single=single)
+    guard: Guard | None = None
 
     async def append(self, request: AppendRequest) -> Appended:
-        return await self.work.append(request if self.seal is None else replace(request, seal=self.seal))
+        if self.guard is not None:
+            self.guard.refuse_write()
+        return await self.database.append(request)
 
-    def _sealed(self, function: Callable[[Sql], T]) -> Callable[[Sql], T]:
-        seal = self.seal
-        return function if seal is None else lambda sql: function(sql.sealed_by(seal))
+    async def history(self, window: Window, *, min_position: str | None = None) -> History:
+        """`min_position` lets a replica answer that has replayed past it. Raises InvalidCursor for what is none."""
+        if min_position is not None:
+            require_position(min_position)
+        if self.guard is not None:
+            self.guard.refuse_read()
+            if min_position is not None and self.guard.replica is not None:
+                history = await self.guard.replica.history(window, min_position)
+                if history is not None:
+                    return history
+        return await self.database.history(window)
+
+    async def read(self, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        if self.guard is not None:
+            self.guard.refuse_read()
+        return await self.database.read(self.tenant, work, snapshot=snapshot)
+
+    async def write(self, work: Callable[[Sql], T], *, single: bool = False) -> T:
+        if self.guard is not None:
+            self.guard.refuse_write()
+        return await self.database.write(self.tenant, work, single=single)
+
+    def learn(self, thread: str, seen: Seen) -> None:
+        """Remember the tip of a thread that was just made; `thread` is the key as stored."""
+        self.database.learn(self.tenant, thread, seen)
+
+
+class Guard:
+    """A database that a ledger opened, and its replica if it has one, from opening to closing."""
+
+    def __init__(self, database: OpenDatabase, replica: Replica | None, keys: EncryptionKeys) -> None:
+        self.database = database
+        self.replica = replica
+        self._keys = keys
+        self._closed = False
+        self._loop = asyncio.get_running_loop() if database.one_loop else None
+
+    def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
+        """A scope in which each call is a transaction of its own."""
+        return Scope(self.database, Tenant.of(tenant, self._keys), rules, limits, self)
+
+    @asynccontextmanager
+    async def begin(self, scope: Scope) -> AsyncIterator[Scope]:
+        """The same tenant, rules and limits in one transaction. Until it ends, writes beside it are refused."""
+        self.refuse_write()
+        async with self.database.transaction(scope.tenant) as transaction:
+            with _begun(self.database):
+                yield replace(scope, database=transaction, guard=None)
+
+    def refuse_read(self) -> None:
+        self._refuse_closed()
+        if self.database.one_connection:  # a read waits for the transaction around it as a write does
+            _refuse_inside_transaction(self.database)
+
+    def refuse_write(self) -> None:
+        self._refuse_closed()
+        _refuse_inside_transaction(self.database)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StorageError("this ledger is closed")
+        self._refuse_another_loop()
+
+    def _refuse_another_loop(self) -> None:
+        """Its connections would wait for answers that come to the loop they were made in."""
+        if self._loop is not None and self._loop is not asyncio.get_running_loop():
+            raise StorageError(
+                "this ledger was opened in another event loop, to which its connections belong: open one in each loop, "
+                "and close it there"
+            )
+
+    async def close(self) -> None:
+        _refuse_inside_transaction(self.database)
+        self._refuse_another_loop()
+        self._closed = True
+        await self.database.close()
+        if self.replica is not None:
+            await self.replica.database.close()
+
+
+# --- The transactions that are open here ------------------------------------------------------------------------------
+
+
+class _Begun:
+    """A transaction that this task, or one that started it, has open on a database."""
+
+    __slots__ = ("database", "open", "outer")
+
+    def __init__(self, database: OpenDatabase, *, outer: _Begun | None) -> None:
+        self.database = database
+        self.open = True
+        self.outer = outer
+
+
+BEGUN: ContextVar[_Begun | None] = ContextVar("chatledger_begun", default=None)
+
+
+@contextmanager
+def _begun(database: OpenDatabase) -> Iterator[None]:
+    begun = _Begun(database, outer=_innermost())
+    token = BEGUN.set(begun)
+    try:
+        yield
+    finally:
+        begun.open = False
+        with suppress(ValueError):  # left in another context than it was entered in, as a test's fixture is
+            BEGUN.reset(token)
+
+
+def _innermost() -> _Begun | None:
+    """The transaction that is open here and was begun last; one of another ledger may be open around it."""
+    begun = BEGUN.get()
+    while begun is not None and not begun.open:
+        begun = begun.outer
+    return begun
+
+
+def _refuse_inside_transaction(database: OpenDatabase) -> None:
+    begun = _innermost()
+    while begun is not None:
+        if begun.open and begun.database is database:
+            raise StorageError("inside `async with ledger.begin() as tx` write through tx, not through the ledger")
+        begun = begun.outer

@@ -12,65 +12,64 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.models import Appended
-from chatledger.storage.append.attempt import attempt, attempt_locked, attempt_on_memory
+from chatledger.storage.append.attempt import Attempted, NeedsPreflight, attempt, attempt_on_memory
+from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.tip_cache import TipMemory
-from chatledger.storage.databases.replica import START
-from chatledger.storage.databases.sqlite_writer import Writer, WriterTransaction
+from chatledger.storage.append.tip_cache import TipCache
+from chatledger.storage.append.write import Moved
+from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.sqlite_writer import Writer
 from chatledger.storage.drivers.errors import translate
-from chatledger.storage.drivers.sql import OneStatement, Sql
+from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import MEMORY
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.upgrade.versions import create_schema
 
 T = TypeVar("T")
 
 READERS = 4
 
 
-class SqliteDatabase:
-    is_server = False
-    one_loop = False
-
+class SqliteDatabase(OpenDatabase):
     def __init__(self, path: str) -> None:
         self._path = path
         self.one_connection = path == MEMORY
-        self._tips = TipMemory()  # used in the writer's thread alone
-        self._writer = Writer(path, self._tips)
+        self._tips = TipCache()
+        self._writer = Writer(path)
         self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
 
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         if self._readers is None:
-            return await self._writer.submit(query)
+            return await self._writer.submit(work)
         given: list[T] = []
-        await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query, given)
+        await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work, given)
         return given.pop()
 
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        return await self.read(statement.over)
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await self._writer.submit(command)
+    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+        return await self._writer.submit(work)
 
     async def append(self, request: AppendRequest) -> Appended:
         return await self._writer.submit(lambda sql: self._append(sql, request))
 
-    async def position(self) -> str:
-        return START
+    def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
+        self._tips.learn(tenant, thread, seen)
 
-    def seen_by(self, tenant: str) -> Self:
-        return self
+    async def create_schema(self) -> None:
+        """The tables of a database in memory."""
+        await self._writer.submit(lambda sql: create_schema(sql.connection, None))
 
     @asynccontextmanager
-    async def transaction(self, tenant: str) -> AsyncIterator[WriterWork]:
+    async def transaction(self, tenant: Tenant) -> AsyncIterator[Database]:
         transaction = await self._writer.begin()
         try:
-            yield WriterWork(transaction)
+            yield transaction
         except BaseException:
             await asyncio.shield(transaction.end(commit=False))
             raise
@@ -85,18 +84,19 @@ class SqliteDatabase:
         await self._writer.close()
 
     def _append(self, sql: Sql, request: AppendRequest) -> Appended:
-        """In the writer's thread. Memory spares the look; where it is stale (another process wrote), the guard says so
-        and the second attempt looks.
+        """In the writer's thread. Memory spares the preflight. Where memory is stale (another process wrote), the guard
+        says so, and the second attempt begins with a preflight.
         """
-        remembered = self._tips.recall(request) if request.ids_are_new else None
-        done = None if remembered is None else attempt_on_memory(sql, request, remembered)
-        done = done or attempt(sql, request)
-        if done is None:
+        remembered = self._tips.take(request) if request.ids_are_new else None
+        done = NeedsPreflight() if remembered is None else attempt_on_memory(sql, request, remembered)
+        if not isinstance(done, Attempted):
+            done = attempt(sql, request)
+        if isinstance(done, Moved):
             raise StorageError("the branch moved inside a write transaction", retryable=True)
         self._tips.remember(request, done.now)
         return done.appended
 
-    def _read(self, query: Callable[[Sql], T], given: list[T]) -> None:
+    def _read(self, work: Callable[[Sql], T], given: list[T]) -> None:
         """In a reader's thread, on its own connection. What it finds is put into `given` and not returned: the thread
         might hold on to a page that its caller is done with, till it gets to run again.
         """
@@ -105,28 +105,9 @@ class SqliteDatabase:
                 self._own.connection = SqliteConnection(self._path, read_only=True)
                 self._connections.append(self._own.connection)
             with self._own.connection.transaction() as sql:
-                given.append(query(sql))
+                given.append(work(sql))
         except Exception as error:
             ours = translate(error)
             if ours is None:
                 raise
             raise ours from error
-
-
-class WriterWork:
-    """An explicit transaction on the writer."""
-
-    def __init__(self, transaction: WriterTransaction) -> None:
-        self._transaction = transaction
-
-    async def read(self, query: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await self._transaction.submit(query)
-
-    async def fetch(self, statement: OneStatement[T]) -> T:
-        return await self.read(statement.over)
-
-    async def write(self, command: Callable[[Sql], T], *, single: bool = False) -> T:
-        return await self._transaction.submit(command)
-
-    async def append(self, request: AppendRequest) -> Appended:
-        return await self._transaction.submit(lambda sql: attempt_locked(sql, request))

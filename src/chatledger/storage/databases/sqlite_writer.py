@@ -1,7 +1,7 @@
-"""The one writer of a SQLite file: a thread, a connection, and a line of jobs.
+"""The one writer of a SQLite file: a thread, a connection, and a queue of jobs.
 
-What waits in line while a commit is being made durable shares the next commit. Each job of such a group runs in a
-savepoint of its own, so a refused one takes nothing else with it; the group is acknowledged after its commit and not
+Jobs that queue up while a commit is being made durable share the next commit. Each job of such a group runs in a
+savepoint of its own, so a refused one takes nothing else with it. The writer acknowledges a group after its commit, not
 before. An explicit transaction occupies the writer from its BEGIN to its end.
 """
 
@@ -17,10 +17,11 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from chatledger.errors import StorageError
-from chatledger.storage.append.tip_cache import TipMemory
+from chatledger.storage.databases.database import Database
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.sqlite import SqliteConnection
+from chatledger.storage.rows.encryption import Tenant
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class End:
     job: Job | None = None
 
 
-class WriterTransaction:
+class WriterTransaction(Database):
     """A transaction that occupies the writer: its jobs run in order, each in a savepoint, until it ends."""
 
     def __init__(self) -> None:
@@ -61,13 +62,16 @@ class WriterTransaction:
         self._jobs: SimpleQueue[Job | End] = SimpleQueue()
         self._ended = False
 
-    async def submit(self, command: Callable[[Sql], T]) -> T:
+    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         if self._ended:
             raise StorageError("this transaction has ended")
-        job = Job(command)
+        job = Job(work)
         self._jobs.put(job)
         result: T = await job.future
         return result
+
+    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+        return await self.read(tenant, work)
 
     async def end(self, *, commit: bool) -> None:
         self._ended = True
@@ -96,9 +100,8 @@ class WriterTransaction:
 
 
 class Writer:
-    def __init__(self, path: str, tips: TipMemory) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._tips = tips
         self._line: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -156,7 +159,7 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            connection = SqliteConnection(self._path, tips=self._tips)
+            connection = SqliteConnection(self._path)
         except Exception as error:
             self._refuse_all(_ours(error))
             return

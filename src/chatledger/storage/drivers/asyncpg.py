@@ -6,16 +6,15 @@ SQLAlchemy still owns the pool and the connection, in autocommit; transactions a
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import Engine, PoolProxiedConnection, QueuePool
 from sqlalchemy.util import await_only, greenlet_spawn
 
-from chatledger.storage.append.tip_cache import TipMemory
 from chatledger.storage.drivers.errors import Kind, read_failure
-from chatledger.storage.drivers.sql import Row, Sql, numbered
+from chatledger.storage.drivers.sql import Row, Sql, prepare
 from chatledger.storage.drivers.urls import MAX_OVERFLOW, POOL_SIZE
 
 T = TypeVar("T")
@@ -28,11 +27,11 @@ class AsyncpgDriver:
 
     __slots__ = ("_connection", "_copies", "_deadline")
 
-    def __init__(self, connection: Any, patience: float | None = None, *, copies: bool = True) -> None:
-        """`patience`: seconds from now, after which a statement raises TimeoutError."""
+    def __init__(self, connection: Any, timeout: float | None = None, *, copies: bool = True) -> None:
+        """`timeout`: seconds from now, after which a statement raises TimeoutError."""
         self._connection = connection
         self._copies = copies
-        self._deadline = None if patience is None else time.monotonic() + patience
+        self._deadline = None if timeout is None else time.monotonic() + timeout
 
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
         return await_only(self._connection.fetch(text, *values, timeout=self._left()))
@@ -57,135 +56,135 @@ class AsyncpgDriver:
         return True
 
 
-class Lent:
+class Checkout:
     """A connection out of the pool, as an asynchronous context manager; discarded if nobody knows its state."""
 
-    __slots__ = ("_give_back", "_lent", "_schema")
+    __slots__ = ("_connection", "_give_back", "_schema")
 
     def __init__(
         self,
-        lent: PoolProxiedConnection,
+        connection: PoolProxiedConnection,
         schema: str | None,
         give_back: Callable[[PoolProxiedConnection], Awaitable[None] | None],
     ) -> None:
-        self._lent = lent
+        self._connection = connection
         self._schema = schema
         self._give_back = give_back
 
-    async def fetch(self, template: str, parameters: Mapping[str, Any], patience: float | None = None) -> Sequence[Row]:
-        """Raises TimeoutError after `patience` seconds."""
-        text, values = numbered(template, self._schema, parameters)
-        driver: Any = self._lent.driver_connection
-        rows: Sequence[Row] = await driver.fetch(text, *values, timeout=patience)
-        return rows
+    def fetch(
+        self, template: str, parameters: Mapping[str, Any], timeout: float | None = None
+    ) -> Coroutine[Any, Any, Sequence[Row]]:
+        """The rows of one statement, to be awaited: asyncpg's own coroutine. Raises TimeoutError after `timeout`
+        seconds.
+        """
+        text, names = prepare(template, "postgresql", self._schema)
+        driver: Any = self._connection.driver_connection
+        return driver.fetch(text, *[parameters[name] for name in names or ()], timeout=timeout)  # type: ignore[no-any-return]
 
-    async def run(self, text: str, patience: float) -> None:
+    async def run(self, text: str, timeout: float) -> None:
         """Statements without parameters, in one round trip. Raises TimeoutError after that many seconds."""
-        driver: Any = self._lent.driver_connection
-        await driver.execute(text, timeout=patience)
+        driver: Any = self._connection.driver_connection
+        await driver.execute(text, timeout=timeout)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is not None and is_spoilt(error):
-            driver: Any = self._lent.driver_connection
+            driver: Any = self._connection.driver_connection
             driver.terminate()
-            self._lent.invalidate()
-        giving_back = self._give_back(self._lent)
+            self._connection.invalidate()
+        giving_back = self._give_back(self._connection)
         if giving_back is not None:
             await giving_back
 
 
 class AsyncpgConnections:
-    """The connections of an engine's pool, lent one at a time: inside a greenlet, or to be awaited on.
+    """The connections of an engine's pool, checked out one at a time: inside a greenlet, or to be awaited on.
 
-    Of a pool of our own, those that are awaited on stay at hand for the next such statement: to go through the pool, in
-    the greenlet in which it may have to wait, costs a quarter of all else that the process does for an append.
+    Connections of our own pool that are awaited on stay idle here for the next such statement. Taking one from the pool
+    needs a greenlet, because it may have to wait; that costs a quarter of all else that the process does for an append.
     """
 
-    def __init__(
-        self, engine: Engine, schema: str | None, tips: TipMemory, *, owned: bool, secured: bool = False
-    ) -> None:
+    def __init__(self, engine: Engine, schema: str | None, *, owned: bool, secured: bool = False) -> None:
         """`owned`: made by us, so that nothing happens when a connection leaves or enters the pool. `secured`: by
         row-level security, which COPY does not go together with.
         """
         self.secured = secured
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema = schema
-        self._tips = tips
         self._owned = owned
         self._closed = False
-        self._at_hand: list[PoolProxiedConnection] = []
+        self._idle: list[PoolProxiedConnection] = []
 
     @property
-    def idle(self) -> int:
-        """Connections that nobody uses, each of which may be found to be dead."""
-        return len(self._at_hand) + self._idle_in_pool
+    def unused(self) -> int:
+        """Connections that nobody uses now, each of which may turn out to be dead."""
+        return len(self._idle) + self._unused_in_pool
 
     @property
     def busy(self) -> int:
         pool: Any = self._engine.pool
-        return int(pool.checkedout()) - len(self._at_hand)
+        return int(pool.checkedout()) - len(self._idle)
 
     @property
-    def _idle_in_pool(self) -> int:
+    def _unused_in_pool(self) -> int:
         pool = self._engine.pool
         return pool.checkedin() if isinstance(pool, QueuePool) else 0
 
-    async def lend(self) -> Lent:
+    async def checkout(self) -> Checkout:
         """A connection for one statement, without SQLAlchemy's own around it. Not to be called inside a greenlet."""
-        if self._at_hand:
-            return Lent(self._at_hand.pop(), self._schema, self._keep)
-        lent = await greenlet_spawn(self._engine.pool.connect)  # which may have to wait, or to connect
-        return Lent(lent, self._schema, self._keep if self._owned else self._return)
+        if self._idle:
+            return Checkout(self._idle.pop(), self._schema, self._keep)
+        connection = await greenlet_spawn(self._engine.pool.connect)  # which may have to wait, or to connect
+        return Checkout(connection, self._schema, self._keep if self._owned else self._return)
 
-    def _keep(self, lent: PoolProxiedConnection) -> Awaitable[None] | None:
-        """At hand for the next statement, unless the pool has no other and somebody may be waiting for it."""
+    def _keep(self, connection: PoolProxiedConnection) -> Awaitable[None] | None:
+        """Keep it idle for the next statement, unless the pool has no other and somebody may be waiting for it."""
         pool: Any = self._engine.pool
-        if self._closed:  # while it was lent: nobody will ever ask for it again
-            lent.invalidate()
-        elif lent.is_valid and pool.overflow() < MAX_OVERFLOW and self.idle < POOL_SIZE:
-            self._at_hand.append(lent)
+        if self._closed:  # while it was checked out: nobody will ever ask for it again
+            connection.invalidate()
+        elif connection.is_valid and pool.overflow() < MAX_OVERFLOW and self.unused < POOL_SIZE:
+            self._idle.append(connection)
             return None
-        elif self._idle_in_pool >= POOL_SIZE:
-            return self._return(lent)  # there is no room for it, so the pool closes it, which takes a greenlet
-        lent.close()
+        elif self._unused_in_pool >= POOL_SIZE:
+            return self._return(connection)  # there is no room for it, so the pool closes it, which takes a greenlet
+        connection.close()
         return None
 
     @staticmethod
-    def _return(lent: PoolProxiedConnection) -> Awaitable[None]:
-        return greenlet_spawn(lent.close)
+    def _return(connection: PoolProxiedConnection) -> Awaitable[None]:
+        return greenlet_spawn(connection.close)
 
     def make_room(self) -> None:
-        """Before somebody else takes a connection of the pool, which knows nothing of those at hand: it would open
-        another, or wait for one while they lie idle.
+        """Give one idle connection back before somebody else asks the pool, which does not know of them: the pool would
+        open another, or wait for one while they lie idle.
         """
-        if self._at_hand and not self._idle_in_pool:
-            self._at_hand.pop().close()
+        if self._idle and not self._unused_in_pool:
+            self._idle.pop().close()
 
     async def close(self) -> None:
-        """Give the pool back what is its own, before it is disposed of."""
+        """Give the idle connections back to the pool, before it is disposed of."""
         self._closed = True
-        while self._at_hand:
-            await self._return(self._at_hand.pop())
+        while self._idle:
+            await self._return(self._idle.pop())
 
     @contextmanager
-    def autocommit(self, patience: float | None = None) -> Iterator[Sql]:
+    def autocommit(self, timeout: float | None = None) -> Iterator[Sql]:
         """For single statements. A connection that was lost or cancelled is discarded: nobody knows what is still on
         its way to the server.
         """
-        with self._lent(patience) as (sql, _):
+        with self._checked_out(timeout) as (sql, _):
             yield sql
 
     @contextmanager
-    def _lent(self, patience: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
+    def _checked_out(self, timeout: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
         self.make_room()
         with self._engine.connect() as connection:
             driver: Any = connection.connection.driver_connection
-            ours = AsyncpgDriver(driver, patience, copies=not self.secured)
+            ours = AsyncpgDriver(driver, timeout, copies=not self.secured)
             try:
-                yield Sql(connection, self._schema, ours, tips=self._tips), ours
+                yield Sql(connection, self._schema, ours), ours
             except BaseException as error:
                 if is_spoilt(error):
                     driver.terminate()
@@ -194,10 +193,10 @@ class AsyncpgConnections:
 
     @contextmanager
     def transaction(
-        self, begin: str = "BEGIN", *, patience: float | None = None, first: Callable[[Sql], None] | None = None
+        self, begin: str = "BEGIN", *, timeout: float | None = None, first: Callable[[Sql], None] | None = None
     ) -> Iterator[Sql]:
         """Commits on exit, rolls back on an exception. `first` uses the connection before the transaction begins."""
-        with self._lent(patience) as (sql, driver):
+        with self._checked_out(timeout) as (sql, driver):
             if first is not None:
                 first(sql)
             driver.run(begin)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -148,7 +148,7 @@ def run_conflict(stored_run_id: str) -> RunConflict:
 
 
 def foreign_run(error: BaseException, runs: Sequence[str]) -> str | None:
-    """Which of the runs that an insert named belongs to another thread, if that is what PostgreSQL says; row 10."""
+    """Which of the runs that an insert named belongs to another thread, if that is what PostgreSQL says."""
     failure = read_failure(error)
     if failure is None or failure.kind is not Kind.FOREIGN_KEY or failure.columns[-1:] != ("run_id",):
         return None
@@ -162,15 +162,15 @@ T = TypeVar("T")
 
 async def in_greenlet(function: Callable[..., T], *arguments: Any) -> T:
     """Run the function in a greenlet, where the driver may be awaited; the driver's errors come out as ours."""
-    return await translated(greenlet_spawn(function, *arguments))
-
-
-async def translated(work: Awaitable[T]) -> T:
-    """The driver's errors come out as ours."""
     try:
-        return await work
+        return await greenlet_spawn(function, *arguments)
     except Exception as error:
-        ours = translate(error)
-        if ours is None:
-            raise
-        raise ours from error
+        raise_translated(error)
+
+
+def raise_translated(error: Exception) -> NoReturn:
+    """Raises the driver's error as ours, with the driver's as its cause; any other error as it is."""
+    ours = translate(error)
+    if ours is None:
+        raise error
+    raise ours from error

@@ -8,22 +8,16 @@ ledger's own transactions and a caller's, and a whole operation crosses to the d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, CursorResult, Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from chatledger.storage.schema.tables import SCHEMA
 
-if TYPE_CHECKING:
-    from chatledger.storage.append.tip_cache import TipMemory
-    from chatledger.storage.rows.encryption import Seal
-
 Row = Sequence[Any]
-T = TypeVar("T")
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_][a-z_0-9]*)")
 
@@ -62,32 +56,14 @@ class SqlalchemyDriver:
 class Sql:
     """One connection inside one transaction (or in autocommit), and the schema that our tables have there."""
 
-    __slots__ = ("_driver", "_options", "connection", "dialect", "schema", "seal", "tips")
+    __slots__ = ("_driver", "_options", "connection", "dialect", "schema")
 
-    def __init__(
-        self,
-        connection: Connection,
-        schema: str | None,
-        driver: Driver | None = None,
-        *,
-        tips: TipMemory | None = None,
-    ) -> None:
-        """`tips`: what the ledger's own appends remember, where this is a connection of theirs."""
+    def __init__(self, connection: Connection, schema: str | None, driver: Driver | None = None) -> None:
         self.connection = connection
         self.schema = schema
-        self.tips = tips
-        self.seal: Seal | None = None
         self.dialect = connection.dialect.name
         self._driver = driver or SqlalchemyDriver(connection)
         self._options: Any = {"schema_translate_map": {SCHEMA: schema}}
-
-    def sealed_by(self, seal: Seal | None) -> Sql:
-        """The same connection, on behalf of someone whose words are encrypted."""
-        if seal is None:
-            return self
-        own = Sql(self.connection, self.schema, self._driver, tips=self.tips)
-        own.seal = seal
-        return own
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         """Run a Core statement."""
@@ -95,12 +71,12 @@ class Sql:
 
     def fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
         """Run a statement text and give its rows. It names parameters `:name` and our tables `{schema}table`."""
-        text, names = _prepare(template, self.dialect, self.schema)
+        text, names = prepare(template, self.dialect, self.schema)
         return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
 
     def insert(self, template: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement text once for each row, in one call of the driver."""
-        text, names = _prepare(template, self.dialect, self.schema)
+        text, names = prepare(template, self.dialect, self.schema)
         self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -112,28 +88,6 @@ class Sql:
         self.insert(template, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
-@dataclass(frozen=True, slots=True)
-class OneStatement(Generic[T]):
-    """A read that is one statement on PostgreSQL, where a statement is a round trip, and so sees one state."""
-
-    template: str
-    parameters: Mapping[str, Any]
-    read: Callable[[Sequence[Row]], T]
-    elsewhere: Callable[[Sql], T]
-    """The same on SQLite, in as many statements as it takes."""
-
-    def over(self, sql: Sql) -> T:
-        if sql.dialect != "postgresql":
-            return self.elsewhere(sql)
-        return self.read(sql.fetch(self.template, self.parameters))
-
-
-def numbered(template: str, schema: str | None, parameters: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """The template and its parameters as asyncpg takes them."""
-    text, names = _prepare(template, "postgresql", schema)
-    return text, [parameters[name] for name in names or ()]
-
-
 def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Insert:
     """INSERT … ON CONFLICT DO NOTHING: a statement that fails would end a PostgreSQL transaction."""
     if sql.dialect == "postgresql":
@@ -142,8 +96,8 @@ def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Inser
 
 
 @lru_cache(maxsize=512)
-def _prepare(template: str, dialect: str, schema: str | None) -> tuple[str, list[str] | None]:
-    """The text as the driver takes it, and for numbered parameters the order of their names."""
+def prepare(template: str, dialect: str, schema: str | None) -> tuple[str, list[str] | None]:
+    """The statement text in the driver's style, and for numbered parameters (PostgreSQL) the order of their names."""
     text = template.replace("{schema}", f'"{schema}".' if schema else "")
     if dialect != "postgresql":
         return text, None

@@ -16,7 +16,6 @@ from urllib.parse import quote
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from chatledger.storage.append.tip_cache import TipMemory
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.drivers.urls import BUSY_TIMEOUT, MEMORY, sqlite_pragmas
 
@@ -47,11 +46,11 @@ class SqliteDriver:
 class SqliteConnection:
     """One connection, used by one thread at a time."""
 
-    def __init__(self, path: str, *, read_only: bool = False, tips: TipMemory | None = None) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         self._driver = _connect(path, read_only=read_only)
         engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool)
         self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        self.sql = Sql(self._connection, None, SqliteDriver(self._driver), tips=tips)
+        self.sql = Sql(self._connection, None, SqliteDriver(self._driver))
 
     @property
     def in_transaction(self) -> bool:

@@ -12,10 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from chatledger.storage.drivers.sql import Row
+from chatledger.storage.history.window import SMALL
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
-
-SMALL = 1_000
-"""Messages that are read in one statement."""
 
 _HEADER, _MESSAGE, _PART, _CALL = range(4)
 # The columns that are not text, and the place that each has in a row of the union. Text columns follow in their order.
@@ -25,8 +23,8 @@ _TEXTS = len([name for name in MESSAGE_COLUMNS if name not in _PLACES])
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """What the statement gave: the branch row as the query of a path gives it, and rows as `decode_messages` wants."""
+class PageRows:
+    """The rows of the statement: the branch row as `read_path` takes it, the others as `decode_messages` takes them."""
 
     header: Row
     first: int
@@ -36,17 +34,19 @@ class Window:
     calls: list[Row]
 
 
-def window_parameters(*, low: int, high: int, size: int | None, backward: bool) -> dict[str, Any]:
-    """Of WINDOW, beside the place: the `size` messages of the path within low … high, at its beginning or at its end.
+def page_parameters(*, low: int, high: int, size: int | None, backward: bool) -> dict[str, Any]:
+    """The parameters of PAGE beside the place: the `size` messages of the path within low … high, at its beginning or
+    at its end.
 
     `size` None is all of them, and none at all if they are more than SMALL.
+
     """
     size, whole = (SMALL, True) if size is None else (size, False)
     return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward}
 
 
-def read_window(rows: Sequence[Row]) -> Window | None:
-    """What WINDOW gave; None without the thread."""
+def read_rows(rows: Sequence[Row]) -> PageRows | None:
+    """The rows of PAGE by table; None without the thread."""
     if not rows:
         return None
     kinds: list[list[Row]] = [[], [], [], []]
@@ -56,7 +56,7 @@ def read_window(rows: Sequence[Row]) -> Window | None:
     kinds[_PART].sort(key=_SEQ_IDX)
     kinds[_CALL].sort(key=_SEQ_IDX)
     header = kinds[_HEADER][0]
-    return Window(header[:5], header[5], header[6], *kinds[_MESSAGE:])
+    return PageRows(header[:5], header[5], header[6], *kinds[_MESSAGE:])
 
 
 def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
@@ -109,7 +109,7 @@ _HEADER_SELECT = (
     f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
     f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
 )
-WINDOW = " UNION ALL ".join(
+PAGE = " UNION ALL ".join(
     (
         f"WITH b AS ({_BRANCH}), s AS ({_SEGMENTS}) {_HEADER_SELECT}",
         _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),

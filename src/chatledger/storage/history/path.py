@@ -7,14 +7,17 @@ the thread it lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatledger.errors import BranchNotFound, ThreadNotFound
 from chatledger.models import ChatMessage
-from chatledger.models.json import dumps, loads
+from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.history.window import END, Window
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
 from chatledger.storage.schema.text import decode_text, encode_text
 
@@ -28,31 +31,6 @@ class Path:
     segments: list[Segment]
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRequest:
-    """`tenant` and `thread` as stored. Windows: at most one of `limit` (with before or after), `last`, `last_turns` and
-    `max_tokens`.
-    """
-
-    tenant: str
-    thread: str
-    thread_id: str
-    branch: int | None = None
-    limit: int | None = None
-    before: int | None = None
-    after: int | None = None
-    last: int | None = None
-    last_turns: int | None = None
-    max_tokens: int | None = None
-    count_tokens: Callable[[ChatMessage], int] | None = None
-    run_id: str | None = None
-    user_id: str | None = None
-
-    @property
-    def place(self) -> dict[str, Any]:
-        return {"tenant": self.tenant, "thread": self.thread, "branch": branch_column(self.branch)}
-
-
 _BRANCH = """
 SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage
 FROM {schema}threads t
@@ -62,36 +40,36 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
 
 
-def find_path(sql: Sql, request: HistoryRequest) -> Path:
+def find_path(sql: Sql, window: Window) -> Path:
     """Raises ThreadNotFound (also for another user's thread) and BranchNotFound."""
     template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
-    rows = sql.fetch(template, request.place)
-    return read_path(request, rows[0] if rows else None)
+    rows = sql.fetch(template, window.place)
+    return read_path(window, rows[0] if rows else None)
 
 
-def read_path(request: HistoryRequest, row: Row | None) -> Path:
+def read_path(window: Window, row: Row | None) -> Path:
     """The path of a row (user_id, active_branch, branch, last_seq, lineage). Raises as `find_path`."""
-    if row is None or (request.user_id is not None and row[0] != encode_text(request.user_id)):
-        raise ThreadNotFound(request.thread_id)
+    if row is None or (window.user_id is not None and row[0] != encode_text(window.user_id)):
+        raise ThreadNotFound(window.thread_id)
     _, active, branch, last_seq, lineage = row
     if branch is None:
-        raise BranchNotFound(request.thread_id, active if request.branch is None else request.branch)
+        raise BranchNotFound(window.thread_id, active if window.branch is None else window.branch)
     return Path(branch, last_seq, read_lineage(lineage))
 
 
-def load_path(sql: Sql, request: HistoryRequest, path: Path, first: int, last: int) -> list[ChatMessage]:
+def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> list[ChatMessage]:
     """The messages first … last of the path."""
     messages: list[ChatMessage] = []
     for segment in cut(path.segments, first, min(last, path.last_seq)):
-        messages += load_range(sql, request.tenant, request.thread, *segment)
+        messages += load_range(sql, window.tenant, window.thread, *segment)
     return messages
 
 
-def load_range(sql: Sql, tenant: str, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
+def load_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
     """The messages first … last that rest on one branch, by one range scan a table."""
-    place = {"tenant": tenant, "thread": thread, "branch": branch, "first": first, "last": last}
+    place = {"tenant": tenant.key, "thread": thread, "branch": branch, "first": first, "last": last}
     messages, parts, calls = [sql.fetch(scan, place) for scan in _SCANS]
-    return decode_messages(decode_text(thread), messages, parts, calls, sql.seal)
+    return decode_messages(tenant, decode_text(thread), messages, parts, calls)
 
 
 def _scan(table: str, columns: Sequence[str], order: str) -> str:
@@ -111,11 +89,6 @@ _SCANS = (
 
 # --- Lineage ----------------------------------------------------------------------------------------------------------
 
-END = 2**62
-"""A seq beyond every other: the open end of a branch's own interval."""
-
-MAX_BRANCH = 2**31 - 1
-
 
 class Segment(NamedTuple):
     """The messages `first` to `last` of the path rest on `branch`."""
@@ -127,7 +100,7 @@ class Segment(NamedTuple):
 
 def read_lineage(stored: str) -> list[Segment]:
     """The column `lineage`: [[branch, first, last or null], …] from the first message to the open end."""
-    return [Segment(branch, first, END if last is None else last) for branch, first, last in loads(stored)]
+    return [Segment(branch, first, END if last is None else last) for branch, first, last in json.loads(stored)]
 
 
 def write_lineage(segments: list[Segment]) -> str:
@@ -143,8 +116,3 @@ def cut(segments: list[Segment], first: int, last: int) -> list[Segment]:
 def forked(segments: list[Segment], branch: int, at: int) -> list[Segment]:
     """The lineage of a new branch that shares the path up to and including `at`."""
     return [*cut(segments, 1, at), Segment(branch, at + 1, END)]
-
-
-def branch_column(branch: int | None) -> int | None:
-    """A branch as the column can be asked for it: a number that it cannot hold is that of no branch."""
-    return branch if branch is None or 0 <= branch <= MAX_BRANCH else -1

@@ -13,7 +13,8 @@ from chatledger.errors import InvalidArgument, LimitExceeded
 from chatledger.models import ChatMessage, OpaquePart, TextPart, ThinkPart
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import HistoryRequest, Path, load_path
+from chatledger.storage.history.path import Path, load_path
+from chatledger.storage.history.window import Window
 
 CountTokens = Callable[[ChatMessage], int]
 
@@ -50,21 +51,21 @@ def _texts(message: ChatMessage) -> Iterator[str]:
 
 
 def newest_that_fit(
-    sql: Sql, request: HistoryRequest, path: Path, starts_window: Callable[[ChatMessage], bool]
+    sql: Sql, window: Window, path: Path, starts_window: Callable[[ChatMessage], bool]
 ) -> list[ChatMessage]:
     """Leading system and developer messages, and the newest turns, that make at most `max_tokens` together.
 
     `starts_window` says of a message whether everything before it may be left out. Raises LimitExceeded if the newest
     turn does not fit: nothing shorter makes sense, and nothing longer was asked for.
     """
-    maximum, count = request.max_tokens or 0, request.count_tokens or estimate_tokens
-    leading, first = _leading(sql, request, path)
+    maximum, count = window.max_tokens or 0, window.count_tokens or estimate_tokens
+    leading, first = _leading(sql, window, path)
     used = sum(_cost(message, count) for message in leading)
     if used > maximum:
         raise _no_room("what the branch begins with, its instructions,", used, maximum)
     kept: list[ChatMessage] = []
     turn: list[ChatMessage] = []
-    for message in _backward(sql, request, path, first):
+    for message in _backward(sql, window, path, first):
         turn.append(message)
         used += _cost(message, count)
         if used > maximum:  # however far the turn reaches back
@@ -91,13 +92,13 @@ def _cost(message: ChatMessage, count: CountTokens) -> int:
     return cost
 
 
-def _leading(sql: Sql, request: HistoryRequest, path: Path) -> tuple[list[ChatMessage], int]:
+def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], int]:
     """The messages up to the last instruction that the branch begins with, and the seq after them. What is for the
     screen may stand among instructions.
     """
     found: list[ChatMessage] = []
     for first in range(1, path.last_seq + 1, _FEW):
-        page = load_path(sql, request, path, first, first + _FEW - 1)
+        page = load_path(sql, window, path, first, first + _FEW - 1)
         run = list(takewhile(lambda message: message.role in ("system", "developer", "custom"), page))
         found += run
         if len(run) < len(page):
@@ -107,10 +108,10 @@ def _leading(sql: Sql, request: HistoryRequest, path: Path) -> tuple[list[ChatMe
     return found, len(found) + 1
 
 
-def _backward(sql: Sql, request: HistoryRequest, path: Path, first: int) -> Iterator[ChatMessage]:
+def _backward(sql: Sql, window: Window, path: Path, first: int) -> Iterator[ChatMessage]:
     """The messages from the last down to `first`."""
     last, size = path.last_seq, PAGE
     while last >= first:
         low = max(first, last - size + 1)
-        yield from reversed(load_path(sql, request, path, low, last))
+        yield from reversed(load_path(sql, window, path, low, last))
         last, size = low - 1, min(2 * size, LARGEST)

@@ -15,21 +15,14 @@ from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, fold
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import interrupts_calls, turn_start
-from chatledger.storage.history.path import (
-    HistoryRequest,
-    Path,
-    Segment,
-    find_path,
-    forked,
-    load_path,
-    read_lineage,
-    write_lineage,
-)
+from chatledger.storage.history.path import Path, Segment, find_path, forked, load_path, read_lineage, write_lineage
+from chatledger.storage.history.window import Window
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import branches, threads
-from chatledger.storage.schema.text import decode_json, decode_text, encode_key
+from chatledger.storage.schema.text import decode_json
 
 
 @checked
@@ -45,18 +38,18 @@ class BranchRepository:
         where calls of the shared part would stay open, unless the thread is lenient, and where a message of it is still
         partial.
         """
-        request = self._request(thread_id, branch)
-        return await self._scope.write(lambda sql: _fork(sql, request, at, activate, self._scope.rules))
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.write(lambda sql: _fork(sql, window, at, activate, self._scope.rules))
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
         """Make a branch the one that calls without `branch=` mean."""
-        request = self._request(thread_id, branch)
-        return await self._scope.write(lambda sql: _activate(sql, request, branch))
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.write(lambda sql: _activate(sql, window, branch))
 
     async def list(self, thread_id: str) -> Sequence[Branch]:
         """All branches of the thread, in the order in which they were made."""
-        request = self._request(thread_id, None)
-        return await self._scope.read(lambda sql: _list(sql, request))
+        window = Window.of(self._scope.tenant, thread_id, None)
+        return await self._scope.read(lambda sql: _list(sql, window))
 
     async def mark(self, thread_id: str, branch: int | None = None) -> Mark:
         """The state that a branch (None: the active one) is in, to be written onto later."""
@@ -66,57 +59,53 @@ class BranchRepository:
         """Hold the branch, if it still is in the marked state, until the transaction ends. Raises VersionConflict."""
         return await self._scope.write(lambda sql: advance_mark(sql, self._scope.tenant, thread_id, mark))
 
-    def _request(self, thread_id: str, branch: int | None) -> HistoryRequest:
-        tenant = encode_key(self._scope.tenant, "tenant")
-        return HistoryRequest(tenant, encode_key(thread_id, "thread_id"), thread_id, branch)
 
-
-def _key(request: HistoryRequest) -> dict[str, str]:
+def _key(window: Window) -> dict[str, str]:
     """The thread as Core statements take it: they encode text themselves."""
-    return {"tenant_id": decode_text(request.tenant), "thread_id": request.thread_id}
+    return {"tenant_id": window.tenant.name, "thread_id": window.thread_id}
 
 
-def _own(table: Any, request: HistoryRequest) -> Any:
-    return and_(*(table.c[name] == value for name, value in _key(request).items()))
+def _own(table: Any, window: Window) -> Any:
+    return and_(*(table.c[name] == value for name, value in _key(window).items()))
 
 
-def _fork(sql: Sql, request: HistoryRequest, at: int, activate: bool, default_rules: RulesLevel) -> Branch:
-    rules = _hold(sql, request)
-    path = find_path(sql, request)
+def _fork(sql: Sql, window: Window, at: int, activate: bool, default_rules: RulesLevel) -> Branch:
+    rules = _hold(sql, window)
+    path = find_path(sql, window)
     if not 0 <= at <= path.last_seq:
         raise LimitExceeded("seq of a fork", at, path.last_seq)
-    tip = fold_tip(sql, request, path, at)
+    tip = fold_tip(sql, window, path, at)
     if tip.partial_seq is not None:  # whoever writes it would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
     if tip.open_calls and (rules or default_rules) != "lenient":
         raise RuleViolation("R8", at, "a fork would share calls that have no result yet", where=f"seq {at}")
-    last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, request))).scalar_one()
-    return _store(sql, request, path, at, last + 1, tip, activate)
+    last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, window))).scalar_one()
+    return _store(sql, window, path, at, last + 1, tip, activate)
 
 
-def _hold(sql: Sql, request: HistoryRequest) -> RulesLevel | None:
+def _hold(sql: Sql, window: Window) -> RulesLevel | None:
     """Hold the thread, and give the row of its active branch a new stamp, until the transaction ends: so an append that
     was judged for "the active branch" is not written to the one that is being left. In this order, which is that of an
     append; so what was active is only known for sure when both are held. Returns the thread's rules.
     """
-    of_thread = select(threads.c.active_branch, threads.c.rules).where(_own(threads, request))
+    of_thread = select(threads.c.active_branch, threads.c.rules).where(_own(threads, window))
     row = sql.execute(of_thread).one_or_none()
     while row is not None:
-        left = and_(_own(branches, request), branches.c.branch == row.active_branch)
+        left = and_(_own(branches, window), branches.c.branch == row.active_branch)
         sql.execute(update(branches).where(left).values(stamp=new_stamp()))
         held = sql.execute(of_thread.with_for_update()).one_or_none()
         if held is not None and held.active_branch == row.active_branch:
             rules: RulesLevel | None = held.rules
             return rules
         row = held
-    raise ThreadNotFound(request.thread_id)
+    raise ThreadNotFound(window.thread_id)
 
 
-def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
+def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip, activate: bool) -> Branch:
     now = datetime.now(UTC)
     lineage = forked(path.segments, number, at)
     row = {
-        **_key(request),
+        **_key(window),
         "branch": number,
         "lineage": write_lineage(lineage),
         "last_seq": at,
@@ -127,9 +116,9 @@ def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, 
     }
     sql.execute(insert(branches).values(**row))
     if activate:
-        sql.execute(update(threads).where(_own(threads, request)).values(active_branch=number))
+        sql.execute(update(threads).where(_own(threads, window)).values(active_branch=number))
     return Branch(
-        thread_id=request.thread_id,
+        thread_id=window.thread_id,
         branch=number,
         **_fork_point(lineage),
         version=at,
@@ -138,37 +127,37 @@ def _store(sql: Sql, request: HistoryRequest, path: Path, at: int, number: int, 
     )
 
 
-def fold_tip(sql: Sql, request: HistoryRequest, path: Path, at: int) -> Tip:
+def fold_tip(sql: Sql, window: Window, path: Path, at: int) -> Tip:
     """The tip as it was after seq `at`: folded from the beginning of the turn that `at` is in, and from before it
     where calls were still waiting when it began.
     """
-    start = turn_start(sql, request, path, at)
-    messages = load_path(sql, request, path, start, at)
+    start = turn_start(sql, window, path, at)
+    messages = load_path(sql, window, path, start, at)
     while messages and interrupts_calls(messages[0]) and start > 1:
-        end, start = start - 1, turn_start(sql, request, path, start - 1)
-        messages = load_path(sql, request, path, start, end) + messages
-    before = load_path(sql, request, path, start - 1, start - 1) if start > 1 else []
+        end, start = start - 1, turn_start(sql, window, path, start - 1)
+        messages = load_path(sql, window, path, start, end) + messages
+    before = load_path(sql, window, path, start - 1, start - 1) if start > 1 else []
     tip = Tip(last_seq=start - 1, last_role=before[0].role if before else None)
     return fold(tip, messages)
 
 
-def _activate(sql: Sql, request: HistoryRequest, branch: int) -> Branch:
-    _hold(sql, request)
-    find_path(sql, request)
-    sql.execute(update(threads).where(_own(threads, request)).values(active_branch=branch))
-    return next(found for found in _list(sql, request) if found.branch == branch)
+def _activate(sql: Sql, window: Window, branch: int) -> Branch:
+    _hold(sql, window)
+    find_path(sql, window)
+    sql.execute(update(threads).where(_own(threads, window)).values(active_branch=branch))
+    return next(found for found in _list(sql, window) if found.branch == branch)
 
 
-def _list(sql: Sql, request: HistoryRequest) -> list[Branch]:
+def _list(sql: Sql, window: Window) -> list[Branch]:
     statement = (
         select(branches, threads.c.active_branch)
         .join(threads, and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id"))))
-        .where(_own(branches, request))
+        .where(_own(branches, window))
         .order_by(branches.c.branch)
     )
     rows = sql.execute(statement).all()
     if not rows:
-        raise ThreadNotFound(request.thread_id)
+        raise ThreadNotFound(window.thread_id)
     return [_to_branch(row) for row in rows]
 
 
@@ -205,9 +194,9 @@ class Mark:
     stamp: int
 
 
-def read_mark(sql: Sql, tenant: str, thread_id: str, branch: int | None) -> Mark:
+def read_mark(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> Mark:
     """The mark of a branch as it is now (None: of the active one)."""
-    own = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     active = sql.execute(select(threads.c.active_branch).where(own)).scalar_one_or_none()
     if active is None:
         raise ThreadNotFound(thread_id)
@@ -219,7 +208,7 @@ def read_mark(sql: Sql, tenant: str, thread_id: str, branch: int | None) -> Mark
     return Mark(number, row.last_seq, row.stamp)
 
 
-def advance_mark(sql: Sql, tenant: str, thread_id: str, mark: Mark) -> Mark:
+def advance_mark(sql: Sql, tenant: Tenant, thread_id: str, mark: Mark) -> Mark:
     """A new mark in the place of this one. Raises VersionConflict if anyone has written since."""
     stamp = new_stamp()
     own = and_(_row_of(tenant, thread_id, mark.branch), branches.c.stamp == mark.stamp)
@@ -230,5 +219,5 @@ def advance_mark(sql: Sql, tenant: str, thread_id: str, mark: Mark) -> Mark:
     raise VersionConflict(thread_id, mark.branch, mark.version, found.version, detail)
 
 
-def _row_of(tenant: str, thread_id: str, branch: int) -> Any:
-    return and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id, branches.c.branch == branch)
+def _row_of(tenant: Tenant, thread_id: str, branch: int) -> Any:
+    return and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id, branches.c.branch == branch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from chatledger.errors import AlreadyExists, EncryptionError
@@ -20,9 +20,10 @@ from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import END, Segment, write_lineage
+from chatledger.storage.history.path import Segment, write_lineage
+from chatledger.storage.history.window import END
 from chatledger.storage.repositories.erasures import refuse_erased
-from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import encode_json, encode_key, encode_text
 
 _KEY = ("tenant_id", "thread_id")
@@ -43,32 +44,34 @@ Rows = dict[str, list[tuple[Any, ...]]]
 class NewThread:
     """A thread that is not stored yet, judged, as rows by table; `violations` are those of all its messages."""
 
-    tenant: str
+    tenant: Tenant
     thread: Thread
     rows: Rows
     violations: list[Violation]
-    sealed: bool = False
 
 
 def encode_thread(
-    tenant: str, thread: Thread, messages: Sequence[ChatMessage], *, level: RulesLevel, seal: Seal | None = None
+    tenant: Tenant,
+    thread: Thread,
+    messages: Sequence[ChatMessage],
+    *,
+    level: RulesLevel,
 ) -> NewThread:
     """Raises RuleViolation, IdConflict and LimitExceeded, as an append of all the messages to the thread would."""
     # An append is one round trip, and limited; this is as much as the caller batches.
     request = make_request(tenant, thread.thread_id, messages, limits=None)
-    request = request if seal is None else replace(request, seal=seal)
     judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
-    key = (request.tenant, request.thread)
+    key = (tenant.key, request.thread)
     place = (*key, 0)
     rows = {
-        "threads": _sealed(seal, (*key, *_thread_row(thread))),
+        "threads": [_encrypted(tenant, (*key, *_thread_row(thread)))],
         "branches": [(*key, *_branch_row(thread, judgement.tip))],
         "runs": [(*key, run, "running", request.now) for run in request.runs],
     }
     for name, own in plan_rows(request, judgement, 0).items():
         rows[name] = [place + row for row in own]
     violations = [violation for judged in judgement.messages for violation in judged.violations]
-    return NewThread(tenant, thread, rows, violations, sealed=seal is not None)
+    return NewThread(tenant, thread, rows, violations)
 
 
 def _thread_row(thread: Thread) -> tuple[Any, ...]:
@@ -83,8 +86,11 @@ def _thread_row(thread: Thread) -> tuple[Any, ...]:
     )
 
 
-def _sealed(seal: Seal | None, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    return [row] if seal is None else list(seal.seal("threads", _COLUMNS["threads"], [row]))
+def _encrypted(tenant: Tenant, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    if tenant.encryption is None:
+        return row
+    (encrypted,) = tenant.encryption.encrypt("threads", _COLUMNS["threads"], [row])
+    return encrypted
 
 
 def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
@@ -100,14 +106,14 @@ def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
     )
 
 
-def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
+def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
     """Store them all, in a transaction. Raises AlreadyExists if one of them, or a run of theirs, is stored already, and
     Erased if one was; EncryptionError where plain text would be stored among ciphertext, or the other way round.
     """
-    if any(one.sealed != (sql.seal is not None) for one in new):
+    if any((one.tenant.encryption is None) != (tenant.encryption is None) for one in new):
         raise EncryptionError("a new thread is loaded by the ledger that prepared it, with keys or without")
-    for tenant, ids in _ids_by_tenant(new).items():
-        refuse_erased(sql, tenant, ids)
+    for owner, ids in _ids_by_tenant(new).items():
+        refuse_erased(sql, owner, ids)
     # In the order of their keys, rows that are neighbours in the tables and their indexes come one after the other.
     new = sorted(new, key=lambda one: one.rows["threads"][0][:2])
     try:
@@ -122,8 +128,8 @@ def load_threads(sql: Sql, new: Sequence[NewThread]) -> None:
         raise AlreadyExists("", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
 
 
-def _ids_by_tenant(new: Sequence[NewThread]) -> dict[str, list[str]]:
-    ids: dict[str, list[str]] = defaultdict(list)
+def _ids_by_tenant(new: Sequence[NewThread]) -> dict[Tenant, list[str]]:
+    ids: dict[Tenant, list[str]] = defaultdict(list)
     for one in new:
         ids[one.tenant].append(one.thread.thread_id)
     return ids

@@ -29,11 +29,10 @@ from chatledger.errors import (
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Delta, State
 from chatledger.models.deltas import DELTAS, Growing, size_of
-from chatledger.models.trusted import copy_with
 from chatledger.rules import Lease, Tip, complete, grow
 from chatledger.storage.append.partial import Held, PartialPlace, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.repositories.partials import interrupt_partial
@@ -43,7 +42,7 @@ INTERVAL = 0.25
 """Seconds that what was fed waits at most before it is written."""
 SIZE = 4096
 """Bytes of text fed that are written without waiting."""
-PATIENCE = 10.0
+COMPLETE_TIMEOUT = 10.0
 """Seconds for which completing is tried again while the database is away."""
 _PAUSE = 0.25
 _ATTEMPTS = 4
@@ -179,7 +178,7 @@ class Draft:
             "tool_calls": self._growing.tool_calls(nameless=state == "complete"),
             "state": state,
         }
-        return copy_with(self._opened, {name: value for name, value in fields.items() if value is not None})
+        return self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
     def _require_open(self) -> None:
         if self._failure is not None and not _may_pass(self._failure):
@@ -220,7 +219,7 @@ class Draft:
             if self._finished:
                 return self.message
             self._require_open()
-            until = time.monotonic() + PATIENCE
+            until = time.monotonic() + COMPLETE_TIMEOUT
             while True:
                 try:
                     await self._write(state, fields)
@@ -236,7 +235,7 @@ class Draft:
     async def _write(self, state: State, fields: dict[str, Any] | None = None) -> None:
         """One write, of all that was fed until now. Until it is known to have happened, nothing is known of the row."""
         self._tried_at = time.monotonic()
-        unwritten, message = self._unwritten, copy_with(self._grown(state), fields or {})
+        unwritten, message = self._unwritten, self._grown(state).model_copy(update=fields or {})
         held, before = self._held, self._before
         self._held = self._before = None
         writing = _Writing(self._request, self._opened, message)
@@ -289,17 +288,17 @@ class _Writing:
         write = PartialWrite(self._place, held.stamp, stamp, tip, encoded, before, message.state, broken, now)
         if not write_partial(sql, write):
             return None
-        return Held(tip, stamp, held.rules), encoded, copy_with(message, {"violations": list(broken)})
+        return Held(tip, stamp, held.rules), encoded, message.model_copy(update={"violations": list(broken)})
 
     def _interrupt(
         self, sql: Sql, held: Held | None, before: EncodedMessage | None
     ) -> tuple[Held, EncodedMessage, ChatMessage]:
         """All that was fed is written first; then the message is cut short and its calls are answered."""
-        partial = replace(self, message=copy_with(self.message, {"state": "partial"}))
+        partial = replace(self, message=self.message.model_copy(update={"state": "partial"}))
         held, encoded, message = partial.write(sql, held, before)
         if not interrupt_partial(sql, self.request, self._place):
             raise self._lost()
-        return held, encoded, copy_with(message, {"state": "interrupted"})
+        return held, encoded, message.model_copy(update={"state": "interrupted"})
 
     def _found_whole(self, sql: Sql, encoded: EncodedMessage) -> tuple[Held, EncodedMessage, ChatMessage]:
         """An attempt of which nothing was heard may have completed it."""

@@ -17,11 +17,12 @@ from chatledger.errors import Erased, InvalidArgument, ThreadNotFound
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import INSERTION_ORDER, branches, erasures, feedback, kept_scores, runs, threads
-from chatledger.storage.schema.text import Key, Moment
 
 _BATCH = 100
 """Threads of a user or a tenant that are looked up at a time; each goes in a transaction of its own."""
@@ -78,7 +79,7 @@ class ErasureRepository:
                 except ThreadNotFound:  # somebody else was faster
                     continue
         rows = together(Deleted(rows=one.rows) for one in gone)
-        subject = digest(kind, tenant if user_id is None else user_id)
+        subject = digest(kind, tenant.name if user_id is None else user_id)
         scores = sum(one.scores for one in gone)
         return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores))
 
@@ -87,7 +88,7 @@ def digest(kind: ErasureKind, id_: str) -> str:
     return derived_id("erased", kind, id_)
 
 
-def refuse_erased(sql: Sql, tenant: str, thread_ids: Sequence[str]) -> None:
+def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
     """Raises Erased if one of them was."""
     subjects = {digest("thread", id_): id_ for id_ in thread_ids}
     found = select(erasures.c.subject).where(_of(tenant, "thread"), erasures.c.subject.in_(list(subjects)))
@@ -96,18 +97,18 @@ def refuse_erased(sql: Sql, tenant: str, thread_ids: Sequence[str]) -> None:
         raise Erased(subjects[subject])
 
 
-def _of(tenant: str, kind: ErasureKind) -> Any:
-    return and_(erasures.c.tenant_id == tenant, erasures.c.kind == kind)
+def _of(tenant: Tenant, kind: ErasureKind) -> Any:
+    return and_(erasures.c.tenant_id == tenant.name, erasures.c.kind == kind)
 
 
-def _threads_of(sql: Sql, tenant: str, user_id: str | None) -> Sequence[str]:
-    own = [threads.c.tenant_id == tenant]
+def _threads_of(sql: Sql, tenant: Tenant, user_id: str | None) -> Sequence[str]:
+    own = [threads.c.tenant_id == tenant.name]
     if user_id is not None:
         own.append(threads.c.user_id == user_id)
     return sql.execute(select(threads.c.thread_id).where(*own).limit(_BATCH)).scalars().all()
 
 
-def _erase_thread(sql: Sql, tenant: str, thread_id: str, keep_scores: bool) -> Erasure:
+def _erase_thread(sql: Sql, tenant: Tenant, thread_id: str, keep_scores: bool) -> Erasure:
     subject = digest("thread", thread_id)
     try:
         hold_thread(sql, tenant, thread_id)
@@ -119,21 +120,21 @@ def _erase_thread(sql: Sql, tenant: str, thread_id: str, keep_scores: bool) -> E
     scores = _scores_of(sql, tenant, thread_id) if keep_scores else []
     erasure = _bury(sql, tenant, "thread", subject, delete_thread(sql, tenant, thread_id), len(scores))
     if scores:
-        place = {"tenant_id": tenant, "erasure_id": erasure.erasure_id}
+        place = {"tenant_id": tenant.name, "erasure_id": erasure.erasure_id}
         sql.execute(insert(kept_scores), [{**place, "idx": idx, **row} for idx, row in enumerate(scores)])
     return erasure
 
 
-def _scores_of(sql: Sql, tenant: str, thread_id: str) -> list[dict[str, Any]]:
+def _scores_of(sql: Sql, tenant: Tenant, thread_id: str) -> list[dict[str, Any]]:
     of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
     columns = (feedback.c.key, feedback.c.score, runs.c.agent, runs.c.model, feedback.c.created_at)
-    of_thread = (runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
+    of_thread = (runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
     in_order = (feedback.c.created_at, feedback.c.feedback_id)
     found = select(*columns).select_from(feedback.join(runs, of_run)).where(*of_thread).order_by(*in_order)
     return [dict(row) for row in sql.execute(found).mappings()]
 
 
-def _bury(sql: Sql, tenant: str, kind: ErasureKind, subject: str, deleted: Deleted, scores: int) -> Erasure:
+def _bury(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str, deleted: Deleted, scores: int) -> Erasure:
     erasure = Erasure(
         erasure_id=new_id(),
         kind=kind,
@@ -142,7 +143,7 @@ def _bury(sql: Sql, tenant: str, kind: ErasureKind, subject: str, deleted: Delet
         scores=scores,
         created_at=datetime.now(UTC),
     )
-    sql.execute(insert(erasures).values(tenant_id=tenant, **erasure.model_dump()))
+    sql.execute(insert(erasures).values(tenant_id=tenant.name, **erasure.model_dump()))
     return erasure
 
 
@@ -150,14 +151,14 @@ def _select() -> Select[Any]:
     return select(*(erasures.c[name] for name in Erasure.model_fields))
 
 
-def _find(sql: Sql, tenant: str, kind: ErasureKind, subject: str) -> Erasure | None:
+def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str) -> Erasure | None:
     own = _select().where(_of(tenant, kind), erasures.c.subject == subject)
     row = sql.execute(own.order_by(erasures.c.created_at.desc()).limit(1)).mappings().one_or_none()
     return None if row is None else Erasure.model_validate(dict(row))
 
 
-def _list(sql: Sql, tenant: str, limit: int, cursor: str | None) -> Page[Erasure]:
-    statement = _select().where(erasures.c.tenant_id == tenant)
+def _list(sql: Sql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Erasure]:
+    statement = _select().where(erasures.c.tenant_id == tenant.name)
     if cursor is not None:
         created_at, erasure_id = read_cursor(cursor, datetime, str)
         place = tuple_(erasures.c.created_at, erasures.c.erasure_id)
@@ -172,51 +173,51 @@ def _list(sql: Sql, tenant: str, limit: int, cursor: str | None) -> Page[Erasure
 # --- Deleting a thread ------------------------------------------------------------------------------------------------
 
 
-def delete_thread(sql: Sql, tenant: str, thread_id: str) -> Deleted:
+def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
     """Raises ThreadNotFound."""
     hold_thread(sql, tenant, thread_id)
     rows = {}
     for table in reversed(INSERTION_ORDER):
         if table is feedback:
-            of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
-            condition = and_(feedback.c.tenant_id == tenant, feedback.c.run_id.in_(of_thread))
+            of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
+            condition = and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_thread))
         elif "thread_id" in table.c:
-            condition = and_(table.c.tenant_id == tenant, table.c.thread_id == thread_id)
+            condition = and_(table.c.tenant_id == tenant.name, table.c.thread_id == thread_id)
         else:
             continue
         rows[table.name] = sql.execute(delete(table).where(condition)).rowcount
     return Deleted(rows=rows)
 
 
-def hold_thread(sql: Sql, tenant: str, thread_id: str) -> None:
+def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     """Nothing is added to the thread before the transaction ends: no message, which writes a branch's row first; then
     no branch and no run, which need the thread's; and no score, which needs its run's. Raises ThreadNotFound.
     """
     sql.execute(_lock_branches(tenant, thread_id))
-    own = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
         raise ThreadNotFound(thread_id)
     sql.execute(_lock_branches(tenant, thread_id))  # and one that was forked while the thread was waited for
-    of_thread = and_(runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
+    of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
     sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
 
 
-def _lock_branches(tenant: str, thread_id: str) -> Select[Any]:
-    own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
+    own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()
 
 
-def idle_threads(sql: Sql, tenant: str, before: datetime, limit: int) -> list[str]:
+def idle_threads(sql: Sql, tenant: Tenant, before: datetime, limit: int) -> list[str]:
     """The threads that nobody wrote to since `before`, the longest idle first."""
-    idle = and_(threads.c.tenant_id == tenant, threads.c.active_at < before)
+    idle = and_(threads.c.tenant_id == tenant.name, threads.c.active_at < before)
     in_order = (threads.c.active_at, threads.c.thread_id)
     found = sql.execute(select(threads.c.thread_id).where(idle).order_by(*in_order).limit(limit))
     return list(found.scalars())
 
 
-def is_idle(sql: Sql, tenant: str, thread_id: str, before: datetime) -> bool:
+def is_idle(sql: Sql, tenant: Tenant, thread_id: str, before: datetime) -> bool:
     """Whether it still is, for whoever holds it."""
-    own = and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     active_at = sql.execute(select(threads.c.active_at).where(own)).scalar_one_or_none()
     return active_at is not None and active_at < before
 
@@ -256,7 +257,7 @@ async def retain(
     return together(gone)
 
 
-def _delete_idle(sql: Sql, tenant: str, thread_ids: Sequence[str], before: datetime) -> Deleted:
+def _delete_idle(sql: Sql, tenant: Tenant, thread_ids: Sequence[str], before: datetime) -> Deleted:
     gone = []
     for thread_id in thread_ids:
         try:

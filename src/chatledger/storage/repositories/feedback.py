@@ -15,13 +15,14 @@ from chatledger.models import Feedback, FeedbackSummary, Page
 from chatledger.models.base import UtcDatetime
 from chatledger.models.json import same_json
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.repositories.runs import find_run
-from chatledger.storage.rows.encryption import opened_values, sealed_values
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
+from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import feedback, kept_scores, messages, runs
-from chatledger.storage.schema.text import Key, Moment, encode_key
+from chatledger.storage.schema.text import encode_key
 
 _WHAT_WAS_SAID = {"run_id", "key", "score", "kwargs", "author", "source", "message_id"}
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
@@ -88,7 +89,7 @@ def _feedback_id(run_id: str, idempotency_key: str | None) -> str:
     return new_id() if idempotency_key is None else derived_id("feedback", run_id, idempotency_key)
 
 
-def _record(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None) -> Feedback:
+def _record(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback:
     run = find_run(sql, tenant, record.run_id, hold=True)
     if run is None:
         raise RunNotFound(record.run_id)
@@ -99,8 +100,8 @@ def _record(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None
     values = record.model_dump(exclude={"message_id"}) | {"idempotency_key": idempotency_key}
     if record.message_id is not None:
         values |= _message_place(sql, tenant, run.thread_id, record.message_id)
-    sealed = sealed_values(sql.seal, feedback, values)
-    if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant, **sealed)).rowcount:
+    sealed = encrypt_values(tenant, feedback, values)
+    if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant.name, **sealed)).rowcount:
         return record
     earlier = _find(sql, tenant, record, idempotency_key)  # the same score sent twice at once: the other was faster
     if earlier is None:
@@ -109,15 +110,15 @@ def _record(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None
     return earlier
 
 
-def _find(sql: Sql, tenant: str, record: Feedback, idempotency_key: str | None) -> Feedback | None:
+def _find(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback | None:
     same = feedback.c.feedback_id == record.feedback_id
     if idempotency_key is not None:
         repeated = and_(feedback.c.run_id == record.run_id, feedback.c.idempotency_key == idempotency_key)
-        row = sql.execute(_select().where(feedback.c.tenant_id == tenant, repeated)).mappings().one_or_none()
+        row = sql.execute(_select().where(feedback.c.tenant_id == tenant.name, repeated)).mappings().one_or_none()
         if row is not None:
-            return _to_feedback(sql, row)
-    row = sql.execute(_select().where(feedback.c.tenant_id == tenant, same)).mappings().one_or_none()
-    return None if row is None else _to_feedback(sql, row)
+            return _to_feedback(tenant, row)
+    row = sql.execute(_select().where(feedback.c.tenant_id == tenant.name, same)).mappings().one_or_none()
+    return None if row is None else _to_feedback(tenant, row)
 
 
 def _require_same(earlier: Feedback, record: Feedback) -> None:
@@ -126,8 +127,8 @@ def _require_same(earlier: Feedback, record: Feedback) -> None:
         raise IdConflict(earlier.feedback_id or "", None, "is feedback already, with another content")
 
 
-def _message_place(sql: Sql, tenant: str, thread_id: str, message_id: str) -> dict[str, Any]:
-    own = (messages.c.tenant_id == tenant, messages.c.thread_id == thread_id, messages.c.message_id == message_id)
+def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str) -> dict[str, Any]:
+    own = (messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id, messages.c.message_id == message_id)
     place = select(messages.c.thread_id, messages.c.branch, messages.c.seq).where(*own)
     row = sql.execute(place).mappings().one_or_none()
     if row is None:
@@ -141,18 +142,18 @@ def _select() -> Select[Any]:
     return select(*columns, messages.c.message_id).select_from(feedback.outerjoin(messages, target))
 
 
-def _to_feedback(sql: Sql, row: Any) -> Feedback:
-    return Feedback(**opened_values(sql.seal, feedback, row))
+def _to_feedback(tenant: Tenant, row: Any) -> Feedback:
+    return Feedback(**decrypt_values(tenant, feedback, row))
 
 
 def _list(
-    sql: Sql, tenant: str, run_id: str | None, thread_id: str | None, limit: int, cursor: str | None
+    sql: Sql, tenant: Tenant, run_id: str | None, thread_id: str | None, limit: int, cursor: str | None
 ) -> Page[Feedback]:
-    statement = _select().where(feedback.c.tenant_id == tenant)
+    statement = _select().where(feedback.c.tenant_id == tenant.name)
     if run_id is not None:
         statement = statement.where(feedback.c.run_id == run_id)
     if thread_id is not None:
-        of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant, runs.c.thread_id == thread_id)
+        of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
         statement = statement.where(feedback.c.run_id.in_(of_thread))
     if cursor is not None:
         created_at, feedback_id = read_cursor(cursor, datetime, str)
@@ -160,12 +161,17 @@ def _list(
         statement = statement.where(place < tuple_(literal(created_at, Moment), literal(feedback_id, Key)))
     newest_first = statement.order_by(feedback.c.created_at.desc(), feedback.c.feedback_id.desc())
     rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
-    page = [_to_feedback(sql, row) for row in rows[:limit]]
+    page = [_to_feedback(tenant, row) for row in rows[:limit]]
     return Page(page, write_cursor(rows[limit - 1].created_at, page[-1].feedback_id or "") if rows[limit:] else None)
 
 
 def _summary(
-    tenant: str, key: str | None, agent: str | None, model: str | None, since: datetime | None, until: datetime | None
+    tenant: Tenant,
+    key: str | None,
+    agent: str | None,
+    model: str | None,
+    since: datetime | None,
+    until: datetime | None,
 ) -> Select[Any]:
     """Over the scores that are there, and the numbers that were kept of what was erased."""
     stored = _scores(feedback.c, tenant, key, since, until)
@@ -187,8 +193,10 @@ def _summary(
     )
 
 
-def _scores(columns: Any, tenant: str, key: str | None, since: datetime | None, until: datetime | None) -> Select[Any]:
-    wanted = [columns.tenant_id == tenant]
+def _scores(
+    columns: Any, tenant: Tenant, key: str | None, since: datetime | None, until: datetime | None
+) -> Select[Any]:
+    wanted = [columns.tenant_id == tenant.name]
     if key is not None:
         wanted.append(columns.key == key)
     if since is not None:

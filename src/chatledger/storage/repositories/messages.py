@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
-from chatledger.errors import InvalidCursor, LimitExceeded, MessageNotFound, VersionConflict
+from chatledger.errors import MessageNotFound, VersionConflict
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.request import make_request, require_messages
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.page import at_once, is_small, load_history
-from chatledger.storage.history.path import END, HistoryRequest, find_path, load_range
+from chatledger.storage.history.path import find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
+from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import redact_message
 from chatledger.storage.rows.messages import encode_message
-from chatledger.storage.schema.text import decode_text, encode_key, encode_text
+from chatledger.storage.schema.text import decode_text, encode_text
 
 PAGE = 500
 """Messages that `iterate` holds at a time."""
@@ -142,9 +141,10 @@ class MessageRepository:
 
         Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
         """
-        request = self._request(
+        window = Window.of(
+            self._scope.tenant,
             thread_id,
-            branch=branch,
+            branch,
             limit=limit,
             before=before,
             after=after,
@@ -155,19 +155,10 @@ class MessageRepository:
             run_id=run_id,
             user_id=user_id,
         )
-        history = await self._read_at_once(request, min_position) if is_small(request) else None
-        if history is None:
-            read = self._scope.read if min_position is None else partial(self._scope.read_at, min_position)
-            history = await read(lambda sql: load_history(sql, request), snapshot=True)
+        history = await self._scope.history(window, min_position=min_position)
         if partials or not history.messages or history.messages[-1].state != "partial":
             return history
         return replace(history, messages=history.messages[:-1])
-
-    async def _read_at_once(self, request: HistoryRequest, min_position: str | None) -> History | None:
-        statement = at_once(request, self._scope.seal)
-        if min_position is None:
-            return await self._scope.fetch(statement)
-        return await self._scope.read_at(min_position, statement.over)
 
     async def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True
@@ -190,13 +181,13 @@ class MessageRepository:
 
     async def names(self, thread_id: str, *, format: str) -> set[str]:  # noqa: A002 - as in the ledger's own calls
         """The names and the call ids of a format's messages, on all branches: those of a branch left behind too."""
-        request = self._request(thread_id)
-        return await self._scope.read(lambda sql: _names(sql, request, format), snapshot=True)
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.read(lambda sql: _names(sql, window, format), snapshot=True)
 
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
         """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
-        request = self._request(thread_id)
-        return await self._scope.read(lambda sql: _get(sql, request, message_id), snapshot=True)
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
     async def redact(self, thread_id: str, seq: int, *, branch: int | None = None) -> ChatMessage:
         """Take the words out of a stored message, for good: text, reasoning, media, arguments, metadata, and what its
@@ -205,9 +196,8 @@ class MessageRepository:
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """
-        tenant, thread = encode_key(self._scope.tenant, "tenant"), encode_key(thread_id, "thread_id")
-        request = HistoryRequest(tenant, thread, thread_id, branch)
-        return await self._scope.write(lambda sql: redact_message(sql, request, seq))
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.write(lambda sql: redact_message(sql, window, seq))
 
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
@@ -226,35 +216,6 @@ class MessageRepository:
         )
         return await self._scope.write(lambda sql: close_open_calls(sql, request, reason))
 
-    def _request(self, thread_id: str, **window: Any) -> HistoryRequest:
-        tenant, thread = encode_key(self._scope.tenant, "tenant"), encode_key(thread_id, "thread_id")
-        request = HistoryRequest(tenant, thread, thread_id, **window)
-        check_window(request)
-        return request
-
-
-def check_window(request: HistoryRequest) -> None:
-    """Raises InvalidCursor for windows that contradict each other, LimitExceeded for a size below zero."""
-    sizes = {
-        "limit": request.limit,
-        "last": request.last,
-        "last_turns": request.last_turns,
-        "max_tokens": request.max_tokens,
-    }
-    given = [name for name, size in sizes.items() if size is not None]
-    if len(given) > 1:
-        raise InvalidCursor(None, f"{' and '.join(given)} are different windows; give one")
-    if given and given[0] != "limit" and (request.before is not None or request.after is not None):
-        raise InvalidCursor(request.before or request.after, f"before and after do not go with {given[0]}")
-    if request.max_tokens is not None and request.run_id is not None:
-        raise InvalidCursor(None, "max_tokens counts whole turns; it does not go with run_id")
-    for name, size in sizes.items():
-        if size is not None and size < 0:
-            raise LimitExceeded(name, size, END)
-    for cursor in (request.before, request.after):
-        if cursor is not None and not 0 <= cursor <= END:
-            raise InvalidCursor(cursor, "not the seq of a message")
-
 
 _NAMES = """
 SELECT m.name FROM {schema}messages m
@@ -267,9 +228,9 @@ WHERE c.tenant_id = :tenant AND c.thread_id = :thread AND m.format = :format AND
 """
 
 
-def _names(sql: Sql, request: HistoryRequest, name: str) -> set[str]:
-    find_path(sql, request)
-    values = {"tenant": request.tenant, "thread": request.thread, "format": encode_text(name)}
+def _names(sql: Sql, window: Window, name: str) -> set[str]:
+    find_path(sql, window)
+    values = {"tenant": window.tenant.key, "thread": window.thread, "format": encode_text(name)}
     return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
 
 
@@ -279,14 +240,14 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
 """
 
 
-def _get(sql: Sql, request: HistoryRequest, message_id: str) -> ChatMessage:
-    find_path(sql, request)
-    place = {"tenant": request.tenant, "thread": request.thread, "message_id": encode_text(message_id)}
+def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
+    find_path(sql, window)
+    place = {"tenant": window.tenant.key, "thread": window.thread, "message_id": encode_text(message_id)}
     rows = sql.fetch(_FIND, place)
     if not rows:
-        raise MessageNotFound(request.thread_id, message_id)
+        raise MessageNotFound(window.thread_id, message_id)
     branch, seq = rows[0]
-    return load_range(sql, request.tenant, request.thread, branch, seq, seq)[0]
+    return load_range(sql, window.tenant, window.thread, branch, seq, seq)[0]
 
 
 # --- Comparing a history that is sent whole ---------------------------------------------------------------------------

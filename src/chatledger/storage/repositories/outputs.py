@@ -13,10 +13,10 @@ from sqlalchemy import and_, delete, func, insert, select
 
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.threads import require_thread
-from chatledger.storage.rows.encryption import opened_values, sealed_values
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
 from chatledger.storage.schema.tables import agents, outputs
 from chatledger.storage.schema.text import encode_key
 
@@ -36,11 +36,11 @@ class OutputRepository:
         return await self._scope.read(lambda sql: _list_outputs(sql, self._scope.tenant, thread_id), snapshot=True)
 
 
-def _outputs_of(tenant: str, thread_id: str) -> Any:
-    return and_(outputs.c.tenant_id == tenant, outputs.c.thread_id == thread_id)
+def _outputs_of(tenant: Tenant, thread_id: str) -> Any:
+    return and_(outputs.c.tenant_id == tenant.name, outputs.c.thread_id == thread_id)
 
 
-def _add(sql: Sql, tenant: str, thread_id: str, added: Sequence[Output]) -> None:
+def _add(sql: Sql, tenant: Tenant, thread_id: str, added: Sequence[Output]) -> None:
     require_thread(sql, tenant, thread_id)
     now = datetime.now(UTC)
     following: dict[tuple[int, int], int] = {}
@@ -49,24 +49,24 @@ def _add(sql: Sql, tenant: str, thread_id: str, added: Sequence[Output]) -> None
         place = (output.branch, output.seq)
         idx = following[place] if place in following else _count(sql, tenant, thread_id, *place)
         following[place] = idx + 1
-        said = {"tenant_id": tenant, "thread_id": thread_id, "idx": idx, "created_at": now, **dict(output)}
-        rows.append(sealed_values(sql.seal, outputs, said))
+        said = {"tenant_id": tenant.name, "thread_id": thread_id, "idx": idx, "created_at": now, **dict(output)}
+        rows.append(encrypt_values(tenant, outputs, said))
     if rows:
         sql.execute(insert(outputs), rows)
 
 
-def _count(sql: Sql, tenant: str, thread_id: str, branch: int, seq: int) -> int:
+def _count(sql: Sql, tenant: Tenant, thread_id: str, branch: int, seq: int) -> int:
     of_message = and_(_outputs_of(tenant, thread_id), outputs.c.branch == branch, outputs.c.seq == seq)
     counted: int = sql.execute(select(func.count()).select_from(outputs).where(of_message)).scalar_one()
     return counted
 
 
-def _list_outputs(sql: Sql, tenant: str, thread_id: str) -> list[Output]:
+def _list_outputs(sql: Sql, tenant: Tenant, thread_id: str) -> list[Output]:
     require_thread(sql, tenant, thread_id)
     columns = [*(outputs.c[name] for name in Output.model_fields), outputs.c.idx, outputs.c.thread_id]
     in_order = outputs.c.branch, outputs.c.seq, outputs.c.idx
     rows = sql.execute(select(*columns).where(_outputs_of(tenant, thread_id)).order_by(*in_order)).mappings()
-    opened = (opened_values(sql.seal, outputs, dict(row)) for row in rows)
+    opened = (decrypt_values(tenant, outputs, dict(row)) for row in rows)
     return [Output.model_validate({name: row[name] for name in Output.model_fields}) for row in opened]
 
 
@@ -95,12 +95,12 @@ class AgentRepository:
         return await self._scope.read(lambda sql: _list_agents(sql, self._scope.tenant, thread_id), snapshot=True)
 
 
-def _agents_of(tenant: str, thread_id: str) -> Any:
-    return and_(agents.c.tenant_id == tenant, agents.c.thread_id == thread_id)
+def _agents_of(tenant: Tenant, thread_id: str) -> Any:
+    return and_(agents.c.tenant_id == tenant.name, agents.c.thread_id == thread_id)
 
 
 def _replace_agents(
-    sql: Sql, tenant: str, thread_id: str, listed: Sequence[ThreadAgent], stored: Sequence[ThreadAgent]
+    sql: Sql, tenant: Tenant, thread_id: str, listed: Sequence[ThreadAgent], stored: Sequence[ThreadAgent]
 ) -> bool:
     require_thread(sql, tenant, thread_id, lock=True)
     if _list_agents(sql, tenant, thread_id) != list(stored):
@@ -108,17 +108,17 @@ def _replace_agents(
     if list(listed) == list(stored):
         return True
     sql.execute(delete(agents).where(_agents_of(tenant, thread_id)))
-    key = {"tenant_id": tenant, "thread_id": thread_id}
+    key = {"tenant_id": tenant.name, "thread_id": thread_id}
     said = [{**key, "idx": idx, **dict(agent)} for idx, agent in enumerate(listed)]
-    rows = [sealed_values(sql.seal, agents, row) for row in said]
+    rows = [encrypt_values(tenant, agents, row) for row in said]
     if rows:
         sql.execute(insert(agents), rows)
     return True
 
 
-def _list_agents(sql: Sql, tenant: str, thread_id: str) -> list[ThreadAgent]:
+def _list_agents(sql: Sql, tenant: Tenant, thread_id: str) -> list[ThreadAgent]:
     require_thread(sql, tenant, thread_id)
     columns = [agents.c[name] for name in ThreadAgent.model_fields]
     rows = sql.execute(select(*columns).where(_agents_of(tenant, thread_id)).order_by(agents.c.idx)).mappings()
-    opened = (opened_values(sql.seal, agents, dict(row), thread_id=thread_id) for row in rows)
+    opened = (decrypt_values(tenant, agents, dict(row), thread_id=thread_id) for row in rows)
     return [ThreadAgent.model_validate(row) for row in opened]

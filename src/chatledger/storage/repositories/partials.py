@@ -12,11 +12,12 @@ from chatledger.models import PartialMessage
 from chatledger.rules import Lease
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.partial import PartialPlace
-from chatledger.storage.append.preflight import look, read_tip
+from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import branches, messages
 from chatledger.storage.schema.text import encode_json, encode_key
 
@@ -65,7 +66,7 @@ def interrupt_partial(sql: Sql, request: AppendRequest, place: PartialPlace, *, 
         interrupt=True,
         now=datetime.now(UTC),
     )
-    tip = look(sql, request, lock=True).tip
+    tip = preflight(sql, request, lock=True).tip
     if tip is None or tip.partial_seq != place.seq:
         return False
     if since is not None and tip.lease is not None and tip.lease.written != since:
@@ -74,11 +75,11 @@ def interrupt_partial(sql: Sql, request: AppendRequest, place: PartialPlace, *, 
     return True
 
 
-def _list(sql: Sql, tenant: str) -> list[tuple[PartialMessage, Lease | None]]:
+def _list(sql: Sql, tenant: Tenant) -> list[tuple[PartialMessage, Lease | None]]:
     key = ("tenant_id", "thread_id", "branch")
     at_tip = and_(*(messages.c[name] == branches.c[name] for name in key), messages.c.seq == branches.c.partial_seq)
     row = select(branches, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))
-    found = row.join(messages, at_tip).where(branches.c.tenant_id == tenant, branches.c.partial_seq.is_not(None))
+    found = row.join(messages, at_tip).where(branches.c.tenant_id == tenant.name, branches.c.partial_seq.is_not(None))
     partials = []
     for one in sql.execute(found):
         lease = read_tip(one.last_seq, None, encode_json(one.open_calls), one.partial_seq).lease

@@ -16,28 +16,28 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation
 from chatledger.models.trusted import copy_with
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import HistoryRequest, cut, find_path, load_range
+from chatledger.storage.history.path import cut, find_path, load_range
+from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.erasures import hold_thread
-from chatledger.storage.rows.encryption import sealed_values
+from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.schema.tables import branches, message_parts, messages, outputs, tool_calls
-from chatledger.storage.schema.text import decode_text
 
 REDACTED = "[redacted]"
 """What stands where words stood."""
 
 
-def redact_message(sql: Sql, request: HistoryRequest, seq: int) -> ChatMessage:
+def redact_message(sql: Sql, window: Window, seq: int) -> ChatMessage:
     """The message as it is now. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
-    tenant = decode_text(request.tenant)
-    hold_thread(sql, tenant, request.thread_id)
-    path = find_path(sql, request)
+    tenant = window.tenant
+    hold_thread(sql, tenant, window.thread_id)
+    path = find_path(sql, window)
     for branch, first, last in cut(path.segments, seq, min(seq, path.last_seq)):
-        found = load_range(sql, request.tenant, request.thread, branch, first, last)
+        found = load_range(sql, window.tenant, window.thread, branch, first, last)
         if found:
             redacted = without_words(found[0], datetime.now(UTC))
-            _store(sql, tenant, request.thread_id, redacted)
+            _store(sql, tenant, window.thread_id, redacted)
             return redacted
-    raise MessageNotFound(request.thread_id, seq=seq)
+    raise MessageNotFound(window.thread_id, seq=seq)
 
 
 def without_words(message: ChatMessage, now: datetime) -> ChatMessage:
@@ -72,7 +72,7 @@ def _wordless_call(call: ToolCall) -> ToolCall:
     return ToolCall(id=call.id, name=call.name, arguments=None if call.arguments is None else "{}")
 
 
-def _store(sql: Sql, tenant: str, thread_id: str, message: ChatMessage) -> None:
+def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> None:
     content = message.content
     lone = content[0] if isinstance(content, list) and content else None
     values = {
@@ -84,7 +84,7 @@ def _store(sql: Sql, tenant: str, thread_id: str, message: ChatMessage) -> None:
     gone = ("reasoning_form", "format", "residual", "response_metadata", "custom_data")
     own = _at(messages, tenant, thread_id, message)
     place = {"thread_id": thread_id, "branch": message.branch, "seq": message.seq}
-    sealed = sealed_values(sql.seal, messages, values, **place)
+    sealed = encrypt_values(tenant, messages, values, **place)
     sql.execute(update(messages).where(own).values(**sealed, **dict.fromkeys(gone)))
     for table in (message_parts, outputs):
         sql.execute(delete(table).where(_at(table, tenant, thread_id, message)))
@@ -92,12 +92,12 @@ def _store(sql: Sql, tenant: str, thread_id: str, message: ChatMessage) -> None:
         own_call = and_(_at(tool_calls, tenant, thread_id, message), tool_calls.c.idx == idx)
         form = None if call.arguments is None else "str"
         wordless = {"arguments": call.arguments, "arguments_form": form, "extras": None}
-        sealed = sealed_values(sql.seal, tool_calls, wordless, **place, idx=idx)
+        sealed = encrypt_values(tenant, tool_calls, wordless, **place, idx=idx)
         sql.execute(update(tool_calls).where(own_call).values(**sealed))
-    of_thread = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+    of_thread = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # nobody writes on what was read before
 
 
-def _at(table: Any, tenant: str, thread_id: str, message: ChatMessage) -> Any:
-    place = {"tenant_id": tenant, "thread_id": thread_id, "branch": message.branch, "seq": message.seq}
+def _at(table: Any, tenant: Tenant, thread_id: str, message: ChatMessage) -> Any:
+    place = {"tenant_id": tenant.name, "thread_id": thread_id, "branch": message.branch, "seq": message.seq}
     return and_(*(table.c[name] == value for name, value in place.items()))

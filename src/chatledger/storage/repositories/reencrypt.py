@@ -1,4 +1,4 @@
-"""Sealing anew what the current key has not sealed: plain text that is older than the keys, and the work of older keys.
+"""Encrypt again what the current key did not encrypt: plain text that is older than the keys, and older keys' work.
 
 A thread at a time, some of its rows in each transaction. The transaction holds the thread, so nobody changes a row in
 between, and gives its branches new stamps: an append that was planned with an older key is planned again. What is
@@ -15,10 +15,10 @@ from sqlalchemy import and_, func, select, update
 
 from chatledger.errors import EncryptionError, ThreadNotFound
 from chatledger.ids import new_stamp
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.erasures import hold_thread
-from chatledger.storage.rows.encryption import SEALED, TABLES, Seal
+from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_text
 
@@ -31,26 +31,26 @@ Progress = Callable[[int, int], None]
 
 
 async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[str, int]:
-    """The rows that were sealed anew, by table; it ends when it finds none. Raises EncryptionError."""
-    if (seal := scope.seal) is None:
+    """The number of rows encrypted again, by table; it ends when it finds none. Raises EncryptionError."""
+    if (encryption := scope.tenant.encryption) is None:
         raise EncryptionError(
             "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`"
         )
     rows: Counter[str] = Counter()
-    while found := await _go_through(scope, seal, progress):
+    while found := await _go_through(scope, encryption, progress):
         rows.update(found)
     return dict(rows)
 
 
-async def _go_through(scope: Scope, seal: Seal, progress: Progress | None) -> Counter[str]:
+async def _go_through(scope: Scope, encryption: Encryption, progress: Progress | None) -> Counter[str]:
     """Once through all threads of the tenant, in the order of their ids."""
     rows: Counter[str] = Counter()
     total = await scope.read(lambda sql: _count(sql, scope.tenant))
     done, last = 0, ""
     while ids := await scope.read(lambda sql, after=last: _threads_after(sql, scope.tenant, after)):  # type: ignore[misc]
         for thread_id in ids:
-            if await scope.read(lambda sql, id_=thread_id: _is_stale(sql, seal, scope.tenant, id_)):  # type: ignore[misc]
-                rows.update(await _seal_thread(scope, seal, thread_id))
+            if await scope.read(lambda sql, id_=thread_id: _is_stale(sql, encryption, scope.tenant, id_)):  # type: ignore[misc]
+                rows.update(await _encrypt_thread(scope, encryption, thread_id))
             done += 1
             if progress is not None:
                 progress(done, max(done, total))
@@ -58,51 +58,51 @@ async def _go_through(scope: Scope, seal: Seal, progress: Progress | None) -> Co
     return rows
 
 
-async def _seal_thread(scope: Scope, seal: Seal, thread_id: str) -> Counter[str]:
+async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) -> Counter[str]:
     rows: Counter[str] = Counter()
-    while batch := await scope.write(lambda sql: _seal_some(sql, seal, scope.tenant, thread_id)):
+    while batch := await scope.write(lambda sql: _encrypt_some(sql, encryption, scope.tenant, thread_id)):
         rows.update(batch)
     return rows
 
 
-def _count(sql: Sql, tenant: str) -> int:
-    counted: int = sql.execute(select(func.count()).where(threads.c.tenant_id == tenant)).scalar_one()
+def _count(sql: Sql, tenant: Tenant) -> int:
+    counted: int = sql.execute(select(func.count()).where(threads.c.tenant_id == tenant.name)).scalar_one()
     return counted
 
 
-def _threads_after(sql: Sql, tenant: str, after: str) -> Sequence[str]:
-    own = and_(threads.c.tenant_id == tenant, threads.c.thread_id > after)
+def _threads_after(sql: Sql, tenant: Tenant, after: str) -> Sequence[str]:
+    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id > after)
     in_order = select(threads.c.thread_id).where(own).order_by(threads.c.thread_id).limit(_THREADS)
     return sql.execute(in_order).scalars().all()
 
 
-def _is_stale(sql: Sql, seal: Seal, tenant: str, thread_id: str) -> bool:
-    place = {"tenant": encode_text(tenant), "thread": encode_text(thread_id), "header": seal.ring().header}
-    return any(sql.fetch(_select(table, len(place["header"]), 1), place) for table in SEALED)
+def _is_stale(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:
+    place = {"tenant": tenant.key, "thread": encode_text(thread_id), "header": encryption.ring().header}
+    return any(sql.fetch(_select(table, len(place["header"]), 1), place) for table in ENCRYPTED)
 
 
-def _seal_some(sql: Sql, seal: Seal, tenant: str, thread_id: str) -> Counter[str]:
+def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> Counter[str]:
     """Up to BATCH rows of the thread; none if there are none left, or no thread any more."""
     rows: Counter[str] = Counter()
     try:
         hold_thread(sql, tenant, thread_id)
     except ThreadNotFound:
         return rows
-    header = seal.ring().header
-    place = {"tenant": encode_text(tenant), "thread": encode_text(thread_id), "header": header}
-    for table in SEALED:
+    header = encryption.ring().header
+    place = {"tenant": tenant.key, "thread": encode_text(thread_id), "header": header}
+    for table in ENCRYPTED:
         found = sql.fetch(_select(table, len(header), BATCH - rows.total()), place)
         if found:
             columns = _columns(table)
-            opened = [tuple(row) for row in seal.open(table, columns, found)]
-            sealed = seal.seal(table, columns, opened)
-            changed = [dict(zip(columns, row, strict=True)) | {"tenant": place["tenant"]} for row in sealed]
+            decrypted = [tuple(row) for row in encryption.decrypt(table, columns, found)]
+            encrypted = encryption.encrypt(table, columns, decrypted)
+            changed = [dict(zip(columns, row, strict=True)) | {"tenant": place["tenant"]} for row in encrypted]
             sql.insert(_update(table), changed)
             rows[table] += len(found)
         if rows.total() >= BATCH:
             break
     if rows:
-        own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+        own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
         sql.execute(update(branches).where(own).values(stamp=new_stamp()))
     return rows
 
@@ -115,13 +115,13 @@ def _key(table: str) -> tuple[str, ...]:
 
 
 def _columns(table: str) -> tuple[str, ...]:
-    return (*_key(table), *SEALED[table])
+    return (*_key(table), *ENCRYPTED[table])
 
 
 @lru_cache(maxsize=512)
 def _select(table: str, header: int, limit: int) -> str:
     """The rows of a thread with a cell that does not begin with the header of the current key."""
-    stale = " OR ".join(f"substr({column}, 1, {header}) <> :header" for column in SEALED[table])
+    stale = " OR ".join(f"substr({column}, 1, {header}) <> :header" for column in ENCRYPTED[table])
     of_thread = "thread_id = :thread"
     if table == "feedback":  # its thread_id is that of a message that it may be about
         runs = "SELECT r.run_id FROM {schema}runs r WHERE r.tenant_id = :tenant AND r.thread_id = :thread"
@@ -133,6 +133,6 @@ def _select(table: str, header: int, limit: int) -> str:
 
 
 def _update(table: str) -> str:
-    cells = ", ".join(f"{column} = :{column}" for column in SEALED[table])
+    cells = ", ".join(f"{column} = :{column}" for column in ENCRYPTED[table])
     key = " AND ".join(f"{column} = :{column}" for column in _key(table))
     return f"UPDATE {{schema}}{table} SET {cells} WHERE tenant_id = :tenant AND {key}"

@@ -13,10 +13,10 @@ from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
-from chatledger.storage.rows.encryption import opened_values, sealed_values
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
 from chatledger.storage.schema.tables import runs, threads
 from chatledger.storage.schema.text import encode_key
 
@@ -83,40 +83,40 @@ class RunRepository:
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id, page_size(limit), cursor))
 
 
-def _key(tenant: str, run_id: str) -> Any:
-    return and_(runs.c.tenant_id == tenant, runs.c.run_id == run_id)
+def _key(tenant: Tenant, run_id: str) -> Any:
+    return and_(runs.c.tenant_id == tenant.name, runs.c.run_id == run_id)
 
 
-def find_run(sql: Sql, tenant: str, run_id: str, *, hold: bool = False) -> Run | None:
+def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
     """`hold`: it is not deleted before the transaction ends."""
     found = select(runs).where(_key(tenant, run_id))
     held = found.with_for_update(read=True, key_share=True) if hold else found
     row = sql.execute(held).mappings().one_or_none()
-    return None if row is None else _to_run(sql, row)
+    return None if row is None else _to_run(tenant, row)
 
 
-def _lock_run(sql: Sql, tenant: str, run_id: str) -> Run | None:
+def _lock_run(sql: Sql, tenant: Tenant, run_id: str) -> Run | None:
     """The run, unchanged by others until this transaction ends."""
     row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
-    return None if row is None else _to_run(sql, row)
+    return None if row is None else _to_run(tenant, row)
 
 
-def _to_run(sql: Sql, row: Any) -> Run:
-    opened = opened_values(sql.seal, runs, row)
+def _to_run(tenant: Tenant, row: Any) -> Run:
+    opened = decrypt_values(tenant, runs, row)
     fields = {name: opened[name] for name in row if name not in ("tenant_id", *_USAGE)}
     usage = {name.removeprefix("usage_"): row[name] for name in _USAGE}
     said = any(value is not None for value in usage.values())
     return Run(**fields, usage=Usage(**usage) if said else None)
 
 
-def _start(sql: Sql, tenant: str, run: Run) -> Run:
-    own_thread = and_(threads.c.tenant_id == tenant, threads.c.thread_id == run.thread_id)
+def _start(sql: Sql, tenant: Tenant, run: Run) -> Run:
+    own_thread = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == run.thread_id)
     # Held until the run is stored: a thread that is being deleted is not there.
     held = select(threads.c.thread_id).where(own_thread).with_for_update(read=True, key_share=True)
     if sql.execute(held).one_or_none() is None:
         raise ThreadNotFound(run.thread_id)
-    values = sealed_values(sql.seal, runs, run.model_dump(exclude={"usage"}))
-    if sql.execute(insert_if_absent(sql, runs).values(tenant_id=tenant, **values)).rowcount:
+    values = encrypt_values(tenant, runs, run.model_dump(exclude={"usage"}))
+    if sql.execute(insert_if_absent(sql, runs).values(tenant_id=tenant.name, **values)).rowcount:
         return run
     stored = _lock_run(sql, tenant, run.run_id)
     if stored is None or stored.thread_id != run.thread_id:
@@ -124,7 +124,7 @@ def _start(sql: Sql, tenant: str, run: Run) -> Run:
     return _complete(sql, tenant, stored, run)
 
 
-def _complete(sql: Sql, tenant: str, stored: Run, run: Run) -> Run:
+def _complete(sql: Sql, tenant: Tenant, stored: Run, run: Run) -> Run:
     """The stored run with what it did not say yet."""
     new: dict[str, Any] = {}
     for name in ("agent", "model", "input", "metadata"):
@@ -136,12 +136,12 @@ def _complete(sql: Sql, tenant: str, stored: Run, run: Run) -> Run:
         elif not same_json(said, given):
             raise RunConflict(run.run_id, f"was started with another {name}")
     if new:
-        sealed = sealed_values(sql.seal, runs, new, run_id=run.run_id)
+        sealed = encrypt_values(tenant, runs, new, run_id=run.run_id)
         sql.execute(update(runs).where(_key(tenant, run.run_id)).values(**sealed))
     return stored.model_copy(update=new)
 
 
-def _finish(sql: Sql, tenant: str, run_id: str, status: RunStatus, usage: Usage | None, error: str | None) -> Run:
+def _finish(sql: Sql, tenant: Tenant, run_id: str, status: RunStatus, usage: Usage | None, error: str | None) -> Run:
     stored = _lock_run(sql, tenant, run_id)
     if stored is None:
         raise RunNotFound(run_id)
@@ -155,17 +155,17 @@ def _finish(sql: Sql, tenant: str, run_id: str, status: RunStatus, usage: Usage 
     said = usage or Usage()
     columns = {name: getattr(said, name.removeprefix("usage_")) for name in _USAGE}
     values = {"status": status, "error": error, "ended_at": ended.ended_at, **columns}
-    sealed = sealed_values(sql.seal, runs, values, run_id=run_id)
+    sealed = encrypt_values(tenant, runs, values, run_id=run_id)
     sql.execute(update(runs).where(_key(tenant, run_id)).values(**sealed))
     return ended
 
 
-def _list(sql: Sql, tenant: str, thread_id: str | None, limit: int, cursor: str | None) -> Page[Run]:
-    statement = select(runs).where(runs.c.tenant_id == tenant)
+def _list(sql: Sql, tenant: Tenant, thread_id: str | None, limit: int, cursor: str | None) -> Page[Run]:
+    statement = select(runs).where(runs.c.tenant_id == tenant.name)
     if thread_id is not None:
         statement = statement.where(runs.c.thread_id == thread_id)
     if cursor is not None:
         statement = statement.where(runs.c.run_id > read_cursor(cursor, str)[0])
     rows = sql.execute(statement.order_by(runs.c.run_id).limit(limit + 1)).mappings().all()
-    page = [_to_run(sql, row) for row in rows[:limit]]
+    page = [_to_run(tenant, row) for row in rows[:limit]]
     return Page(page, write_cursor(page[-1].run_id) if len(rows) > limit else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final
@@ -15,19 +16,20 @@ from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime
 from chatledger.rules import Finding, Tip
-from chatledger.storage.append.preflight import Look
-from chatledger.storage.append.tip_cache import TipMemory
+from chatledger.storage.append.preflight import Seen
 from chatledger.storage.arguments import checked
-from chatledger.storage.databases.database import Scope
+from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
-from chatledger.storage.history.path import END, Segment, cut, read_lineage, write_lineage
+from chatledger.storage.history.path import Segment, cut, read_lineage, write_lineage
+from chatledger.storage.history.window import END
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
 from chatledger.storage.repositories.erasures import delete_thread, refuse_erased, retain
-from chatledger.storage.rows.encryption import opened_values, sealed_values
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
+from chatledger.storage.schema.columns import Ciphertext, Key, Moment
 from chatledger.storage.schema.tables import branches, messages, threads
-from chatledger.storage.schema.text import Key, Moment, Sealed, encode_key
+from chatledger.storage.schema.text import encode_key
 
 
 class Unset(Enum):
@@ -72,16 +74,19 @@ class ThreadRepository:
             active_at=now,
         )
         _check_keys(thread)
-        return await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
+        made = await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
+        if made.seen is not None:
+            self._scope.learn(encode_key(thread.thread_id, "thread_id"), made.seen)
+        return made.thread
 
     def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
         """A whole new thread, judged, for `load`. Raises RuleViolation, IdConflict and LimitExceeded; asks nobody."""
         level = rules or self._scope.rules
-        return encode_thread(self._scope.tenant, thread, messages, level=level, seal=self._scope.seal)
+        return encode_thread(self._scope.tenant, thread, messages, level=level)
 
     async def load(self, new: Sequence[NewThread]) -> None:
         """Store whole new threads (from `prepare`) at once: for imports. All of them, or AlreadyExists."""
-        await self._scope.write(lambda sql: load_threads(sql, new))
+        await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
         """Raises ThreadNotFound; also, if `user_id` is given, for a thread of another user."""
@@ -159,40 +164,39 @@ def _is_key(thread_id: str) -> bool:
     return True
 
 
-def _key(tenant: str, thread_id: str) -> Any:
-    return and_(threads.c.tenant_id == tenant, threads.c.thread_id == thread_id)
+def _key(tenant: Tenant, thread_id: str) -> Any:
+    return and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
 
 
-def create_thread(sql: Sql, tenant: str, thread: Thread, *, exist_ok: bool) -> Thread:
+@dataclass(frozen=True, slots=True)
+class Made:
+    """`seen` is what a preflight of the first append would see; None where the thread existed already."""
+
+    thread: Thread
+    seen: Seen | None = None
+
+
+def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> Made:
     existing = find_thread(sql, tenant, thread.thread_id)
     if existing is None:
         refuse_erased(sql, tenant, [thread.thread_id])
-        values = thread.model_dump(exclude={"message_count", "last_text"})
-        sealed = sealed_values(sql.seal, threads, values)
-        insert_thread = insert_if_absent(sql, threads).values(tenant_id=tenant, **sealed)
-        if sql.execute(insert_thread).rowcount:
+        values = encrypt_values(tenant, threads, thread.model_dump(exclude={"message_count", "last_text"}))
+        if sql.execute(insert_if_absent(sql, threads).values(tenant_id=tenant.name, **values)).rowcount:
             branch = _first_branch(tenant, thread)
             sql.execute(insert(branches).values(**branch))
-            if sql.tips is not None:
-                _teach(sql.tips, tenant, thread, branch["stamp"])
-            return thread
+            stamp, touched = branch["stamp"], thread.active_at
+            return Made(thread, Seen(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=touched))
         existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
     if not exist_ok:
         raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already; exist_ok=True gives it")
     if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
         raise ThreadNotFound(thread.thread_id)
-    return existing
+    return Made(existing)
 
 
-def _teach(tips: TipMemory, tenant: str, thread: Thread, stamp: int) -> None:
-    """The first append then need not look."""
-    made = Look(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=thread.active_at)
-    tips.learn(encode_key(tenant, "tenant"), encode_key(thread.thread_id, "thread_id"), made)
-
-
-def _first_branch(tenant: str, thread: Thread) -> dict[str, Any]:
+def _first_branch(tenant: Tenant, thread: Thread) -> dict[str, Any]:
     return {
-        "tenant_id": tenant,
+        "tenant_id": tenant.name,
         "thread_id": thread.thread_id,
         "branch": 0,
         "lineage": write_lineage([Segment(0, 1, END)]),
@@ -221,38 +225,38 @@ def _select_threads() -> Select[Any]:
     )
 
 
-def _to_thread(sql: Sql, tenant: str, row: Row) -> Thread:
+def _to_thread(sql: Sql, tenant: Tenant, row: Row) -> Thread:
     names = [column.name for column in threads.c if column.name != "tenant_id"]
-    fields = opened_values(sql.seal, threads, dict(zip(names, row, strict=False)))
+    fields = decrypt_values(tenant, threads, dict(zip(names, row, strict=False)))
     lineage, last_seq, last_text = row[len(names) :]
     (end,) = cut(read_lineage(lineage), last_seq, last_seq) or (None,)
     if end is not None and end.branch != fields["active_branch"]:
         last_text = _text_at(sql, tenant, fields["thread_id"], end)
     if end is not None and last_text is not None:
         place = {"thread_id": fields["thread_id"], "branch": end.branch, "seq": end.first}
-        last_text = opened_values(sql.seal, messages, {"text": last_text}, **place)["text"]
+        last_text = decrypt_values(tenant, messages, {"text": last_text}, **place)["text"]
     return Thread(**fields, message_count=last_seq, last_text=last_text)
 
 
-def _text_at(sql: Sql, tenant: str, thread_id: str, place: Segment) -> str | Sealed | None:
+def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | Ciphertext | None:
     """The last text of a fork that has no message of its own yet: it rests on another branch."""
-    own = (messages.c.tenant_id == tenant, messages.c.thread_id == thread_id)
+    own = (messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id)
     there = (messages.c.branch == place.branch, messages.c.seq == place.first)
-    text: str | Sealed | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()
+    text: str | Ciphertext | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()
     return text  # None if deleted meanwhile
 
 
-def find_thread(sql: Sql, tenant: str, thread_id: str, user_id: str | None = None) -> Thread | None:
+def find_thread(sql: Sql, tenant: Tenant, thread_id: str, user_id: str | None = None) -> Thread | None:
     row = sql.execute(_select_threads().where(_key(tenant, thread_id))).one_or_none()
     if row is None or (user_id is not None and row.user_id != user_id):
         return None
     return _to_thread(sql, tenant, row)
 
 
-def _find_threads(sql: Sql, tenant: str, thread_ids: Sequence[str]) -> dict[str, Thread]:
+def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
     found: dict[str, Thread] = {}
     for at in range(0, len(thread_ids), _IDS_AT_ONCE):
-        own = and_(threads.c.tenant_id == tenant, threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
+        own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
         rows = sql.execute(_select_threads().where(own)).all()
         found |= {row.thread_id: _to_thread(sql, tenant, row) for row in rows}
     return found
@@ -261,14 +265,14 @@ def _find_threads(sql: Sql, tenant: str, thread_ids: Sequence[str]) -> dict[str,
 _IDS_AT_ONCE = 500
 
 
-def require_thread(sql: Sql, tenant: str, thread_id: str, *, lock: bool = False) -> None:
+def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
     """Raises ThreadNotFound. `lock` keeps others who lock it out until the transaction ends."""
     found = select(threads.c.thread_id).where(_key(tenant, thread_id))
     if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
         raise ThreadNotFound(thread_id)
 
 
-def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]) -> Thread:
+def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, Any]) -> Thread:
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
         raise ThreadNotFound(thread_id)
@@ -276,16 +280,16 @@ def _update_thread(sql: Sql, tenant: str, thread_id: str, values: dict[str, Any]
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
         require_level(sql, tenant, thread_id, changed.rules)
     if "rules" in values:  # tips that other processes remember were judged under the rules before
-        own = and_(branches.c.tenant_id == tenant, branches.c.thread_id == thread_id)
+        own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
         sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, as appends do it
     if values:
-        sealed = sealed_values(sql.seal, threads, values, thread_id=thread_id)
+        sealed = encrypt_values(tenant, threads, values, thread_id=thread_id)
         sql.execute(update(threads).where(_key(tenant, thread_id)).values(**sealed))
     return changed
 
 
-def _list_threads(sql: Sql, tenant: str, user_id: str | None, limit: int, cursor: str | None) -> Page[Thread]:
-    statement = _select_threads().where(threads.c.tenant_id == tenant)
+def _list_threads(sql: Sql, tenant: Tenant, user_id: str | None, limit: int, cursor: str | None) -> Page[Thread]:
+    statement = _select_threads().where(threads.c.tenant_id == tenant.name)
     if user_id is not None:
         statement = statement.where(threads.c.user_id == user_id)
     if cursor is not None:

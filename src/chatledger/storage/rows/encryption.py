@@ -1,41 +1,41 @@
-"""The seal: a person's words as AES-256-GCM ciphertext, cell by cell, in the columns that they have anyway.
+"""Encryption at rest: a person's words as AES-256-GCM ciphertext, cell by cell, in the columns that they have anyway.
 
 A cell is the header (mark, version, key id) and the base64 of nonce, ciphertext and tag. Its associated data is the
-header and the cell's whole place: table, column, tenant, and the row's primary key. So nothing that is altered, or
-moved to another row, column, table or tenant, opens. Once there are keys, plain text in a sealed column is refused.
+header and the cell's whole place: table, column, tenant, and the row's primary key. So a cell that was altered, or
+moved to another row, column, table or tenant, does not decrypt. A tenant with keys refuses plain text in an encrypted
+column.
 
-What decides where a message stands, how a thread is listed and what a statement counts stays plain: see
-`docs/encryption.md`.
+The columns that decide where a message stands, how a thread is listed and what a statement counts stay plain: see
+`docs/encryption.md`. A `Tenant` carries the encryption of its rows, and there is no other way for it to get here.
 """
 
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from chatledger.errors import EncryptionError, InvalidArgument, KeyUnavailable, NotAuthentic, NotEncrypted
-from chatledger.storage.rows.keys import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
-from chatledger.storage.schema.tables import metadata
-from chatledger.storage.schema.text import SEAL_HEADER, SEAL_MARK, encode_text
-
-if TYPE_CHECKING:
-    from sqlalchemy import Table
-
-    from chatledger.storage.drivers.sql import Row
 from sqlalchemy import Table
 
+from chatledger.errors import EncryptionError, InvalidArgument, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger.storage.drivers.sql import Row
+from chatledger.storage.rows.keys import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
+from chatledger.storage.schema.columns import Ciphertext, JsonText
+from chatledger.storage.schema.tables import metadata
 from chatledger.storage.schema.text import (
-    JsonText,
-    Sealed,
+    CIPHERTEXT_HEADER,
+    CIPHERTEXT_MARK,
     decode_json,
     decode_text,
     encode_json,
+    encode_key,
+    encode_text,
     no_keys,
 )
 
-SEALED: Mapping[str, tuple[str, ...]] = {
+ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "threads": ("title", "metadata"),
     "runs": ("input", "error", "metadata"),
     "messages": ("text", "residual", "response_metadata", "custom_data"),
@@ -50,8 +50,22 @@ Cells = tuple[Any, ...]
 TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.values()}
 
 
-class Sealing:
-    """What a ledger was given to encrypt with, if anything; a ring by itself is everybody's."""
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """The owner of rows: its `name`, its `key` as the column `tenant_id` holds it, and how its words are encrypted."""
+
+    name: str
+    key: str
+    encryption: Encryption | None = None
+
+    @classmethod
+    def of(cls, name: str, keys: EncryptionKeys | None = None) -> Self:
+        """Raises LimitExceeded and InvalidArgument for a name that cannot be a key."""
+        return cls(name, encode_key(name, "tenant"), None if keys is None else keys.of(name))
+
+
+class EncryptionKeys:
+    """The keys that a ledger was opened with, if any. A KeyRing without a function around it serves every tenant."""
 
     def __init__(self, keys: KeyRing | Keys | None, *, plaintext: bool) -> None:
         if plaintext and keys is None:
@@ -59,24 +73,26 @@ class Sealing:
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
         self._plaintext = plaintext
 
-    def of(self, tenant: str) -> Seal | None:
-        return None if self._keys is None else Seal(tenant, self._keys, plaintext=self._plaintext)
+    def of(self, tenant: str) -> Encryption | None:
+        return None if self._keys is None else Encryption(tenant, self._keys, plaintext=self._plaintext)
 
 
-class Seal:
-    """Seals and opens the words of one tenant. `plaintext`: what is not sealed is read as it is."""
+class Encryption:
+    """Encrypts and decrypts the words of one tenant. With `plaintext`, cells that are not encrypted are read as they
+    are.
+    """
 
-    __slots__ = ("_keys", "_tenant", "_where", "plaintext")
+    __slots__ = ("_keys", "_tenant", "_tenant_place", "plaintext")
 
     def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False) -> None:
         self._tenant = tenant
         self._keys = keys
-        self._where = netstring(encode_text(tenant))
+        self._tenant_place = netstring(encode_text(tenant))
         self.plaintext = plaintext
 
-    def seal(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
-        """The rows with their words sealed. `key`, as stored, is what of the primary key stands before the columns'
-        part of it, without the tenant. Raises KeyUnavailable, and EncryptionError if the keys cannot be asked for.
+    def encrypt(self, table: str, columns: Sequence[str], rows: Sequence[Cells], *key: Any) -> Sequence[Cells]:
+        """The rows with their words encrypted. `key` holds, as stored, the values of the primary key that stand before
+        those in `columns`, without the tenant. Raises KeyUnavailable, and EncryptionError if the keys function fails.
         """
         cells, place = _layout(table, tuple(columns), len(key))
         if not cells or not rows:
@@ -84,8 +100,8 @@ class Seal:
         ring = self.ring()
         header, cipher = ring.header, ring.ciphers[ring.header]
         contexts = _with_header(cells, header)
-        before = self._where + "".join(map(netstring, key))
-        sealed: list[Cells] = []
+        before = self._tenant_place + "".join(map(netstring, key))
+        encrypted: list[Cells] = []
         for row in rows:
             made: list[Any] | None = None
             for index, context in contexts:
@@ -93,23 +109,25 @@ class Seal:
                     continue
                 if made is None:
                     made, where = list(row), before + "".join([netstring(row[at]) for at in place])
-                data = cipher.seal(text, context + where)
+                data = cipher.encrypt(text, context + where)
                 made[index] = header + b2a_base64(data, newline=False).decode("ascii")
-            sealed.append(row if made is None else tuple(made))
-        return sealed
+            encrypted.append(row if made is None else tuple(made))
+        return encrypted
 
-    def open(self, table: str, columns: Sequence[str], rows: Sequence[Row], *key: Any) -> Sequence[Row]:
-        """The rows as they were before `seal`. Raises EncryptionError for what is not sealed for its place."""
+    def decrypt(self, table: str, columns: Sequence[str], rows: Sequence[Row], *key: Any) -> Sequence[Row]:
+        """The rows as they were before `encrypt`. Raises EncryptionError for a cell that was not encrypted for its
+        place.
+        """
         cells, place = _layout(table, tuple(columns), len(key))
         if not cells or not rows:
             return rows
         ring = self._ask()
-        # Nearly all have the current key, and a page has hundreds of them: what they share is looked up once.
+        # Nearly all cells have the current key, and a page has hundreds of them: look up once what they share.
         header = "" if ring is None else ring.header
         cipher = None if ring is None else ring.ciphers[header]
         size, contexts = len(header), _with_header(cells, header)
-        before = self._where + "".join(map(netstring, key))
-        opened: list[Row] = []
+        before = self._tenant_place + "".join(map(netstring, key))
+        decrypted: list[Row] = []
         for row in rows:
             made: list[Any] | None = None
             for index, context in contexts:
@@ -119,16 +137,16 @@ class Seal:
                     made, where = list(row), before + "".join([netstring(row[at]) for at in place])
                 try:
                     if cipher is not None and stored.startswith(header):
-                        made[index] = cipher.open(_from_base64(stored[size:]), context + where)
+                        made[index] = cipher.decrypt(_from_base64(stored[size:]), context + where)
                     else:
-                        made[index] = self._open(ring, stored, cells[index] + where)
+                        made[index] = self._decrypt(ring, stored, cells[index] + where)
                 except ValueError:
-                    raise NotAuthentic(_key_id(stored), said(cells[index] + where)) from None
-            opened.append(row if made is None else made)
-        return opened
+                    raise NotAuthentic(_key_id(stored), describe(cells[index] + where)) from None
+            decrypted.append(row if made is None else made)
+        return decrypted
 
     def ring(self) -> KeyRing:
-        """What to seal with. Raises KeyUnavailable."""
+        """The keys to encrypt with. Raises KeyUnavailable."""
         ring = self._ask()
         if ring is None:
             raise KeyUnavailable(None, f"tenant {self._tenant!r} has no keys to encrypt with")
@@ -137,28 +155,28 @@ class Seal:
     def _ask(self) -> KeyRing | None:
         try:
             ring = self._keys(self._tenant)
-        except Exception as error:  # a key store's own; none but ours leaves the library
+        except Exception as error:  # a key store's own error: only ours leave the library
             raise EncryptionError(f"the keys of tenant {self._tenant!r} could not be had") from error
         if ring is not None and not isinstance(ring, KeyRing):
             raise InvalidArgument("keys", f"must give a KeyRing or None, not {type(ring).__name__}")
         return ring
 
-    def _open(self, ring: KeyRing | None, stored: str, where: str) -> str:
-        """A cell that the current key has not sealed. Raises ValueError where it is not authentic."""
-        header = SEAL_HEADER.match(stored)
+    def _decrypt(self, ring: KeyRing | None, stored: str, where: str) -> str:
+        """A cell that the current key did not encrypt. Raises ValueError where it is not authentic."""
+        header = CIPHERTEXT_HEADER.match(stored)
         if header is None:
             if self.plaintext:
                 return stored
-            raise NotEncrypted(said(where))
+            raise NotEncrypted(describe(where))
         if ring is None or (cipher := ring.ciphers.get(header[0])) is None:
             raise self._unavailable(header[1], header[2], where)
-        return cipher.open(_from_base64(stored[header.end() :]), _named(header[0]) + where)
+        return cipher.decrypt(_from_base64(stored[header.end() :]), _named(header[0]) + where)
 
     def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
         if version != str(VERSION):
-            return EncryptionError(f"encrypted in version {version}, which this release does not know", said(where))
+            return EncryptionError(f"encrypted in version {version}, which this release does not know", describe(where))
         detail = f"encrypted with the key {key_id!r}, which is not among the keys of tenant {self._tenant!r}"
-        return KeyUnavailable(key_id, detail, said(where))
+        return KeyUnavailable(key_id, detail, describe(where))
 
 
 def _from_base64(text: str) -> bytes:
@@ -166,21 +184,21 @@ def _from_base64(text: str) -> bytes:
     data = a2b_base64(text, strict_mode=True)
     odd = len(data) % 3
     if len(data) < NONCE_BYTES + TAG_BYTES or (odd and b2a_base64(data[-odd:], newline=False).decode() != text[-4:]):
-        raise ValueError("not the base64 of a sealed text")
+        raise ValueError("not the base64 of an encrypted text")
     return data
 
 
-# --- Places -----------------------------------------------------------------------------------------------------------
+# --- The place of a cell, as associated data --------------------------------------------------------------------------
 
 
 def netstring(value: object) -> str:
-    """With its length before it, so that no two places are written alike."""
+    """The value with its length before it, so that two places are never written alike."""
     text = str(value)
     return f"{len(text)}:{text}"
 
 
-def said(where: str) -> str:
-    """A place for a person: what `netstring` put together, without the tenant, who knows."""
+def describe(where: str) -> str:
+    """A place for a person to read, from what `netstring` put together; without the tenant, whom the caller knows."""
     names: list[str] = []
     while where:
         size, rest = where.split(":", 1)
@@ -192,7 +210,7 @@ def said(where: str) -> str:
 
 def _named(header: str) -> str:
     """A header as associated data, without its mark: with it, every place would be a string of wide characters."""
-    return netstring(header[len(SEAL_MARK) :])
+    return netstring(header[len(CIPHERTEXT_MARK) :])
 
 
 def _with_header(cells: Mapping[int, str], header: str) -> list[tuple[int, str]]:
@@ -200,15 +218,15 @@ def _with_header(cells: Mapping[int, str], header: str) -> list[tuple[int, str]]
 
 
 def _key_id(stored: str) -> str:
-    header = SEAL_HEADER.match(stored)
+    header = CIPHERTEXT_HEADER.match(stored)
     return "" if header is None else header[2]
 
 
 @lru_cache(maxsize=256)
 def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[int, str], tuple[int, ...]]:
-    """Which columns are sealed, with their names as a place says them; and where the rest of the primary key is."""
-    sealed = [name for name in SEALED.get(table, ()) if name in columns]
-    cells = {columns.index(name): netstring(table) + netstring(name) for name in sealed}
+    """The index of each encrypted column with the beginning of its place, and the indexes of the rest of the key."""
+    encrypted = [name for name in ENCRYPTED.get(table, ()) if name in columns]
+    cells = {columns.index(name): netstring(table) + netstring(name) for name in encrypted}
     key = [column.name for column in TABLES[table].primary_key][1 + given :] if cells else []
     return cells, tuple(columns.index(name) for name in key)
 
@@ -216,34 +234,34 @@ def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[i
 # --- Values of Core statements ----------------------------------------------------------------------------------------
 
 
-def sealed_values(seal: Seal | None, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
-    """Values for a Core statement; `key` is what they do not say of the row's primary key."""
-    if seal is None:
+def encrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
+    """Values for a Core statement. `key` holds the part of the row's primary key that is not among the values."""
+    if tenant.encryption is None:
         return dict(values)
-    columns = [name for name in SEALED[table.name] if values.get(name) is not None]
+    columns = [name for name in ENCRYPTED[table.name] if values.get(name) is not None]
     row = tuple(_stored(table, name, values[name]) for name in columns)
-    (sealed,) = seal.seal(table.name, columns, [row], *_key_of(table, {**values, **key}))
-    return {**values, **dict(zip(columns, map(Sealed, sealed), strict=True))}
+    (encrypted,) = tenant.encryption.encrypt(table.name, columns, [row], *_key_of(table, {**values, **key}))
+    return {**values, **dict(zip(columns, map(Ciphertext, encrypted), strict=True))}
 
 
-def opened_values(seal: Seal | None, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
-    """A row that a Core statement gave, with its words. Raises EncryptionError."""
-    columns = [name for name in SEALED[table.name] if values.get(name) is not None]
-    if seal is None:
+def decrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
+    """A row of a Core statement with its words. Raises EncryptionError, also for ciphertext if there are no keys."""
+    columns = [name for name in ENCRYPTED[table.name] if values.get(name) is not None]
+    if tenant.encryption is None:
         for name in columns:
-            if type(cell := values[name]) is Sealed:
+            if type(cell := values[name]) is Ciphertext:
                 raise _no_keys(table, name, cell, _key_of(table, {**values, **key}))
         return dict(values)
-    # What Core has decoded was not sealed, and is encoded again to be judged.
+    # Core has decoded the cells that were not encrypted: encode them again, to be judged.
     row = tuple(_stored(table, name, values[name]) for name in columns)
-    (opened,) = seal.open(table.name, columns, [row], *_key_of(table, {**values, **key}))
-    return {**values, **{name: _decoded(table, name, text) for name, text in zip(columns, opened, strict=True)}}
+    (decrypted,) = tenant.encryption.decrypt(table.name, columns, [row], *_key_of(table, {**values, **key}))
+    return {**values, **{name: _decoded(table, name, text) for name, text in zip(columns, decrypted, strict=True)}}
 
 
-def _no_keys(table: Table, column: str, cell: Sealed, key: Sequence[Any]) -> EncryptionError:
-    header = SEAL_HEADER.match(cell.stored)
+def _no_keys(table: Table, column: str, cell: Ciphertext, key: Sequence[Any]) -> EncryptionError:
+    header = CIPHERTEXT_HEADER.match(cell.stored)
     assert header is not None
-    return no_keys(header[2], said("".join(map(netstring, (table.name, column, "", *key)))))
+    return no_keys(header[2], describe("".join(map(netstring, (table.name, column, "", *key)))))
 
 
 def _key_of(table: Table, values: Mapping[str, Any]) -> list[Any]:
@@ -257,7 +275,7 @@ def _is_json(table: Table, column: str) -> bool:
 
 
 def _stored(table: Table, column: str, value: Any) -> str | None:
-    if type(value) is Sealed:
+    if type(value) is Ciphertext:
         return value.stored
     return encode_json(value) if _is_json(table, column) else encode_text(value)
 

@@ -76,14 +76,14 @@ class Cipher:
         self._aes: Any = AESGCM(key)
         self._forged = InvalidTag
 
-    def seal(self, text: str, place: str) -> bytes:
+    def encrypt(self, text: str, place: str) -> bytes:
         """Nonce, ciphertext and tag. The nonce is random: a key is good for 2^32 of them (`docs/encryption.md`)."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed: bytes = self._aes.encrypt(nonce, text.encode(), place.encode())
-        return nonce + sealed
+        encrypted: bytes = self._aes.encrypt(nonce, text.encode(), place.encode())
+        return nonce + encrypted
 
-    def open(self, data: bytes, place: str) -> str:
-        """Raises ValueError for anything that was not sealed with this key for this place."""
+    def decrypt(self, data: bytes, place: str) -> str:
+        """Raises ValueError for anything that was not encrypted with this key for this place."""
         try:
             text: bytes = self._aes.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode())
         except self._forged:

@@ -29,7 +29,7 @@ from chatledger.models import (
 from chatledger.models.json import dumps, loads
 from chatledger.models.trusted import blank, build, revive
 from chatledger.storage.drivers.sql import Row
-from chatledger.storage.rows.encryption import Seal
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import (
     decode_json,
     decode_text,
@@ -171,18 +171,18 @@ def _encode_call(call: Any) -> tuple[Any, ...]:
 
 
 def decode_messages(
-    thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row], seal: Seal | None
+    tenant: Tenant, thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row]
 ) -> list[ChatMessage]:
     """Rows of one thread as models, in the order of `messages`. Raises EncryptionError.
 
     Message rows are (branch, *MESSAGE_COLUMNS) with created_at as the database has it; part and call rows are
     (branch, *their columns).
     """
-    if seal is not None:
+    if (encryption := tenant.encryption) is not None:
         thread = encode_text(thread_id)
-        messages = seal.open("messages", ("branch", *MESSAGE_COLUMNS), messages, thread)
-        parts = seal.open("message_parts", ("branch", *PART_COLUMNS), parts, thread)
-        calls = seal.open("tool_calls", ("branch", *CALL_COLUMNS), calls, thread)
+        messages = encryption.decrypt("messages", ("branch", *MESSAGE_COLUMNS), messages, thread)
+        parts = encryption.decrypt("message_parts", ("branch", *PART_COLUMNS), parts, thread)
+        calls = encryption.decrypt("tool_calls", ("branch", *CALL_COLUMNS), calls, thread)
     parts_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in parts:
         parts_of[row[0], row[1]].append(row)

@@ -97,6 +97,10 @@ def keep(connection: Connection, schema: str | None) -> None:
         enable(connection, schema)
 
 
+def only_postgresql() -> StorageError:
+    return StorageError("row-level security is PostgreSQL's; a SQLite file has one reader of all of it")
+
+
 def begin_as(begin: str, tenant: str) -> str:
     """A transaction of this tenant's, begun in one round trip. What is not a parameter must not be more than a value,
     so the name goes as the digits of its bytes.

@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-from chatledger.storage.schema.text import CodedText, ExactDecimal, JsonText, Key, Moment, Position
+from chatledger.storage.schema.columns import CodedText, ExactDecimal, JsonText, Key, Moment, Position
 
 SCHEMA = "chatledger"
 """Our tables live beside other people's. On PostgreSQL the schema is written out in every statement, because a

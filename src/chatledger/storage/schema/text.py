@@ -1,33 +1,28 @@
-"""The one codec of every text column, keys included, and the column types built on it.
+"""The one codec of every text column, keys included.
 
 PostgreSQL refuses NUL and both drivers refuse lone surrogates, and people's words hold both. Text without NUL, lone
 surrogate or a leading U+E000 is stored as it is; any other as U+E000 followed by itself with those characters (and
 the backslash) escaped. Escapes are undone one by one, never joined, so the codec is injective: keys stay unique, joins
 on encoded text hold, and no flag is needed.
 
-Ciphertext stands in the same columns, as U+E001 and a header (`seal.py`). Text that begins as such a header does is
-escaped, so nobody can write a text that is taken for ciphertext.
+Ciphertext stands in the same columns, as U+E001 and a header (`rows/encryption.py`). Text that begins like such a
+header is escaped, so no text can be taken for ciphertext.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
-
-from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Numeric, Text
-from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from chatledger.errors import InvalidArgument, KeyUnavailable, LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 
 MARK = "\ue000"
-SEAL_MARK = "\ue001"
-_MARKS = (MARK, SEAL_MARK)
-SEAL_HEADER = re.compile(f"{SEAL_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]{{1,64}}):")
+CIPHERTEXT_MARK = "\ue001"
+_MARKS = (MARK, CIPHERTEXT_MARK)
+CIPHERTEXT_HEADER = re.compile(f"{CIPHERTEXT_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]{{1,64}}):")
 """Version and key id. Text with only the mark before it is text: it was before there was encryption."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ESCAPED = re.compile("[\x00\ud800-\udfff\\\\]")
@@ -47,7 +42,7 @@ def encode_text(text: str) -> str:
 
 
 def _begins_as_ours(text: str) -> bool:
-    return text[0] == MARK or SEAL_HEADER.match(text) is not None
+    return text[0] == MARK or CIPHERTEXT_HEADER.match(text) is not None
 
 
 def decode_text(stored: str) -> str:
@@ -56,7 +51,7 @@ def decode_text(stored: str) -> str:
         return stored
     if stored[0] == MARK:
         return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
-    if (header := SEAL_HEADER.match(stored)) is not None:
+    if (header := CIPHERTEXT_HEADER.match(stored)) is not None:
         raise no_keys(header[2])
     return stored
 
@@ -95,94 +90,3 @@ def to_microseconds(moment: datetime) -> int:
 
 def from_microseconds(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """Ciphertext on its way through Core: a column's type knows neither its row nor whose it is. No text, so that one
-    that nobody opened is not taken for what was said.
-    """
-
-    stored: str
-
-
-def _sealed(stored: str) -> Sealed | None:
-    return Sealed(stored) if stored.startswith(SEAL_MARK) and SEAL_HEADER.match(stored) is not None else None
-
-
-class CodedText(TypeDecorator[str]):
-    """Any text; given as Sealed, and read as such, where it is ciphertext."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        if type(value) is Sealed:
-            return value.stored
-        return None if value is None else encode_text(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        return None if value is None else _sealed(value) or decode_text(value)
-
-
-class Key(CodedText):
-    """Text that identifies: compared byte by byte on both databases, whatever the locale of the server."""
-
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return Text(collation="C" if dialect.name == "postgresql" else None)  # described by asyncpg it were a VARCHAR
-
-
-class JsonText(TypeDecorator[Any]):
-    """JSON as text, in the caller's key order. Not JSONB: it reorders keys, respells numbers and refuses NUL. Given and
-    read as Sealed where it is ciphertext.
-    """
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return value.stored if type(value) is Sealed else encode_json(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        return None if value is None else _sealed(value) or decode_json(value)
-
-
-class Moment(TypeDecorator[datetime]):
-    """A time in UTC: TIMESTAMPTZ on PostgreSQL, integer microseconds since 1970 on SQLite. Data, never an order."""
-
-    impl = DateTime
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else BigInteger())
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        return value if value is None or dialect.name == "postgresql" else to_microseconds(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        if value is None or dialect.name != "postgresql":
-            return None if value is None else from_microseconds(value)
-        moment: datetime = value  # asyncpg gives the ends of its calendar without their zone
-        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-class ExactDecimal(TypeDecorator[Decimal]):
-    """A decimal with all its digits: NUMERIC on PostgreSQL, text on SQLite, which has no decimals."""
-
-    impl = Numeric
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(Numeric() if dialect.name == "postgresql" else Text())
-
-    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
-        return value if value is None or dialect.name == "postgresql" else str(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
-        return None if value is None else Decimal(value)
-
-
-Position = BigInteger().with_variant(Integer(), "sqlite")
-"""seq: a message's place in its branch."""

@@ -25,7 +25,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
 from chatledger.storage.arguments import checked_call
-from chatledger.storage.databases.open import only_postgresql
 from chatledger.storage.drivers.errors import Kind, read_failure, translate
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
@@ -64,7 +63,7 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
     _require_revision(to)
     if address.get_backend_name() == "sqlite":
         if rls:
-            raise only_postgresql()
+            raise row_security.only_postgresql()
         if sqlite_path(address) == MEMORY:
             raise StorageError("a database in memory is made at the newest revision when it is opened")
         return upgrade_file(sqlite_path(address), to=to)

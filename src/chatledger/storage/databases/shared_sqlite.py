@@ -1,0 +1,45 @@
+"""An application's own SQLite engine, over aiosqlite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.external_connection import begin_transaction
+from chatledger.storage.drivers.errors import in_greenlet
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.urls import READ_ONLY
+from chatledger.storage.rows.encryption import Tenant
+
+T = TypeVar("T")
+
+
+class SharedSqliteDatabase(OpenDatabase):
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
+        return await in_greenlet(self._read, work)
+
+    async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
+        return await in_greenlet(self._write, work)
+
+    def transaction(self, tenant: Tenant) -> AbstractAsyncContextManager[Database]:
+        return begin_transaction(self._engine, None)
+
+    async def close(self) -> None:
+        """The engine stays the application's to dispose of."""
+
+    def _write(self, work: Callable[[Sql], T]) -> T:
+        with self._engine.sync_engine.begin() as connection:
+            return work(Sql(connection, None))
+
+    def _read(self, work: Callable[[Sql], T]) -> T:
+        with self._engine.sync_engine.connect() as connection:
+            connection = connection.execution_options(**{READ_ONLY: True})
+            with connection.begin():
+                return work(Sql(connection, None))
