@@ -9,10 +9,11 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
+BASE ?= HEAD
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-data test-kosong test-partitioned test-encrypted test-pgbouncer teeth soak fuzz lint types \
-  imports bench bench-full bench-peers bench-profile clean
+  imports bench bench-full bench-peers bench-profile bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +90,9 @@ bench-peers: $(READY) $(PEERS_READY)  ## Compare with the stores that frameworks
 
 bench-profile: $(READY)  ## Where the time of append and history goes, into docs/benchmarks.md
 	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/benchmarks.md
+
+bench-against: $(READY)  ## Compare the working tree with the commit BASE, both in one run, in under four minutes
+	$(BIN)/python -m benchmarks.against --base $(BASE)
 
 # An environment of their own: they are no dependency of anything here, the tests included. What ours runs on is held to
 # our versions; the rest of constraints.txt would contradict theirs.

@@ -54,7 +54,7 @@ class Sample:
         return statistics.quantiles(self.times, n=100, method="inclusive")[percent - 1]
 
     def ratio(self, other: Sample) -> Ratio:
-        pairs = zip(_blocks(self.times), _blocks(other.times), strict=True)
+        pairs = zip(stretches(self.times), stretches(other.times), strict=True)
         parts = [statistics.median(own) / statistics.median(others) for own, others in pairs]
         return Ratio(self.median / other.median, min(parts), max(parts))
 
@@ -66,10 +66,11 @@ class Ratio:
     high: float
 
 
-def _blocks(times: Sequence[float]) -> list[Sequence[float]]:
-    blocks = min(BLOCKS, len(times))
-    size = len(times) // blocks
-    return [times[size * block : size * (block + 1)] for block in range(blocks)]
+def stretches(times: Sequence[float]) -> list[Sequence[float]]:
+    """Parts of the run in order, of equal length."""
+    count = min(BLOCKS, len(times))
+    size = len(times) // count
+    return [times[size * block : size * (block + 1)] for block in range(count)]
 
 
 async def race(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import postgres, seed, sqlite
+from benchmarks import against, postgres, seed, sqlite
+from benchmarks.against import BASE, NOW, Comparison, paired_ratio, take_turns
+from benchmarks.against_worker import CASES, LONG, Block, Case, fill, measure
 from benchmarks.cases import Extent, Outcome
-from benchmarks.measure import Rounds, Sample
+from benchmarks.measure import Ratio, Rounds, Sample
 from benchmarks.report import as_markdown, as_text
 
+from chatledger import Ledger
 from tests.conftest import Database
 
 TINY = Extent(
@@ -59,3 +62,62 @@ def test_the_cases_on_sqlite(name: str) -> None:
 def test_a_ratio_is_of_medians_and_says_how_far_to_trust_it() -> None:
     ratio = Sample([2.0, 2.0, 2.0, 4.0, 2.0]).ratio(Sample([1.0, 2.0, 1.0, 1.0, 1.0]))
     assert (ratio.value, ratio.low, ratio.high) == (2.0, 1.0, 4.0)
+
+
+# --- The working tree beside a commit ---------------------------------------------------------------------------------
+
+
+async def test_the_cases_of_both_sides_store_what_they_say(database: Database) -> None:
+    await fill(database.url, 1)
+    async with Ledger.open(database.url) as ledger:
+        assert [len(await measure(ledger, case, 0)) for case in CASES] == [case.calls for case in CASES]
+        threads = ("pairs", "own ids", "first 4", "tool calls", "transactions", "writers 1", "writers 0", "read")
+        versions = {name: (await ledger.messages.history(name, last=1)).version for name in threads}
+    assert versions == {
+        "pairs": LONG + 10,
+        "own ids": LONG + 10,
+        "first 4": 2,
+        "tool calls": LONG + 25,
+        "transactions": 30,
+        "writers 1": 10,
+        "writers 0": 10 + 160,
+        "read": LONG,
+    }
+
+
+class Recorder:
+    def __init__(self, name: str, log: list[tuple[str, int]]) -> None:
+        self.name = name
+        self.log = log
+
+    def measure(self, case: Case, first: int) -> Block:
+        self.log.append((self.name, first))
+        return [(1.0, 0.5)] * case.calls
+
+
+def test_two_sides_take_turns_and_either_goes_first_every_other_round() -> None:
+    log: list[tuple[str, int]] = []
+    case = CASES[0]
+    blocks = take_turns({name: Recorder(name, log) for name in (BASE, NOW)}, case, 3)
+    first, second, third = (number * case.calls for number in (1, 2, 3))
+    assert log[2:] == [(BASE, first), (NOW, first), (NOW, second), (BASE, second), (BASE, third), (NOW, third)]
+    assert blocks == dict.fromkeys((BASE, NOW), [[(1.0, 0.5)] * case.calls] * 3)
+
+
+def test_a_paired_ratio_does_not_see_that_a_whole_round_was_slow() -> None:
+    base, now = [[1.0], [1.0], [9.0], [9.0], [9.0]], [[2.0], [2.0], [18.0], [18.0], [27.0]]
+    assert paired_ratio(base, now) == Ratio(2.0, 2.0, 3.0)
+
+
+def test_a_comparison_is_a_line_of_the_table() -> None:
+    base: list[Block] = [[(0.002, 0.001)]] * 5
+    now: list[Block] = [[(0.004, 0.0005)]] * 5
+    one, many = (Case(name, 1, CASES[0].prepare, turns) for name, turns in (("one", 0), ("many", 10)))
+    assert against.table("SQLite", [Comparison(case, base, now) for case in (one, many)]).splitlines() == [
+        "SQLite",
+        "======",
+        "case  base     now      now/base          CPU base  CPU now  now/base",
+        "---------------------------------------------------------------------",
+        "one   2.00 ms  4.00 ms  2.00 (2.00–2.00)  1.00 ms   0.50 ms  0.50 (0.50–0.50)",
+        "many  5,000/s  2,500/s  2.00 (2.00–2.00)  0.10 ms   0.05 ms  0.50 (0.50–0.50)",
+    ]
