@@ -1,4 +1,4 @@
-"""The full command line: one module for each group of commands, put together here.
+"""The commands: one module for each group of commands, put together here.
 
 Nothing at the top of these modules imports the ledger: help is shown before SQLAlchemy would be loaded.
 """
@@ -19,11 +19,11 @@ from chatledger.cli import (
     history,
     importing,
     keeping,
+    migrate,
     partials,
     removing,
     repairing,
     threads,
-    upkeep,
 )
 from chatledger.cli import exporting as export_command
 from chatledger.cli.options import KEY_FILE
@@ -41,7 +41,7 @@ app = typer.Typer(
 )
 
 
-upkeep.add_to(app)
+migrate.add_to(app)
 importing.add_to(app)
 export_command.add_to(app)
 converting.add_to(app)

@@ -2,7 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chatledger.storage.upgrade.versions import HEAD
 from tests.cli.commands import chatledger
+
+
+def test_schema_names_the_command_that_migrates(tmp_path: Path) -> None:
+    path = str(tmp_path / "l.db")
+    before = chatledger("schema", url=path)
+    assert (before.code, before.err) == (1, "")
+    assert before.out == f"{path}: found none, expected {HEAD}; run: chatledger migrate --url {path}\n"
+    assert chatledger("migrate", url=path).out == f"{path} is at schema {HEAD}\n"
+    assert chatledger("schema", url=path).out == f"{path}: found {HEAD}, expected {HEAD}\n"
 
 
 def test_migrate_brings_postgresql_to_the_newest_schema(pg_url: str) -> None:
