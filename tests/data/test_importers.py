@@ -13,8 +13,8 @@ import pytest
 from chatledger import Ledger, UnknownFormat
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import Place, from_metadata, take_out
-from chatledger.transfer.importing import import_file
-from chatledger.transfer.planning import ImportOptions
+from chatledger.transfer.import_file import import_file
+from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.report import ImportReport
 from chatledger.transfer.shapes import get_shape
 from tests.conftest import Database

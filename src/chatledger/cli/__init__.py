@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 
-from chatledger.cli.outcome import ExitCode, say
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.errors import MissingExtra
 
 

@@ -11,23 +11,23 @@ from typing import Annotated
 import typer
 
 from chatledger.cli import (
-    converting,
+    backup,
+    convert,
     demo,
-    encrypting,
+    export,
     feedback,
     formats,
     history,
-    importing,
-    keeping,
+    import_files,
     migrate,
     partials,
-    removing,
-    repairing,
+    reencrypt,
+    removal,
+    repair,
     threads,
 )
-from chatledger.cli import exporting as export_command
+from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
 from chatledger.cli.options import KEY_FILE
-from chatledger.cli.outcome import EXIT_CODES, ExitCode, say
 
 app = typer.Typer(
     name="chatledger",
@@ -42,17 +42,17 @@ app = typer.Typer(
 
 
 migrate.add_to(app)
-importing.add_to(app)
-export_command.add_to(app)
-converting.add_to(app)
+import_files.add_to(app)
+export.add_to(app)
+convert.add_to(app)
 formats.add_to(app)
 threads.add_to(app)
-removing.add_to(app)
-keeping.add_to(app)
-encrypting.add_to(app)
+removal.add_to(app)
+backup.add_to(app)
+reencrypt.add_to(app)
 partials.add_to(app)
 history.add_to(app)
-repairing.add_to(app)
+repair.add_to(app)
 app.add_typer(feedback.app, name="feedback")
 demo.add_to(app)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chatledger.cli.importing import describe, import_paths
+from chatledger.cli.exit_codes import ExitCode
+from chatledger.cli.import_files import describe, import_paths
 from chatledger.cli.options import Debug, Json, Tenant, Url, given_keys, run_async
-from chatledger.cli.outcome import ExitCode
 from chatledger.cli.output import console, plural, print_json
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -
     """The main job, step by step; the id of the thread that was continued."""
     from chatledger.ids import derived_id
     from chatledger.models import Feedback, Usage
-    from chatledger.transfer.planning import ImportOptions
+    from chatledger.transfer.plan import ImportOptions
 
     done(f"opened {place}")
     options = ImportOptions(id_field="id", user_field="user", time_field="created_at")
@@ -99,12 +99,12 @@ def live_turn() -> list[dict[str, object]]:
 
 
 async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
-    from chatledger.cli.drawing import draw
+    from chatledger.cli.render import render
 
     out = console()
     thread = await ledger.threads.get(thread_id)
     out.print("\nthe conversation as `chatledger show` draws it:\n")
-    draw(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
+    render(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
     at = f" --url {shlex.quote(_place(url))}"
     out.print(f"\nnext: chatledger check{at}      what lenient let in")
     out.print(f"      chatledger threads{at}    all conversations")

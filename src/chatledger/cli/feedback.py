@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.outcome import ExitCode, UsageError, say
 from chatledger.cli.output import print_json, print_table
 
 if TYPE_CHECKING:

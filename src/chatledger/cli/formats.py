@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.options import Debug, Json, run
-from chatledger.cli.outcome import ExitCode
 from chatledger.cli.output import print_json, print_table
 
 if TYPE_CHECKING:

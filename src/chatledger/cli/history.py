@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import lost, print_json
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, UsageError
 from chatledger.cli.options import Debug, Json, Tenant, Url, run
-from chatledger.cli.outcome import ExitCode, UsageError
 from chatledger.cli.progress import working
 
 if TYPE_CHECKING:

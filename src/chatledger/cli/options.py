@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chatledger.cli.outcome import UsageError, finish
+from chatledger.cli.exit_codes import UsageError, finish
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger

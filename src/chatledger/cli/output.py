@@ -1,4 +1,4 @@
-"""Output: JSON for programs, lines and tables for people. Stored text goes through `visible` first."""
+"""Output: JSON for programs, lines and tables for people. Stored text goes through `escape` first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from chatledger.cli.visible import one_line
+from chatledger.cli.escape import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

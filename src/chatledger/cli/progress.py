@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from chatledger.cli.escape import one_line
 from chatledger.cli.output import console
-from chatledger.cli.visible import one_line
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import console, moment, plural, print_json, print_table, short
 from chatledger.cli.progress import working
 
@@ -77,9 +77,9 @@ def show(
             messages = [message.model_dump() for message in history]
             print_json({"thread": found.model_dump(), "version": history.version, "messages": messages})
         else:
-            from chatledger.cli.drawing import draw
+            from chatledger.cli.render import render
 
-            draw(console(), found, history.messages, full=full)
+            render(console(), found, history.messages, full=full)
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)

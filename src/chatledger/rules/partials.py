@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.models import ChatMessage, RulesLevel, Violation
-from chatledger.rules.closing import INTERRUPTED, closing_results
 from chatledger.rules.invariants import (
     arguments_not_json,
     broken_alone,
@@ -19,6 +18,7 @@ from chatledger.rules.invariants import (
     refuse_unless_lenient,
     repeated_calls,
 )
+from chatledger.rules.synthetic_results import INTERRUPTED, closing_results
 from chatledger.rules.tip import Tip, interrupted
 
 

@@ -15,7 +15,7 @@ from chatledger.errors import AlreadyExists, Conflict, LimitExceeded, RuleViolat
 from chatledger.ledger import Ledger
 from chatledger.models import Limits, Thread
 from chatledger.storage.repositories.bulk import NewThread
-from chatledger.transfer.planning import PlannedThread
+from chatledger.transfer.plan import PlannedThread
 from chatledger.transfer.records import Record
 
 MAX_BYTES = 1024 * 1024

@@ -18,7 +18,7 @@ from chatledger.ids import derived_id, deriving
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue, dumps
 from chatledger.models.trusted import copy_with
-from chatledger.transfer.choosing import DEFAULT_FORMAT, ShapeOfFile
+from chatledger.transfer.detect import DEFAULT_FORMAT, ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Parcel, Place, take_out, to_metadata
 from chatledger.transfer.fields import find_value, read_id, read_time
 from chatledger.transfer.records import Record

@@ -14,9 +14,9 @@ from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, Limits, Thread
 from chatledger.models.json import same_json
 from chatledger.storage.rows.messages import encode_message
-from chatledger.transfer.attaching import Stored, Tail, attach
+from chatledger.transfer.attach import Stored, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
-from chatledger.transfer.planning import ImportOptions, PlannedThread
+from chatledger.transfer.plan import ImportOptions, PlannedThread
 from chatledger.transfer.report import Outcome
 from chatledger.transfer.shapes import Line, get_shape
 

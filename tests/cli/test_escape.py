@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatledger.cli.visible import one_line, visible
+from chatledger.cli.escape import escape, one_line
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from chatledger.cli.visible import one_line, visible
         ("[red]x[/red] :smile:", "[red]x[/red] :smile:"),
     ],
 )
-def test_visible(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_escape(text: str, shown: str) -> None:
+    assert escape(text) == shown
 
 
 def test_one_line() -> None:
@@ -31,8 +31,8 @@ def test_one_line() -> None:
 
 @given(st.text(st.characters(), max_size=20))
 def test_nothing_shown_is_a_control(text: str) -> None:
-    kinds = {unicodedata.category(character) for character in visible(text) if character not in "\n"}
+    kinds = {unicodedata.category(character) for character in escape(text) if character not in "\n"}
     assert not kinds & {"Cc", "Cs", "Zl", "Zp"}
-    assert {unicodedata.bidirectional(character) for character in visible(text)}.isdisjoint(
+    assert {unicodedata.bidirectional(character) for character in escape(text)}.isdisjoint(
         {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
     )

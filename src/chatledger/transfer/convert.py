@@ -14,8 +14,8 @@ from chatledger.errors import FormatError, UnknownFormat
 from chatledger.formats import Encoded, format_names, get_codec
 from chatledger.models import ChatMessage, Loss
 from chatledger.models.json import JsonValue
-from chatledger.transfer.assembling import foreign_record, own_record
-from chatledger.transfer.choosing import ShapeOfFile
+from chatledger.transfer.assemble import foreign_record, own_record
+from chatledger.transfer.detect import ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Parcel, take_out
 from chatledger.transfer.records import BadRecord, Container, Record, read_records
 from chatledger.transfer.report import Failure

@@ -5,7 +5,8 @@ Streams: of all threads only the ids and the order are held, of one thread its m
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -13,13 +14,14 @@ from chatledger.errors import ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
-from chatledger.transfer.assembling import conversation_object, in_place, own_record
-from chatledger.transfer.choosing import DEFAULT_FORMAT
+from chatledger.transfer.assemble import conversation_object, in_place, own_record
+from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.shapes import Line, get_shape
-from chatledger.transfer.storing import read_branches
+from chatledger.transfer.store import read_branches
 
-PAGE = 1_000
+THREADS_PAGE = 1_000
+FEEDBACK_PAGE = 500
 
 View: TypeAlias = Literal["stored", "model"]
 
@@ -88,7 +90,7 @@ async def read_index(ledger: Ledger) -> Index:
     arrays = True
     cursor = None
     while True:
-        page = await ledger.threads.list(limit=PAGE, cursor=cursor)
+        page = await ledger.threads.list(limit=THREADS_PAGE, cursor=cursor)
         for thread in page:
             imported = from_metadata(thread.metadata)
             arrays = arrays and imported is not None and imported[1].container == "array"
@@ -103,6 +105,37 @@ def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
     if envelope is None:
         return 1, thread.created_at.isoformat(), 0, 0
     return 0, envelope.imported_at, envelope.index, envelope.item
+
+
+async def scored_at_least(ledger: Ledger, thread_ids: Sequence[str], minima: Mapping[str, float]) -> list[str]:
+    """The threads whose mean score reaches the minimum of every key, in the order given. One query a thread.
+
+    A thread without a score under a key is left out.
+    """
+    chosen = []
+    for thread_id in thread_ids:
+        means = await mean_scores(ledger, thread_id, list(minima))
+        if all(means.get(key, -math.inf) >= minimum for key, minimum in minima.items()):
+            chosen.append(thread_id)
+    return chosen
+
+
+async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> dict[str, float]:
+    """The mean score of a thread by key; a key without a score is missing. Reads all feedback of the thread.
+
+    Only the latest score of each author for each run counts: an author who changes a score records another one.
+    """
+    latest: dict[str, dict[tuple[str, str | None], float]] = {key: {} for key in keys}
+    cursor = None
+    while True:
+        page = await ledger.feedback.list(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
+        for one in page:  # newest first
+            if one.key in latest:
+                latest[one.key].setdefault((one.run_id, one.author), one.score)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return {key: math.fsum(scores.values()) / len(scores) for key, scores in latest.items() if scores}
 
 
 async def _as_record(

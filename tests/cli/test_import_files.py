@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -103,50 +101,3 @@ def test_tenants_do_not_see_each_other(folder: Path) -> None:
     chatledger("import", "two.json", "--tenant", "a", url="l.db", cwd=folder)
     assert chatledger("export", "--all", "--tenant", "b", url="l.db", cwd=folder).out == ""
     assert len(chatledger("export", "--all", "--tenant", "a", url="l.db", cwd=folder).json) == 2
-
-
-def test_export_to_a_file_in_the_container_asked_for(folder: Path) -> None:
-    chatledger("import", "two.json", url="l.db", cwd=folder)
-    outcome = chatledger("export", "--all", "--container", "lines", "-o", "out.jsonl", url="l.db", cwd=folder)
-    assert (outcome.code, outcome.out) == (0, "")
-    assert len((folder / "out.jsonl").read_text().splitlines()) == 2
-    assert not (folder / "out.jsonl.part").exists()
-
-
-def test_export_of_one_thread(folder: Path) -> None:
-    chatledger("import", "two.json", "--thread-field", "n", url="l.db", cwd=folder)
-    assert chatledger("export", "2", url="l.db", cwd=folder).json == {"n": 2, "messages": talk("c")}
-    assert chatledger("export", "2", "--format", "openai-chat", url="l.db", cwd=folder).json == talk("c")
-
-
-@pytest.mark.parametrize("words", [(), ("1", "--all")])
-def test_export_wants_a_thread_or_all(folder: Path, words: tuple[str, ...]) -> None:
-    chatledger("import", "two.json", url="l.db", cwd=folder)
-    assert chatledger("export", *words, url="l.db", cwd=folder).code == 2
-
-
-def test_an_export_to_a_pipe_leaves_it_a_pipe(folder: Path) -> None:
-    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
-    os.mkfifo(folder / "pipe")
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit((folder / "pipe").read_text)
-        assert chatledger("export", "--all", "-o", "pipe", url="l.db", cwd=folder).code == 0
-        assert (folder / "pipe").is_fifo()
-        assert json.loads(read.result(timeout=10)) == json.loads((folder / "two.json").read_bytes())
-
-
-def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
-    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
-    (folder / "link.json").symlink_to(folder / "out.json")
-    assert chatledger("export", "--all", "-o", "link.json", url="l.db", cwd=folder).code == 0
-    assert (folder / "link.json").is_symlink()
-    assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())
-
-
-def test_what_a_format_cannot_say_is_counted_by_code(folder: Path) -> None:
-    spoken = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]
-    (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
-    url = str(folder / "ledger.db")
-    assert chatledger("import", "spoken.json", "--thread-field", "id", url=url, cwd=folder).code == 0
-    for words in (("export", "t"), ("export", "--all"), ("history", "t")):
-        assert chatledger(*words, "--format", "anthropic", url=url).error == "chatledger: lost: media × 1"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, run, with_ledger
-from chatledger.cli.outcome import ExitCode, UsageError, say
 from chatledger.cli.output import plural, print_json, print_table
 from chatledger.cli.progress import working
 

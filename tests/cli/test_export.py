@@ -1,47 +1,70 @@
-"""Export for training: conversations a line, chosen by feedback."""
-
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chatledger import Feedback, Ledger
-from chatledger.transfer.scoring import mean_scores, scored_at_least
 from tests.cli.commands import chatledger
 from tests.conftest import Database
-from tests.transfer.files import array, lines, talk
+from tests.transfer.files import array, lines, record_scores, talk
 
 
-async def scored(ledger: Ledger, thread: str, *scores: float, key: str = "stars", author: str | None = None) -> None:
-    """A thread of one run, with these scores one after the other."""
-    await ledger.threads.create(thread, exist_ok=True)
-    if await ledger.runs.find(f"run of {thread}") is None:
-        await ledger.runs.start(thread, run_id=f"run of {thread}")
-    for score in scores:
-        await ledger.feedback.record(Feedback(run_id=f"run of {thread}", key=key, score=score, author=author))
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A file of two records."""
+    (tmp_path / "two.json").write_bytes(array({"n": 1, "messages": talk("a", "b")}, {"n": 2, "messages": talk("c")}))
+    return tmp_path
 
 
-async def test_latest_score_of_each_author_counts_and_their_mean_decides(ledger: Ledger) -> None:
-    await scored(ledger, "t", 1, 5)
-    await scored(ledger, "t", 4, 2, author="ada")
-    await scored(ledger, "t", 1, key="other")
-    await ledger.runs.start("t", run_id="second")
-    await ledger.feedback.record(Feedback(run_id="second", key="stars", score=2))
-    assert await mean_scores(ledger, "t", ["stars", "none"]) == {"stars": 3.0}
+def test_export_to_a_file_in_the_container_asked_for(folder: Path) -> None:
+    chatledger("import", "two.json", url="l.db", cwd=folder)
+    outcome = chatledger("export", "--all", "--container", "lines", "-o", "out.jsonl", url="l.db", cwd=folder)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert len((folder / "out.jsonl").read_text().splitlines()) == 2
+    assert not (folder / "out.jsonl.part").exists()
 
 
-async def test_threads_are_chosen_by_every_minimum(ledger: Ledger) -> None:
-    for thread, stars, safe in (("a", 4, 1), ("b", 5, 0), ("c", 3, 1)):
-        await scored(ledger, thread, stars)
-        await scored(ledger, thread, safe, key="safe")
-    await scored(ledger, "unscored")
-    threads = ["c", "unscored", "b", "a"]
-    assert await scored_at_least(ledger, threads, {"stars": 4}) == ["b", "a"]
-    assert await scored_at_least(ledger, threads, {"stars": 4, "safe": 1}) == ["a"]
-    assert await scored_at_least(ledger, threads, {}) == threads
+def test_export_of_one_thread(folder: Path) -> None:
+    chatledger("import", "two.json", "--thread-field", "n", url="l.db", cwd=folder)
+    assert chatledger("export", "2", url="l.db", cwd=folder).json == {"n": 2, "messages": talk("c")}
+    assert chatledger("export", "2", "--format", "openai-chat", url="l.db", cwd=folder).json == talk("c")
+
+
+@pytest.mark.parametrize("words", [(), ("1", "--all")])
+def test_export_wants_a_thread_or_all(folder: Path, words: tuple[str, ...]) -> None:
+    chatledger("import", "two.json", url="l.db", cwd=folder)
+    assert chatledger("export", *words, url="l.db", cwd=folder).code == 2
+
+
+def test_an_export_to_a_pipe_leaves_it_a_pipe(folder: Path) -> None:
+    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
+    os.mkfifo(folder / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((folder / "pipe").read_text)
+        assert chatledger("export", "--all", "-o", "pipe", url="l.db", cwd=folder).code == 0
+        assert (folder / "pipe").is_fifo()
+        assert json.loads(read.result(timeout=10)) == json.loads((folder / "two.json").read_bytes())
+
+
+def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
+    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
+    (folder / "link.json").symlink_to(folder / "out.json")
+    assert chatledger("export", "--all", "-o", "link.json", url="l.db", cwd=folder).code == 0
+    assert (folder / "link.json").is_symlink()
+    assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())
+
+
+def test_what_a_format_cannot_say_is_counted_by_code(folder: Path) -> None:
+    spoken = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]
+    (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
+    url = str(folder / "ledger.db")
+    assert chatledger("import", "spoken.json", "--thread-field", "id", url=url, cwd=folder).code == 0
+    for words in (("export", "t"), ("export", "--all"), ("history", "t")):
+        assert chatledger(*words, "--format", "anthropic", url=url).error == "chatledger: lost: media × 1"
 
 
 @pytest.fixture
@@ -69,7 +92,7 @@ def test_jsonl_is_a_conversation_a_line_and_nothing_else(imported: str) -> None:
 async def test_min_score_filters(database: Database, imported: str) -> None:
     async with database.open() as ledger:
         for name, stars in (("a", 4.0), ("b", 3.5)):
-            await scored(ledger, name, stars)
+            await record_scores(ledger, name, stars)
     assert export(imported, "--jsonl", "--min-score", "stars=4") == [{"messages": talk("a", "ok")}]
     assert [
         record["id"] for record in export(imported, "--all", "--container", "lines", "--min-score", "stars=3.5")

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from enum import IntEnum
 
-from chatledger.cli.visible import one_line
+from chatledger.cli.escape import one_line
 from chatledger.errors import ChatLedgerError, InvalidArgument, InvalidCursor, UnknownFormat
 
 

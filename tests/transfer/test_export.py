@@ -5,12 +5,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatledger import ChatMessage, Ledger
+from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import KEY, Envelope, Place, from_metadata, pack, take_out, to_metadata
-from chatledger.transfer.exporting import export_thread, read_index
-from chatledger.transfer.writing import RecordWriter, json_text
-from tests.transfer.files import array, bring, exported, lines, talk
+from chatledger.transfer.export import export_thread, mean_scores, read_index, scored_at_least
+from chatledger.transfer.record_writer import RecordWriter, json_text
+from tests.transfer.files import array, bring, exported, lines, record_scores, talk
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
@@ -100,6 +100,26 @@ async def test_container_is_an_array_only_if_all_came_in_arrays(ledger: Ledger) 
     assert (await read_index(ledger)).arrays
     await bring(ledger, lines({"messages": talk("b")}))
     assert not (await read_index(ledger)).arrays
+
+
+async def test_latest_score_of_each_author_counts_and_their_mean_decides(ledger: Ledger) -> None:
+    await record_scores(ledger, "t", 1, 5)
+    await record_scores(ledger, "t", 4, 2, author="ada")
+    await record_scores(ledger, "t", 1, key="other")
+    await ledger.runs.start("t", run_id="second")
+    await ledger.feedback.record(Feedback(run_id="second", key="stars", score=2))
+    assert await mean_scores(ledger, "t", ["stars", "none"]) == {"stars": 3.0}
+
+
+async def test_threads_are_chosen_by_every_minimum(ledger: Ledger) -> None:
+    for thread, stars, safe in (("a", 4, 1), ("b", 5, 0), ("c", 3, 1)):
+        await record_scores(ledger, thread, stars)
+        await record_scores(ledger, thread, safe, key="safe")
+    await record_scores(ledger, "unscored")
+    threads = ["c", "unscored", "b", "a"]
+    assert await scored_at_least(ledger, threads, {"stars": 4}) == ["b", "a"]
+    assert await scored_at_least(ledger, threads, {"stars": 4, "safe": 1}) == ["a"]
+    assert await scored_at_least(ledger, threads, {}) == threads
 
 
 def written(container: Any, *records: Any) -> str:

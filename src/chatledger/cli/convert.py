@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chatledger.cli.exporting import writing
-from chatledger.cli.importing import LINE_SUFFIXES, failure_lines, opened, say_unknown
+from chatledger.cli.exit_codes import ExitCode, say
+from chatledger.cli.export import open_output
+from chatledger.cli.import_files import LINE_SUFFIXES, failure_lines, open_input, say_unknown
 from chatledger.cli.options import Debug, require_files, require_folder, run
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import lost, plural
 from chatledger.cli.progress import byte_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chatledger.transfer.converting import Conversion, Converted
+    from chatledger.transfer.convert import Conversion, Converted
+    from chatledger.transfer.record_writer import RecordWriter
     from chatledger.transfer.report import Failure
-    from chatledger.transfer.writing import RecordWriter
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,14 +51,14 @@ def convert(
 
     def command() -> int:
         from chatledger.errors import UnknownFormat
-        from chatledger.transfer.converting import Conversion
+        from chatledger.transfer.convert import Conversion
 
         require_files([file])
         require_folder(output)
         conversion = Conversion(from_, to, field=field, carry=carry)
         report = _Report(listing=losses)
         try:
-            with writing(output) as write:
+            with open_output(output) as write:
                 _convert(file, conversion, write, report)
         except UnknownFormat as error:
             if error.format is not None:
@@ -72,12 +72,12 @@ def convert(
 
 
 def _convert(file: str, conversion: Conversion, write: Callable[[str], object], report: _Report) -> None:
-    from chatledger.transfer.converting import convert_file
+    from chatledger.transfer.convert import convert_file
+    from chatledger.transfer.record_writer import RecordWriter
     from chatledger.transfer.report import Failure
-    from chatledger.transfer.writing import RecordWriter
 
     writer: RecordWriter | None = None
-    with opened(file) as stream, byte_bar(None if file == "-" else Path(file).stat().st_size) as advance:
+    with open_input(file) as stream, byte_bar(None if file == "-" else Path(file).stat().st_size) as advance:
         name = Path(file).name
         for one in convert_file(stream, conversion, file=name, lines=file.endswith(LINE_SUFFIXES)):
             if isinstance(one, Failure):

@@ -18,12 +18,12 @@ from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded,
 from chatledger.ledger import Ledger
 from chatledger.models import Thread, Violation
 from chatledger.transfer.envelope import from_metadata
-from chatledger.transfer.loading import Loaded, NewThreads
-from chatledger.transfer.planning import ImportOptions, PlannedThread, Planner
+from chatledger.transfer.new_threads import Loaded, NewThreads
+from chatledger.transfer.plan import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
 from chatledger.transfer.report import Failure, ImportReport, Outcome
 from chatledger.transfer.shapes.requests import each_request
-from chatledger.transfer.storing import store_record
+from chatledger.transfer.store import store_record
 
 # What is wrong with a record. Anything else is wrong with the database, and ends the import.
 _OF_A_RECORD = (FormatError, RuleViolation, Conflict, LimitExceeded, NotFound, ValidationError)

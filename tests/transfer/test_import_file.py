@@ -19,9 +19,9 @@ from chatledger import (
     VersionConflict,
 )
 from chatledger.storage.repositories.threads import ThreadRepository
-from chatledger.transfer import importing, loading
-from chatledger.transfer.planning import ImportOptions
-from chatledger.transfer.storing import batches
+from chatledger.transfer import import_file, new_threads
+from chatledger.transfer.plan import ImportOptions
+from chatledger.transfer.store import batches
 from tests.transfer.files import array, bring, exported, lines, talk, texts
 
 ORPHAN = {"role": "tool", "tool_call_id": "nobody", "content": "?"}
@@ -223,7 +223,7 @@ async def test_records_are_stored_together_up_to_a_size(ledger: Ledger, monkeypa
         await load(self, new)
 
     monkeypatch.setattr(ThreadRepository, "load", counted)
-    monkeypatch.setattr(loading, "MAX_BYTES", 250)
+    monkeypatch.setattr(new_threads, "MAX_BYTES", 250)
     records = [{"messages": talk(f"{number:040}")} for number in range(8)]
     assert outcome(await bring(ledger, lines(*records))) == (8, 0, 0, 0, 8)
     assert sizes == [3, 3, 2]
@@ -318,7 +318,7 @@ async def test_reading_is_told_as_it_goes(ledger: Ledger) -> None:
     heard: list[int] = []
     content = lines({"messages": talk("a")}, {"messages": talk("b")})
     options = ImportOptions()
-    await importing.import_file(ledger, io.BytesIO(content), options, file="x", on_bytes=heard.append)
+    await import_file.import_file(ledger, io.BytesIO(content), options, file="x", on_bytes=heard.append)
     assert heard == [len(content) // 2, len(content)]
 
 
@@ -341,7 +341,7 @@ async def test_a_database_that_fails_while_more_is_planned_ends_the_import(
 
     monkeypatch.setattr(ThreadRepository, "load", failing)
     records = [{"id": name, "messages": talk(name)} for name in "abcdefgh"]
-    monkeypatch.setattr(loading, "MAX_BYTES", 2 * len(lines(records[0])))
+    monkeypatch.setattr(new_threads, "MAX_BYTES", 2 * len(lines(records[0])))
     content = lines(*records)
     with pytest.raises(StorageError, match="gone"):
         await bring(ledger, content, thread_field="id")

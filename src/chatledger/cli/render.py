@@ -1,6 +1,6 @@
 """A conversation on a terminal: who said what, each call with its result beneath it, and what breaks a rule.
 
-All stored text passes through `visible`; nothing is read as markup. In a pipe it is plain text.
+All stored text passes through `escape`; nothing is read as markup. In a pipe it is plain text.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from chatledger.cli.escape import escape, one_line
 from chatledger.cli.output import moment, plural
-from chatledger.cli.visible import one_line, visible
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, Thread, ToolCall
 from chatledger.models.json import dumps
 from chatledger.rules import Tip, judge
@@ -22,7 +22,7 @@ MAX_CHARACTERS = 1_500
 MARGIN = "     "
 
 
-def draw(console: Console, thread: Thread, messages: Sequence[ChatMessage], *, full: bool) -> None:
+def render(console: Console, thread: Thread, messages: Sequence[ChatMessage], *, full: bool) -> None:
     for line in _lines(thread, messages, full=full):
         console.print(line)
 
@@ -124,7 +124,7 @@ def _violations(message: ChatMessage, margin: str) -> Iterator[Text]:
 
 def _block(text: str, mark: str, *, full: bool, style: str) -> Iterator[Text]:
     shown, note = (text, "") if full else cut(text)
-    for number, line in enumerate(visible(shown).split("\n")):
+    for number, line in enumerate(escape(shown).split("\n")):
         margin = MARGIN + (mark if number == 0 else " " * len(mark))
         yield Text(margin + line, style=style)
     if note:

@@ -1,5 +1,3 @@
-"""erase, redact, retain, backup and restore from the command line."""
-
 from __future__ import annotations
 
 import json
@@ -60,12 +58,3 @@ def test_retain_takes_an_age(url: str) -> None:
     ]
     assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--yes", "--url", url).err
     assert "12h, 90d or 52w" in chatledger("retain", "--older-than", "soon", "--url", url).err
-
-
-def test_a_backup_is_made_and_restored(url: str, tmp_path: Path) -> None:
-    copy, again = str(tmp_path / "copy.db"), str(tmp_path / "again.db")
-    assert chatledger("backup", copy, "--url", url).code == 0
-    assert chatledger("backup", copy, "--url", url).code == 3
-    assert chatledger("restore", copy, "--url", again).code == 0
-    assert thread(again) == thread(url)
-    assert chatledger("check", "--url", again).code == 0

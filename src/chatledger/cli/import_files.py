@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, given_keys, require_files, run_async
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import plural, print_json
 from chatledger.cli.progress import byte_bar
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from chatledger.errors import UnknownFormat
     from chatledger.ledger import Opening
-    from chatledger.transfer.planning import ImportOptions
+    from chatledger.transfer.plan import ImportOptions
     from chatledger.transfer.report import Failure, ImportReport
 
 LINE_SUFFIXES = (".jsonl", ".ndjson")
@@ -64,7 +64,7 @@ def import_files(
     """
 
     async def command() -> int:
-        from chatledger.transfer.planning import ImportOptions
+        from chatledger.transfer.plan import ImportOptions
 
         options = ImportOptions(
             field=field,
@@ -95,14 +95,14 @@ async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions
     A file of no known format does not keep the others out; a name that there is not raises UnknownFormat.
     """
     from chatledger.errors import UnknownFormat
-    from chatledger.transfer.importing import import_file
+    from chatledger.transfer.import_file import import_file
     from chatledger.transfer.report import ImportReport
 
     report = ImportReport()
     sizes = [_size(file) for file in files]
     with byte_bar(sum(sizes) or None, quiet=quiet) as advance:
         for number, file in enumerate(files):
-            with opened(file) as stream:
+            with open_input(file) as stream:
                 lines = file.endswith(LINE_SUFFIXES)
                 on_bytes = _from(sum(sizes[:number]), Path(file).name, advance)
                 try:
@@ -127,7 +127,7 @@ def _size(file: str) -> int:
     return 0 if file == "-" else Path(file).stat().st_size
 
 
-def opened(file: str) -> AbstractContextManager[BinaryIO]:
+def open_input(file: str) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb")
 
 

@@ -16,17 +16,17 @@ _UNSAFE = re.compile(
 _BREAKS = re.compile("[\t\n]")
 
 
-def visible(text: str) -> str:
+def escape(text: str) -> str:
     """The text with line ends and tabs, and everything else that a terminal would obey as an escape."""
-    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n")).replace("\t", "    ")
+    return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n")).replace("\t", "    ")
 
 
 def one_line(text: str) -> str:
     """The same on a single line, for names, ids and errors."""
-    return _UNSAFE.sub(_escape, _BREAKS.sub(_escape, text))
+    return _UNSAFE.sub(_escaped, _BREAKS.sub(_escaped, text))
 
 
-def _escape(match: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     if match[0] in "\t\n\r":
         return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}[match[0]]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, require_folder, require_one, with_ledger
-from chatledger.cli.outcome import ExitCode, UsageError, say
 from chatledger.cli.output import lost, plural
 from chatledger.cli.progress import count_bar, working
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.transfer.exporting import Index
+    from chatledger.transfer.export import Index
 
 
 def add_to(app: typer.Typer) -> None:
@@ -74,7 +74,7 @@ def export(
             raise UsageError("--min-score chooses among all threads; it does not go with THREAD")
         require_folder(output)
         _require_format(format)
-        with writing(output) as write:
+        with open_output(output) as write:
             if thread is not None and not jsonl:
                 losses, repairs = await _export_one(ledger, write, thread, format), 0
             else:
@@ -111,8 +111,8 @@ def _minimum(text: str) -> tuple[str, float]:
 
 
 async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> Counter[str]:
-    from chatledger.transfer.exporting import export_thread
-    from chatledger.transfer.writing import json_text
+    from chatledger.transfer.export import export_thread
+    from chatledger.transfer.record_writer import json_text
 
     exported = await export_thread(ledger, thread, format=format_)
     write(json_text(exported.value, indent=2) + "\n")
@@ -128,9 +128,9 @@ async def _export_many(
     view: Literal["stored", "model"] | None,
 ) -> tuple[Counter[str], int]:
     """Several records, or with a view what trainers take of them; what was lost by code, and how much repaired."""
-    from chatledger.transfer.choosing import DEFAULT_FORMAT
-    from chatledger.transfer.exporting import export_all, export_conversations
-    from chatledger.transfer.writing import RecordWriter
+    from chatledger.transfer.detect import DEFAULT_FORMAT
+    from chatledger.transfer.export import export_all, export_conversations
+    from chatledger.transfer.record_writer import RecordWriter
 
     as_array = index.arrays if container == "auto" else container == "array"
     writer = RecordWriter(write, "array" if as_array else "lines")
@@ -152,8 +152,7 @@ async def _export_many(
 
 
 async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
-    from chatledger.transfer.exporting import Index, read_index
-    from chatledger.transfer.scoring import scored_at_least
+    from chatledger.transfer.export import Index, read_index, scored_at_least
 
     if thread is not None:
         return Index([(await ledger.threads.get(thread)).thread_id])
@@ -165,7 +164,7 @@ async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]
 
 
 @contextmanager
-def writing(output: str | None) -> Iterator[Callable[[str], object]]:
+def open_output(output: str | None) -> Iterator[Callable[[str], object]]:
     """Where text goes: stdout, or a file that appears when it is whole. What is there and no file, as a pipe or
     /dev/null, is written to: putting a file in its place would take it from everybody.
     """

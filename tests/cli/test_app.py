@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -56,3 +57,11 @@ def test_every_command_has_the_common_options(command: str) -> None:
 def test_wrong_words_are_a_usage_error(words: str) -> None:
     outcome = chatledger(*words.split())
     assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import chatledger as package
+
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", package.__version__)
+    outcome = chatledger("--version")
+    assert (outcome.code, outcome.out) == (0, f"chatledger {package.__version__}\n")

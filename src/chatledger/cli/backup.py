@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, require_files, require_folder, run
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import print_json
 from chatledger.cli.progress import working
 
