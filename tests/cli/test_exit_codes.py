@@ -1,4 +1,4 @@
-"""The same fault ends every command with the same code, and a line that says what there is instead."""
+"""Exit codes: the same fault exits with the same code in every command, and one line explains it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOWHERE = "postgresql://ada:s3cret@127.0.0.1:1/x"
 
 @pytest.fixture
 def folder(sqlite_database: Database) -> Path:
-    """A folder with a ledger.db in it, and a file of each kind."""
+    """A folder with a ledger.db and files of each kind."""
     folder = Path(sqlite_database.url).parent
     (folder / "chat.json").write_text('[{"messages": [{"role": "user", "content": "a"}]}]')
     (folder / "unknown.json").write_text('{"a": 1}')
@@ -57,7 +57,7 @@ def folder(sqlite_database: Database) -> Path:
         ("migrate --to fax", "--to takes a revision such as 0001, head or base"),
     ],
 )
-def test_what_there_is_not_is_a_wrong_command(folder: Path, words: str, said: str) -> None:
+def test_unknown_words_and_missing_files_are_usage_errors(folder: Path, words: str, said: str) -> None:
     outcome = chatledger(*words.split(), url="ledger.db", cwd=folder)
     assert (outcome.code, outcome.out) == (ExitCode.USAGE, "")
     assert outcome.error.startswith(f"chatledger: {said}")
@@ -73,7 +73,7 @@ def test_what_there_is_not_is_a_wrong_command(folder: Path, words: str, said: st
         ("redact t 99 --yes", "there is no thread 't'"),
     ],
 )
-def test_what_goes_wrong_is_a_failure(folder: Path, words: str, said: str) -> None:
+def test_failures_exit_with_3(folder: Path, words: str, said: str) -> None:
     outcome = chatledger(*words.split(), url="ledger.db", cwd=folder)
     assert (outcome.code, outcome.out) == (ExitCode.FAILED, "")
     assert outcome.error.startswith(f"chatledger: {said}")
@@ -89,7 +89,7 @@ def test_what_goes_wrong_is_a_failure(folder: Path, words: str, said: str) -> No
         ("torn.jsonl", ExitCode.FOUND, "torn.jsonl, line 2, byte 63: not UTF-8"),
     ],
 )
-def test_a_file_without_a_record_is_told_by_its_name(folder: Path, file: str, code: int, said: str) -> None:
+def test_a_file_without_a_record_is_named(folder: Path, file: str, code: int, said: str) -> None:
     outcome = chatledger("import", file, url="ledger.db", cwd=folder)
     assert (outcome.code, outcome.error) == (code, f"chatledger: {said}")
     as_json = chatledger("import", file, "--json", url="ledger.db", cwd=folder).json
@@ -97,7 +97,7 @@ def test_a_file_without_a_record_is_told_by_its_name(folder: Path, file: str, co
 
 
 @pytest.mark.parametrize(("command", "option"), [("import", "--format"), ("convert --to anthropic", "--from")])
-def test_what_helps_with_unknown_files_is_said_once(folder: Path, command: str, option: str) -> None:
+def test_help_for_unknown_files_is_printed_once(folder: Path, command: str, option: str) -> None:
     files = ["unknown.json", "wild.json"] if command == "import" else ["unknown.json"]
     (folder / "wild.json").write_text('{"b": 1}')
     outcome = chatledger(*command.split(), *files, url="ledger.db", cwd=folder)
@@ -109,7 +109,7 @@ def test_what_helps_with_unknown_files_is_said_once(folder: Path, command: str, 
     assert help_.startswith(f"chatledger: --field says where the messages are, {option} what they are: agent-service, ")
 
 
-def test_the_help_and_the_readme_say_what_the_codes_mean() -> None:
+def test_the_help_and_the_readme_explain_the_codes() -> None:
     listed = dict(re.findall(r"^\| (\d+) \| (.*) \|$", README.read_text(), re.MULTILINE))
     assert set(listed) == {str(int(code)) for code in ExitCode}
     assert all(f"{int(code)} {listed[str(int(code))].split(',')[0].split(':')[0]}" in EXIT_CODES for code in ExitCode)

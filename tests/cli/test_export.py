@@ -115,7 +115,7 @@ def test_model_view_is_what_the_provider_accepts(database: Database, tmp_path: P
     repaired, whole = [json.loads(line)["messages"] for line in done.out.splitlines()]
     assert [message["role"] for message in repaired] == ["user", "assistant", "tool", "user"]
     assert (repaired[2]["tool_call_id"], whole) == ("c", talk("x", "y"))
-    assert "repaired, so that the provider accepts it" in done.err
+    assert "made, so that the provider accepts the messages" in done.err
     assert export(database.url, "--jsonl")[0]["messages"] == wedged
 
 

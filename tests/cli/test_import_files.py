@@ -39,7 +39,7 @@ def test_bad_records_are_said_and_the_rest_goes_in(database: Database, folder: P
         "two.json: read as openai-chat (2)",
         "bad.jsonl: read as openai-chat (1)",
         "3 threads (3 created), 4 messages stored, 2 records failed",
-        "no times in 3 records: now (--time-field says where a time stands)",
+        "3 records without a time got the current time; --time-field names its field",
     ]
     assert [line.split(": ")[1] for line in outcome.err.splitlines()] == [
         "bad.jsonl, line 2, byte 57",

@@ -1,6 +1,6 @@
-"""The commands: one module for each group of commands, put together here.
+"""The typer application: it collects the commands of the other modules.
 
-Nothing at the top of these modules imports the ledger: help is shown before SQLAlchemy would be loaded.
+These import the ledger inside functions only, so that `--help` does not wait for SQLAlchemy to load.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which release this is.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_say_version, is_eager=True)
     ] = False,
     keys: Annotated[
         str | None,
@@ -76,7 +76,7 @@ def main(
             "--keys",
             metavar="FILE",
             envvar="CHATLEDGER_KEYS",
-            help="The keys of an encrypted database; stands before the command.",
+            help="The key file of an encrypted database; give it before the command.",
         ),
     ] = None,
 ) -> None:

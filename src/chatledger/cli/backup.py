@@ -1,4 +1,4 @@
-"""`backup` and `restore`: a copy of a file that is in use, and putting one back."""
+"""`backup` and `restore`: copy a SQLite database that is in use, and put the copy back."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def add_to(app: typer.Typer) -> None:
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; it must not exist yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to create; it must not exist yet.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Copy a SQLite database to a file while it is in use, in one state, and check the copy."""
+    """Copy a SQLite database to a file, in one consistent state even while it is in use, and check the copy."""
 
     def work() -> int:
         from chatledger.storage.upgrade import backup as storage
@@ -39,13 +39,13 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to restore.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Put a backup where there is no database yet, checked as it is copied."""
+    """Copy a backup to a place where no database exists yet, and check the copy."""
 
     def work() -> int:
         from chatledger.storage.upgrade import backup as storage

@@ -1,4 +1,4 @@
-"""`convert`: a file in another format, without a database."""
+"""`convert`: write a file in another format, without a database."""
 
 from __future__ import annotations
 
@@ -29,24 +29,27 @@ def add_to(app: typer.Typer) -> None:
 
 def convert(
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="What to write the messages as.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="The format to write.")],
     from_: Annotated[
-        str, typer.Option("--from", metavar="FORMAT", help="What the records are; auto: what the first is for sure.")
+        str,
+        typer.Option("--from", metavar="FORMAT", help="The format of the file; auto: detect it from the first record."),
     ] = "auto",
     field: Annotated[
-        str | None, typer.Option("--field", metavar="PATH", help="Where a record holds its messages.")
+        str | None, typer.Option("--field", metavar="PATH", help="The field that holds a record's messages.")
     ] = None,
-    losses: Annotated[bool, typer.Option("--losses", help="List on stderr what the format could not express.")] = False,
+    losses: Annotated[bool, typer.Option("--losses", help="List on stderr what the format cannot express.")] = False,
     carry: Annotated[
-        bool, typer.Option("--carry", help="Keep that in a free slot of the format, where it has one.")
+        bool, typer.Option("--carry", help="Keep that in the format's slot for custom data, if it has one.")
     ] = False,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="A file to write to.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
-    """Convert a file of conversations to another format. No database is needed, and none is touched.
+    """Convert a file of conversations to another format, without a database.
 
-    The records come out in the same order and container, as an import and an export in the other format would give
-    them. Bad records are reported and left out; the exit code is then 1.
+    The result is what an import followed by an export in that format gives, in the same order and container. Bad
+    records are reported and left out; the exit code is then 1.
     """
 
     def command() -> int:

@@ -1,6 +1,6 @@
-"""Stored text on a terminal: nothing in it moves the cursor, changes a colour or turns the direction of writing.
+"""Escapes for stored text, so that it cannot move the cursor, change a colour or turn the direction of writing.
 
-What could is shown as its escape, so that it can be seen instead of obeyed.
+A character that a terminal would obey is shown as an escape, ESC as \\x1b.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import re
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 apart from tab and line feed, DEL, C1
     "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # direction, invisible, other line ends
-    "\ud800-\udfff"  # lone surrogates: no terminal's encoding has them
-    "\U000e0000-\U000e007f]"  # tags: text that nobody sees
+    "\ud800-\udfff"  # lone surrogates: no encoding of a terminal has them
+    "\U000e0000-\U000e007f]"  # tags: invisible text
 )
 _BREAKS = re.compile("[\t\n]")
 
 
 def escape(text: str) -> str:
-    """The text with line ends and tabs, and everything else that a terminal would obey as an escape."""
+    """Escape everything that a terminal would obey, except line ends. A tab becomes four spaces."""
     return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n")).replace("\t", "    ")
 
 
 def one_line(text: str) -> str:
-    """The same on a single line, for names, ids and errors."""
+    """Escape line ends and tabs as well: for names, ids and errors."""
     return _UNSAFE.sub(_escaped, _BREAKS.sub(_escaped, text))
 
 

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and one clear line on stderr if it failed."""
+"""Exit codes, and `finish`, which turns the error of a command into its exit code and one line on stderr."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class ExitCode(IntEnum):
 
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 done, and something was found (a finding, a bad record, a schema that does not fit); "
-    "2 the command cannot be: an option, a value, a format or a file that there is not; "
-    "3 failed (the database, a thread that is not there, a file that says nothing known); 130 interrupted."
+    "Exit codes: 0 done; 1 done, with findings (a broken rule, a bad record, a schema that does not match); "
+    "2 usage error: unknown option, bad value, unknown format or missing file; "
+    "3 failed (database error, unknown thread, file of unknown format); 130 interrupted."
 )
 
 
 class UsageError(Exception):
-    """The arguments do not go together; the text says what to give instead."""
+    """The arguments are wrong; the message says what to give instead."""
 
 
 _USAGE = (UsageError, InvalidArgument, InvalidCursor, FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def _code_of(error: Exception) -> ExitCode:
-    """The same fault gives the same code, whichever command meets it."""
-    asked_for = isinstance(error, UnknownFormat) and error.format is not None  # or else what a file holds
+    """The exit code of an error, the same in every command."""
+    asked_for = isinstance(error, UnknownFormat) and error.format is not None  # a file of unknown format has None
     return ExitCode.USAGE if asked_for or isinstance(error, _USAGE) else ExitCode.FAILED
 
 
@@ -50,7 +50,7 @@ def without_passwords(text: str) -> str:
 
 
 def finish(command: Callable[[], int], *, debug: bool = False) -> int:
-    """The exit code of a command; what it raises is said in one line, with a traceback only for `debug`."""
+    """Run a command and return its exit code. An error is reported in one line, with a traceback only if `debug`."""
     try:
         code = command()
         sys.stdout.flush()
@@ -58,7 +58,7 @@ def finish(command: Callable[[], int], *, debug: bool = False) -> int:
     except KeyboardInterrupt:
         say("interrupted")
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has enough
+    except BrokenPipeError:  # the reader of our output, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
@@ -73,13 +73,13 @@ def _describe(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, (ChatLedgerError, UsageError, OSError)):
         return str(error)
-    if type(error).__name__ == "ValidationError":  # Pydantic's, not imported to be recognised
+    if type(error).__name__ == "ValidationError":  # Pydantic's; its name avoids an import
         problems = error.errors()  # type: ignore[attr-defined]
         return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
     return f"{type(error).__name__}: {error} (--debug shows where)"
 
 
 def say(text: str) -> None:
-    """A line for the person at the terminal, never part of the output."""
+    """Write a line to stderr, for the person at the terminal."""
     sys.stderr.write(f"chatledger: {one_line(without_passwords(text))}\n")
     sys.stderr.flush()

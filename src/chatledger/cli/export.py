@@ -1,4 +1,4 @@
-"""`export`: threads out."""
+"""`export`: write threads as JSON."""
 
 from __future__ import annotations
 
@@ -29,27 +29,33 @@ def add_to(app: typer.Typer) -> None:
 
 def export(
     thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="The thread's id.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All threads, in the order in which they came.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Export all threads, in the order of their import or creation.")
+    ] = False,
     format: Annotated[  # noqa: A002
         str | None,
-        typer.Option("--format", help="How to write the messages.", show_default="as they came, else openai-chat"),
+        typer.Option("--format", help="The format of the messages.", show_default="as imported, else openai-chat"),
     ] = None,
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help='For training: one conversation a line, {"messages": […]} and no more.')
+        bool, typer.Option("--jsonl", help='For training: one conversation per line, only {"messages": […]}.')
     ] = False,
     view: Annotated[
         Literal["stored", "model"],
-        typer.Option("--view", help="With --jsonl: as stored, or as the provider behind the format accepts it."),
+        typer.Option("--view", help="With --jsonl: messages as stored, or as the format's provider accepts them."),
     ] = "stored",
     min_score: Annotated[
         list[str] | None,
-        typer.Option("--min-score", metavar="KEY=SCORE", help="Only threads whose mean score under KEY reaches SCORE."),
+        typer.Option(
+            "--min-score", metavar="KEY=SCORE", help="Only threads whose mean score for KEY is at least SCORE."
+        ),
     ] = None,
     container: Annotated[
         Literal["auto", "array", "lines"],
-        typer.Option("--container", help="With --all: an array, or one record a line; auto: as they came."),
+        typer.Option("--container", help="With --all: an array, or one record per line; auto: as imported."),
     ] = "auto",
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="A file to write to.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
+    ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -57,11 +63,11 @@ def export(
 ) -> None:
     """Export a thread, or all of them, as JSON.
 
-    A thread that was imported comes out as the record that came in, with what was added since. Any other thread is
-    its messages, or with --all a record of thread_id, title, user_id, created_at, metadata and messages.
+    An imported thread is written as its original record, with the messages added since. Any other thread is written
+    as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
 
-    --jsonl writes what trainers take instead, all threads unless one is named. --min-score counts the latest score
-    that each author gave each run of a thread; their mean decides, and a thread without one is left out.
+    --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
+    score of each author for each run of a thread; it leaves out threads without a score.
     """
 
     async def work(ledger: Ledger) -> int:
@@ -83,7 +89,7 @@ def export(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
         if repairs:
-            say(f"{plural(repairs, 'thing')} repaired, so that the provider accepts it")
+            say(f"{plural(repairs, 'repair')} made, so that the provider accepts the messages")
         if losses:
             say(lost(losses))
         return ExitCode.OK
@@ -92,7 +98,7 @@ def export(
 
 
 def _require_format(name: str | None) -> None:
-    """Raises UnknownFormat, also where there is no thread to write."""
+    """Raises UnknownFormat, even if there is no thread to write."""
     from chatledger.transfer.shapes import get_shape
 
     if name is not None:
@@ -127,7 +133,7 @@ async def _export_many(
     container: str,
     view: Literal["stored", "model"] | None,
 ) -> tuple[Counter[str], int]:
-    """Several records, or with a view what trainers take of them; what was lost by code, and how much repaired."""
+    """Write the threads as records, or with a view as training data. Returns the losses by code and the repairs."""
     from chatledger.transfer.detect import DEFAULT_FORMAT
     from chatledger.transfer.export import export_all, export_conversations
     from chatledger.transfer.record_writer import RecordWriter
@@ -165,8 +171,9 @@ async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]
 
 @contextmanager
 def open_output(output: str | None) -> Iterator[Callable[[str], object]]:
-    """Where text goes: stdout, or a file that appears when it is whole. What is there and no file, as a pipe or
-    /dev/null, is written to: putting a file in its place would take it from everybody.
+    """Yields a function that writes to stdout, or to a file that appears only when it is complete.
+
+    A pipe or a device such as /dev/null is written in place: moving a file there would replace it for everybody.
     """
     if output is None:
         yield sys.stdout.write

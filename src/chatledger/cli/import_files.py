@@ -1,4 +1,4 @@
-"""`import`: files in."""
+"""`import`: store the conversations of files."""
 
 from __future__ import annotations
 
@@ -37,30 +37,40 @@ def _option(name: str, text: str) -> Any:
 
 def import_files(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
-    field: Annotated[str | None, _option("--field", "Where a record holds its messages; dots go deeper.")] = None,
-    id_field: Annotated[str | None, _option("--id-field", "What identifies a record, so that it may grow.")] = None,
-    thread_field: Annotated[str | None, _option("--thread-field", "What becomes the thread's id as it is.")] = None,
-    time_field: Annotated[str | None, _option("--time-field", "The time of a record and of its messages.")] = None,
-    user_field: Annotated[str | None, _option("--user-field", "Whose the conversation is.")] = None,
+    field: Annotated[
+        str | None, _option("--field", "The field that holds a record's messages; dots lead into objects.")
+    ] = None,
+    id_field: Annotated[
+        str | None, _option("--id-field", "The field that identifies a record, so that it can grow.")
+    ] = None,
+    thread_field: Annotated[
+        str | None, _option("--thread-field", "The field to use unchanged as the thread's id.")
+    ] = None,
+    time_field: Annotated[
+        str | None, _option("--time-field", "The field with the time of a record or message.")
+    ] = None,
+    user_field: Annotated[str | None, _option("--user-field", "The field with the user's id.")] = None,
     format: Annotated[  # noqa: A002
-        str, typer.Option("--format", help="What the records are; auto: what the first is for sure. See formats.")
+        str,
+        typer.Option("--format", help="The format of the files; auto: detect it from the first record. See formats."),
     ] = "auto",
     rules: Annotated[
-        Literal["lenient", "strict", "ordered"], typer.Option("--rules", help="What is let in; lenient records it.")
+        Literal["lenient", "strict", "ordered"],
+        typer.Option("--rules", help="How strictly to check; lenient records broken rules."),
     ] = "lenient",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would happen, and write nothing.")] = False,
     stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Stop at the first bad record.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Import conversations, one thread for each record. What is stored already is not stored again.
+    """Import conversations, one thread per record. A second import stores nothing twice.
 
-    A file is an array of records, one record a line, one record, or a recording of requests. A record holds a message
-    list or is one, is a ShareGPT record, a message tree, a trajectory or a request body; the rest of it becomes the
-    thread's metadata. Bad records are reported and the rest goes in; the exit code is then 1. A file of no known
-    format is refused whole.
+    A file is an array of records, one record per line, a single record, or a recording of requests. A record is a
+    message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body; its other
+    keys become the thread's metadata. Bad records are reported and the others are imported; the exit code is then 1. A
+    file of unknown format is refused as a whole.
     """
 
     async def command() -> int:
@@ -90,9 +100,9 @@ def import_files(
 
 
 async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions, *, quiet: bool) -> ImportReport:
-    """All files into one report. The bar counts the bytes of all of them.
+    """Import all files into one report. The progress bar counts the bytes of all files.
 
-    A file of no known format does not keep the others out; a name that there is not raises UnknownFormat.
+    A file of unknown format is reported, and the others are imported. Raises UnknownFormat for an unknown format name.
     """
     from chatledger.errors import UnknownFormat
     from chatledger.transfer.import_file import import_file
@@ -132,7 +142,7 @@ def open_input(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
-    """A dry run neither makes a file nor migrates one: what is not there yet is tried in memory."""
+    """A dry run neither creates nor migrates a file: if there is none, it imports into memory."""
     from chatledger import Ledger
 
     path = file_path(url)
@@ -148,7 +158,7 @@ def _code_of(report: ImportReport, files: Sequence[str]) -> ExitCode:
 
 
 def say_unknown(unknown: Sequence[UnknownFormat], *, option: str) -> None:
-    """Files of no known format, and once what helps."""
+    """Report files of unknown format, and once the options that help."""
     from chatledger.transfer.shapes import shape_names
 
     for error in unknown:
@@ -168,11 +178,11 @@ def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read:
     for file in report.empty:
         say(f"{file}: no record in it")
     if report.stopped:
-        say("stopped at the first bad record; what came before it is stored")
+        say("stopped at the first bad record; the records before it are stored")
     for file, thread_id in report.twins.items():
         say(
-            f"{file}: its first record is stored already as thread {thread_id}, under another id; the same file is "
-            "imported with the same --id-field or --thread-field each time"
+            f"{file}: its first record is stored already as thread {thread_id}, under another id; give the same "
+            "--id-field or --thread-field each time you import a file"
         )
     if options.format == AUTO:
         for line in _read_as(report):
@@ -181,7 +191,7 @@ def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read:
 
 
 def _read_as(report: ImportReport) -> list[str]:
-    """What `auto` chose, file by file."""
+    """The formats that `auto` detected, one line per file."""
     return [
         f"{file}: read as " + ", ".join(f"{name} ({count:,})" for name, count in counts.items())
         for file, counts in report.read_as.items()
@@ -190,7 +200,7 @@ def _read_as(report: ImportReport) -> list[str]:
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:
-    """The first record with each problem: a wrong --field fails all of them for one reason."""
+    """One line per problem, with its first record: a wrong --field fails every record in the same way."""
     by_problem: dict[str, list[Failure]] = {}
     for failure in failures:
         by_problem.setdefault(failure.problem, []).append(failure)
@@ -203,7 +213,7 @@ def failure_lines(failures: Sequence[Failure]) -> list[str]:
 
 
 def describe(report: ImportReport, *, time_field: str | None = None, dry_run: bool = False) -> list[str]:
-    """The report in a few lines for a person."""
+    """The report as a few lines of text."""
     names = ("created", "grown", "unchanged")
     counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     threads = plural(report.threads, "thread") + (f" ({', '.join(counts)})" if counts else "")
@@ -217,9 +227,11 @@ def describe(report: ImportReport, *, time_field: str | None = None, dry_run: bo
 
 
 def _times(report: ImportReport, time_field: str | None) -> list[str]:
-    """Which time was given to what has none: a reader of the ledger would take it for the file's."""
+    """Say which records got the time of the import: a reader would take it for a time of the file."""
     if not report.without_time or not report.created + report.grown:
         return []
     if time_field is None:
-        return [f"no times in {plural(report.without_time, 'record')}: now (--time-field says where a time stands)"]
-    return [f"no time under {time_field!r} in {plural(report.without_time, 'record')}: now"]
+        return [
+            f"{plural(report.without_time, 'record')} without a time got the current time; --time-field names its field"
+        ]
+    return [f"{plural(report.without_time, 'record')} without a time in {time_field!r} got the current time"]

@@ -22,9 +22,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def migrate(
-    to: Annotated[str, typer.Option("--to", metavar="REV", help="A revision, head or base, which drops all.")] = "head",
+    to: Annotated[
+        str, typer.Option("--to", metavar="REV", help="A revision, head, or base, which drops all tables.")
+    ] = "head",
     sql: Annotated[bool, typer.Option("--sql", help="Print the statements instead of running them.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Drop every table, with --to base.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --to base: confirm that every table is dropped.")] = False,
     rls: Annotated[
         bool | None, typer.Option("--rls/--no-rls", help="Switch PostgreSQL's row-level security on or off as well.")
     ] = None,
@@ -54,7 +56,7 @@ def migrate(
 
 
 def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, debug: Debug = False) -> None:
-    """Say which schema revision a database is at, and which this release needs; exit code 1 if they do not fit."""
+    """Print the schema revision of a database and the one this release needs; exit code 1 if they do not match."""
 
     def command() -> int:
         import chatledger
@@ -75,9 +77,9 @@ def _check_options(to: str, *, sql: bool, yes: bool, rls: bool | None) -> None:
     if to not in ("head", "base") and not to.isdigit():
         raise UsageError(f"--to takes a revision such as 0001, head or base, not {to!r}")
     if to == "base" and not (sql or yes):
-        raise UsageError("--to base drops every table with all that is in it, for every tenant; say --yes to do it")
+        raise UsageError("--to base drops every table with the data of every tenant; add --yes to do it")
     if rls is not None and (sql or to == "base"):
-        raise UsageError("--rls and --no-rls ask the database for its tables: not with --sql, nor with --to base")
+        raise UsageError("--rls and --no-rls need the tables of a database; they do not go with --sql or --to base")
 
 
 def _as_json(status: SchemaStatus) -> str:

@@ -1,4 +1,4 @@
-"""`reencrypt`: what the current key has not sealed is sealed with it."""
+"""`reencrypt`: encrypt everything with the current key."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def add_to(app: typer.Typer) -> None:
 
 
 def reencrypt(
-    plaintext: Annotated[bool, typer.Option("--plaintext", help="Encrypt what is plain text as well.")] = False,
+    plaintext: Annotated[bool, typer.Option("--plaintext", help="Also encrypt values stored as plain text.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Encrypt anew, with the tenant's current key, what an older key or none has encrypted; needs --keys, before it."""
+    """Encrypt with the tenant's current key what older keys encrypted. Give --keys before the command."""
 
     async def work(ledger: Ledger) -> int:
         with share_bar("encrypting", quiet=as_json) as progress:
@@ -36,7 +36,7 @@ def reencrypt(
         elif rows:
             print_table(("table", "rows encrypted"), [(table, f"{count:,}") for table, count in rows.items()])
         else:
-            say("nothing to encrypt: all of it has the current key")
+            say("nothing to encrypt: everything has the current key")
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug, plaintext=plaintext)

@@ -1,4 +1,4 @@
-"""`erase`, `redact` and `retain`: what goes for good, and what is said of it."""
+"""`erase`, `redact` and `retain`: permanent removal."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ def add_to(app: typer.Typer) -> None:
 
 
 def erase(
-    thread: Annotated[str | None, typer.Option("--thread", metavar="THREAD", help="One thread.")] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Every thread of a user.")] = None,
-    whole_tenant: Annotated[bool, typer.Option("--whole-tenant", help="Every thread of the tenant.")] = False,
-    keep_scores: Annotated[bool, typer.Option("--keep-scores", help="Keep the numbers of feedback.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is done.")] = False,
+    thread: Annotated[str | None, typer.Option("--thread", metavar="THREAD", help="Erase one thread.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Erase every thread of a user.")] = None,
+    whole_tenant: Annotated[bool, typer.Option("--whole-tenant", help="Erase every thread of the tenant.")] = False,
+    keep_scores: Annotated[
+        bool, typer.Option("--keep-scores", help="Keep the scores of feedback, without comments.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Erase a thread, a user or a tenant for good, leaving a tombstone that refuses the ids of the threads."""
+    """Permanently erase a thread, a user or a tenant. A tombstone keeps the threads' ids from being used again."""
 
     async def work(ledger: Ledger) -> int:
         with working("erasing", quiet=as_json):
@@ -47,46 +49,46 @@ def erase(
         return ExitCode.OK
 
     if (thread is not None) + (user is not None) + whole_tenant != 1:
-        run(lambda: _misused("give one of --thread, --user and --whole-tenant"), debug=debug)
+        run(lambda: _refuse("give one of --thread, --user and --whole-tenant"), debug=debug)
     if not yes:
-        run(lambda: _misused("this cannot be undone; add --yes to do it"), debug=debug)
+        run(lambda: _refuse("this cannot be undone; add --yes to do it"), debug=debug)
     with_ledger(url, tenant, work, debug=debug)
 
 
 def redact(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
-    seq: Annotated[int, typer.Argument(metavar="SEQ", help="The message's seq, as `show` gives it.")],
+    seq: Annotated[int, typer.Argument(metavar="SEQ", help="The message's seq, as `show` prints it.")],
     branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is done.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Take the words out of one message for good; its place, ids and links stay."""
+    """Permanently remove the text of one message; its position, ids and links stay."""
 
     async def work(ledger: Ledger) -> int:
         redacted = await ledger.messages.redact(thread, seq, branch=branch)
         if as_json:
             print_json(redacted.model_dump())
         else:
-            say(f"message {seq} of {thread} has no words any more")
+            say(f"message {seq} of {thread} is redacted")
         return ExitCode.OK
 
     if not yes:
-        run(lambda: _misused("this cannot be undone; add --yes to do it"), debug=debug)
+        run(lambda: _refuse("this cannot be undone; add --yes to do it"), debug=debug)
     with_ledger(url, tenant, work, debug=debug)
 
 
 def retain(
-    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="As 12h, 90d or 52w.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, nothing is done.")] = False,
+    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="An age such as 12h, 90d or 52w.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete for good the threads that nobody has written to for longer than that."""
+    """Permanently delete threads without a write for longer than AGE."""
 
     async def work(ledger: Ledger) -> int:
         with working("deleting", quiet=as_json):
@@ -98,8 +100,8 @@ def retain(
         return ExitCode.OK
 
     def unconfirmed() -> int:
-        _age(older_than)  # what is wrong with it is said first
-        return _misused("this cannot be undone; add --yes to do it")
+        _age(older_than)  # a bad age is reported before the missing --yes
+        return _refuse("this cannot be undone; add --yes to do it")
 
     if not yes:
         run(unconfirmed, debug=debug)
@@ -120,7 +122,7 @@ def _say_erased(erasure: Erasure, *, as_json: bool) -> None:
         return
     _say_rows(erasure.rows)
     if erasure.scores:
-        say(f"{plural(erasure.scores, 'score')} kept, without words")
+        say(f"{plural(erasure.scores, 'score')} kept, without comments")
 
 
 def _say_rows(rows: Mapping[str, int]) -> None:
@@ -131,12 +133,12 @@ def _say_rows(rows: Mapping[str, int]) -> None:
         say("nothing to remove")
 
 
-def _misused(text: str) -> int:
+def _refuse(text: str) -> int:
     raise UsageError(text)
 
 
 def _age(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,6})([hdw])", text)
     if found is None:
-        raise UsageError(f"--older-than takes an age as 12h, 90d or 52w, not {text!r}")
+        raise UsageError(f"--older-than takes an age such as 12h, 90d or 52w, not {text!r}")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})

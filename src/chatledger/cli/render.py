@@ -1,6 +1,6 @@
-"""A conversation on a terminal: who said what, each call with its result beneath it, and what breaks a rule.
+"""A conversation as text for a terminal: each call with its result beneath it, and the rules that are broken.
 
-All stored text passes through `escape`; nothing is read as markup. In a pipe it is plain text.
+All stored text passes through `escape` and is never read as markup.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _lines(thread: Thread, messages: Sequence[ChatMessage], *, full: bool) -> It
 
 
 def results_by_call(messages: Sequence[ChatMessage]) -> dict[tuple[int, int], ChatMessage]:
-    """The result of each call, by the call's (seq, idx): as the rules pair them, since ids may stand twice."""
+    """The result of each call, keyed by the call's (seq, idx). The rules pair them, since ids may repeat."""
     if not messages:
         return {}
     before = Tip(last_seq=(messages[0].seq or 1) - 1)
@@ -83,7 +83,7 @@ def _short_id(id_: str | None) -> str:
 
 
 def _content(message: ChatMessage) -> Iterator[tuple[str, str]]:
-    """Each part as (text, style). What is no text is named, not shown."""
+    """Each part as (text, style). Media are named, not shown."""
     if isinstance(message.content, str):
         if message.content or not message.tool_calls:
             yield (message.content, "") if message.content else ("(empty)", "dim")
@@ -132,7 +132,7 @@ def _block(text: str, mark: str, *, full: bool, style: str) -> Iterator[Text]:
 
 
 def cut(text: str) -> tuple[str, str]:
-    """The beginning of a long text, and a note that says how much is missing."""
+    """The beginning of a long text, and a note on how much is missing."""
     lines = text.split("\n")
     shown = "\n".join(lines[:MAX_LINES])[:MAX_CHARACTERS]
     missing = len(text) - len(shown)

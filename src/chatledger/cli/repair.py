@@ -1,4 +1,4 @@
-"""`repair`: results for the calls that will never get one, for good."""
+"""`repair`: store results for calls that will never get one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chatledger.rules import Finding
 
 PARTIAL = "R10"
-"""The rule that a partial message is found under."""
+"""The rule under which `check` reports a partial message."""
 
 Repaired = dict[str, Any]
 """thread_id, branch, seq, what, detail."""
@@ -29,19 +29,18 @@ def add_to(app: typer.Typer) -> None:
 
 
 def repair(
-    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="One thread; all, if none is given.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="A thread's id; default: all threads.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be done, and change nothing.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Answer the calls that wait at the end of every branch with "interrupted" results, stored for good, and mark
-    abandoned partial messages as interrupted: the thread then takes any message again. Nothing that is stored changes
-    otherwise; again, it does nothing.
+    """Store "interrupted" results for the open calls at the end of every branch, and mark abandoned partial messages as
+    interrupted, so that any message can follow. Nothing else changes, and a second run does nothing.
 
-    Not while agents run: the call of one that is still at work looks like any other. With --dry-run the exit code is
-    1 if there is anything to do.
+    Stop the agents first: a call that one of them is still working on looks like an abandoned one. With --dry-run the
+    exit code is 1 if there is anything to do.
     """
 
     async def work(ledger: Ledger) -> int:
@@ -58,7 +57,7 @@ def repair(
 
 
 async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repaired]:
-    """What was done on each branch of the thread, or would be."""
+    """The repairs of each branch of the thread: made, or with `dry_run` only listed."""
     done: list[Repaired] = []
     for branch in await ledger.branches.list(thread_id):
         place = {"thread_id": thread_id, "branch": branch.branch}
@@ -72,7 +71,7 @@ async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repa
 
 def _said(finding: Finding) -> dict[str, str]:
     if finding.rule == PARTIAL:
-        return {"what": "interrupted", "detail": "a partial message that nobody goes on with"}
+        return {"what": "interrupted", "detail": "an abandoned partial message"}
     return {"what": "open call", "detail": finding.detail}
 
 
