@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.models.json import same_json
-from chatledger.transfer.envelope import KEY, Envelope, Place, from_metadata, pack, take_out, to_metadata
+from chatledger.transfer.envelope import KEY, Envelope, Location, from_metadata, pack, take_out, to_metadata
 from chatledger.transfer.export import export_thread, mean_scores, read_index, scored_at_least
 from chatledger.transfer.record_writer import RecordWriter, json_text
 from tests.transfer.files import array, bring, exported, lines, record_scores, talk
@@ -161,7 +161,7 @@ def test_any_record_can_be_put_together_again(items: list[tuple[str, Any]], dept
     record: Any = dict([*others[:place], ("messages", [1, 2]), *others[place:]])
     for _ in range(depth - 1):
         record = {"before": 1, "x": record, "after": 2}
-    parcel = take_out(record, Place(path[:-1], path[-1:]))
+    parcel = take_out(record, Location(path[:-1], path[-1:]))
     envelope = Envelope("openai-chat", "lines", "f", "2025", 0, parcel.path, parcel.keys)
     found = from_metadata(to_metadata(parcel.rest, envelope))
     assert found is not None

@@ -12,29 +12,29 @@ from chatledger.formats import Encoded, get_codec
 from chatledger.models import Loss
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Envelope, pack
-from chatledger.transfer.shapes import Line, get_shape
+from chatledger.transfer.shapes import BranchMessages, get_shape
 from chatledger.transfer.shapes.message_list import DEFAULT_FIELD, MessageList
 
 
 def own_record(
-    rest: Mapping[str, JsonValue], envelope: Envelope, lines: Sequence[Line], *, carry: bool = False
+    rest: Mapping[str, JsonValue], envelope: Envelope, branches: Sequence[BranchMessages], *, carry: bool = False
 ) -> Encoded:
     """The record in the format that it came in."""
-    encoded = get_shape(envelope.format).encode(lines, alone=envelope.single, carry=carry)
+    encoded = get_shape(envelope.format).encode(branches, alone=envelope.single, carry=carry)
     return Encoded(pack(encoded.payload, rest, envelope), encoded.losses)
 
 
 def foreign_record(
     rest: Mapping[str, JsonValue],
     envelope: Envelope,
-    lines: Sequence[Line],
+    branches: Sequence[BranchMessages],
     format: str,  # noqa: A002
     *,
     carry: bool = False,
 ) -> Encoded:
-    """The record with its first line in another format; a line beside it is a loss."""
-    encoded = get_codec(format).encode(lines[0].messages, carry=carry)
-    losses = [*encoded.losses, *(Loss("branch", None, f"branch {number}") for number in range(1, len(lines)))]
+    """The record with its first branch in another format; a branch beside it is a loss."""
+    encoded = get_codec(format).encode(branches[0].messages, carry=carry)
+    losses = [*encoded.losses, *(Loss("branch", None, f"branch {number}") for number in range(1, len(branches)))]
     return Encoded(in_place(encoded.payload, rest, envelope), losses)
 
 

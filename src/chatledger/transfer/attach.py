@@ -13,7 +13,7 @@ from typing import NamedTuple
 from chatledger.errors import VersionConflict
 from chatledger.models import ChatMessage
 from chatledger.storage.rows.messages import encode_message
-from chatledger.transfer.shapes import Line
+from chatledger.transfer.shapes import BranchMessages
 
 
 class Spot(NamedTuple):
@@ -42,37 +42,36 @@ class Stored:
     replies: dict[Spot, dict[str | None, tuple[Spot, ChatMessage]]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=lambda: {0: 0})
 
-    def add(self, branch: int, line: Line) -> None:
-        """A branch, with the messages of its own."""
-        before = Spot(line.parent, line.at)
-        for seq, message in enumerate(line.messages, line.at + 1):
-            self.replies.setdefault(before, {})[message.message_id] = (Spot(branch, seq), message)
-            before = Spot(branch, seq)
-        self.ends[branch] = line.at + len(line.messages)
+    def add(self, number: int, branch: BranchMessages) -> None:
+        before = Spot(branch.parent, branch.at)
+        for seq, message in enumerate(branch.messages, branch.at + 1):
+            self.replies.setdefault(before, {})[message.message_id] = (Spot(number, seq), message)
+            before = Spot(number, seq)
+        self.ends[number] = branch.at + len(branch.messages)
 
 
-def attach(thread_id: str, lines: Sequence[Line], stored: Stored) -> Iterator[Tail]:
+def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -> Iterator[Tail]:
     """What is to be written, in this order. Raises VersionConflict where a stored message differs from the record's."""
     spots: dict[Spot, Spot] = {START: START}
-    for number, line in enumerate(lines):
-        known = _known(thread_id, number, line, spots, stored)
-        rest = line.messages[known:]
+    for number, branch in enumerate(branches):
+        known = _known(thread_id, number, branch, spots, stored)
+        rest = branch.messages[known:]
         if not rest:
             continue
-        last = spots[Spot(number, line.at + known) if known else Spot(line.parent, line.at)]
+        last = spots[Spot(number, branch.at + known) if known else Spot(branch.parent, branch.at)]
         if last == START and stored.ends[0]:
             raise VersionConflict(thread_id, 0, 0, stored.ends[0], "the record begins with another message")
         forks = stored.ends[last.branch] != last.seq
-        branch = max(stored.ends) + 1 if forks else last.branch
-        stored.ends[branch] = last.seq + len(rest)
-        spots |= {Spot(number, line.at + known + n): Spot(branch, last.seq + n) for n in range(1, len(rest) + 1)}
-        yield Tail(rest, branch, last if forks else None)
+        target = max(stored.ends) + 1 if forks else last.branch
+        stored.ends[target] = last.seq + len(rest)
+        spots |= {Spot(number, branch.at + known + n): Spot(target, last.seq + n) for n in range(1, len(rest) + 1)}
+        yield Tail(rest, target, last if forks else None)
 
 
-def _known(thread_id: str, number: int, line: Line, spots: dict[Spot, Spot], stored: Stored) -> int:
-    """How many of the line's messages are stored; where, is put into `spots`."""
-    spot = spots[Spot(line.parent, line.at)]
-    for count, message in enumerate(line.messages):
+def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot, Spot], stored: Stored) -> int:
+    """How many of the branch's messages are stored; where, is put into `spots`."""
+    spot = spots[Spot(branch.parent, branch.at)]
+    for count, message in enumerate(branch.messages):
         replies: Mapping[str | None, tuple[Spot, ChatMessage]] = stored.replies.get(spot, {})
         if message.message_id not in replies:
             return count
@@ -80,5 +79,5 @@ def _known(thread_id: str, number: int, line: Line, spots: dict[Spot, Spot], sto
         if encode_message(there) != encode_message(message):
             detail = f"message {message.message_id!r} of the record is not what is stored there"
             raise VersionConflict(thread_id, spot.branch, spot.seq, stored.ends[spot.branch], detail)
-        spots[Spot(number, line.at + count + 1)] = spot
-    return len(line.messages)
+        spots[Spot(number, branch.at + count + 1)] = spot
+    return len(branch.messages)

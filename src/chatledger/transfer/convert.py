@@ -19,7 +19,7 @@ from chatledger.transfer.detect import ShapeOfFile
 from chatledger.transfer.envelope import Envelope, Parcel, take_out
 from chatledger.transfer.records import BadRecord, Container, Record, read_records
 from chatledger.transfer.report import Failure
-from chatledger.transfer.shapes import Line, Shape, shape_names
+from chatledger.transfer.shapes import BranchMessages, Shape, shape_names
 from chatledger.transfer.shapes.requests import each_request
 
 
@@ -78,20 +78,20 @@ def _converted(
 def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
     parcel = take_out(record.value, shape.locate(record.value, conversion.field))
     conversation = shape.decode(parcel.payload, "lenient")
-    written = _written(parcel, _envelope(record, shape, parcel), _with_seqs(conversation.lines), conversion)
+    written = _written(parcel, _envelope(record, shape, parcel), _with_seqs(conversation.branches), conversion)
     losses = [*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated), *written.losses]
     # Several requests of one recording are an array, though the recording was one object.
     container = record.container if record.item is None else "array"
     return Converted(written.payload, container, record.place, shape.name, losses)
 
 
-def _written(parcel: Parcel, envelope: Envelope, lines: list[Line], conversion: Conversion) -> Encoded:
+def _written(parcel: Parcel, envelope: Envelope, branches: list[BranchMessages], conversion: Conversion) -> Encoded:
     if conversion.target == envelope.format:
-        return own_record(parcel.rest, envelope, lines, carry=conversion.carry)
+        return own_record(parcel.rest, envelope, branches, carry=conversion.carry)
     if conversion.target in set(shape_names()) - set(format_names()):
         detail = f"{conversion.target!r} is written from {conversion.target!r} only; others become one of"
         raise UnknownFormat(conversion.target, f"{detail} {', '.join(format_names())}")
-    return foreign_record(parcel.rest, envelope, lines, conversion.target, carry=conversion.carry)
+    return foreign_record(parcel.rest, envelope, branches, conversion.target, carry=conversion.carry)
 
 
 def _envelope(record: Record, shape: Shape, parcel: Parcel) -> Envelope:
@@ -100,9 +100,9 @@ def _envelope(record: Record, shape: Shape, parcel: Parcel) -> Envelope:
     )
 
 
-def _with_seqs(lines: Sequence[Line]) -> list[Line]:
+def _with_seqs(branches: Sequence[BranchMessages]) -> list[BranchMessages]:
     """The places that the messages would have in a ledger: losses are told by them, ids are made of them."""
-    return [replace(line, messages=_numbered(line.messages, line.at + 1)) for line in lines]
+    return [replace(branch, messages=_numbered(branch.messages, branch.at + 1)) for branch in branches]
 
 
 def _numbered(messages: Sequence[ChatMessage], first: int) -> list[ChatMessage]:

@@ -20,7 +20,7 @@ Places: TypeAlias = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where a conversation stands in a record: under these keys of the object that `path` leads to.
 
     Without keys the record is the conversation itself. `single`: it is the value of the one key, and no object of keys.
@@ -61,17 +61,17 @@ class Envelope:
     own: JsonValue = field(default=None)
 
 
-def take_out(record: JsonValue, place: Place) -> Parcel:
-    if not place.keys:
+def take_out(record: JsonValue, location: Location) -> Parcel:
+    if not location.keys:
         return Parcel(record, {})
     rest = dict(record)
     inner = rest
-    for key in place.path:
+    for key in location.path:
         inner[key] = dict(inner[key])  # only what leads to the conversation is copied
         inner = inner[key]
-    keys = [(key, number) for number, key in enumerate(inner) if key in place.keys]
+    keys = [(key, number) for number, key in enumerate(inner) if key in location.keys]
     taken = {key: inner.pop(key) for key, _ in keys}
-    return Parcel(taken[place.keys[0]] if place.single else taken, rest, place.path, keys, place.single)
+    return Parcel(taken[location.keys[0]] if location.single else taken, rest, location.path, keys, location.single)
 
 
 def pack(payload: JsonValue, rest: Mapping[str, JsonValue], parcel: Parcel | Envelope) -> JsonValue:

@@ -17,7 +17,7 @@ from chatledger.models.json import JsonValue
 from chatledger.transfer.assemble import conversation_object, in_place, own_record
 from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
-from chatledger.transfer.shapes import Line, get_shape
+from chatledger.transfer.shapes import BranchMessages, get_shape
 from chatledger.transfer.store import read_branches
 
 THREADS_PAGE = 1_000
@@ -145,7 +145,7 @@ async def _as_record(
     format: str | None,  # noqa: A002
 ) -> Exported:
     if imported is not None and format in (None, imported[1].format):
-        record = own_record(*imported, await read_lines(ledger, thread.thread_id, imported[1]))
+        record = own_record(*imported, await _read_branches(ledger, thread.thread_id, imported[1]))
         return Exported(thread.thread_id, record.payload, record.losses)
     messages = await _messages(ledger, thread.thread_id, format or DEFAULT_FORMAT)
     if imported is not None:
@@ -161,10 +161,10 @@ async def _as_record(
     return Exported(thread.thread_id, record_of_our_own, messages.losses)
 
 
-async def read_lines(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[Line]:
+async def _read_branches(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[BranchMessages]:
     """All branches where the record's shape has several, else the active one."""
     if not get_shape(envelope.format).branching:
-        return [Line((await ledger.messages.history(thread_id)).messages)]
+        return [BranchMessages((await ledger.messages.history(thread_id)).messages)]
     return list((await read_branches(ledger, thread_id)).values())
 
 

@@ -47,10 +47,10 @@ class NewThreads:
         that is refused (it may be stored already, and then nothing is wrong).
         """
         large = record.end - record.byte >= MAX_BYTES or planned.count > Limits().messages
-        if large or len(planned.lines) > 1 or planned.thread_id in self._gathered:
+        if large or len(planned.branches) > 1 or planned.thread_id in self._gathered:
             return False
         try:
-            new = self._ledger.threads.prepare(_thread(planned), planned.lines[0].messages, rules=planned.rules)
+            new = self._ledger.threads.prepare(_thread(planned), planned.branches[0].messages, rules=planned.rules)
         except (RuleViolation, Conflict, LimitExceeded):
             return False
         self._gathered[planned.thread_id] = Gathered(record, planned, new)

@@ -19,10 +19,10 @@ from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue, dumps
 from chatledger.models.trusted import copy_with
 from chatledger.transfer.detect import DEFAULT_FORMAT, ShapeOfFile
-from chatledger.transfer.envelope import Envelope, Parcel, Place, take_out, to_metadata
+from chatledger.transfer.envelope import Envelope, Location, Parcel, take_out, to_metadata
 from chatledger.transfer.fields import find_value, read_id, read_time
 from chatledger.transfer.records import Record
-from chatledger.transfer.shapes import Conversation, Line, Shape
+from chatledger.transfer.shapes import BranchMessages, Conversation, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class PlannedThread:
     created_at: datetime | None
     rest: dict[str, JsonValue]
     envelope: Envelope
-    lines: list[Line]
+    branches: list[BranchMessages]
     rules: RulesLevel
     losses: list[Loss] = field(default_factory=list)
     has_time: bool = True
 
     @property
     def count(self) -> int:
-        return sum(len(line.messages) for line in self.lines)
+        return sum(len(branch.messages) for branch in self.branches)
 
     @property
     def metadata(self) -> dict[str, JsonValue]:
@@ -92,21 +92,23 @@ class Planner:
         """Raises DecodeError with the path into the record, and UnknownFormat for one that no shape is sure of."""
         options = self._options
         shape = self._shapes.of(record)
-        place = shape.locate(record.value, options.field)
-        parcel = take_out(record.value, place)
+        location = shape.locate(record.value, options.field)
+        parcel = take_out(record.value, location)
         thread_id = self._thread_id(record.value, shape, parcel)
-        conversation = _decoded(shape, parcel, place, options.rules)
+        conversation = _decoded(shape, parcel, location, options.rules)
         created_at = self._time(record.value, options.time_field or "")
-        times = self._message_times(conversation, ".".join(place.keys or ("messages",)), created_at)
-        lines = _identified(conversation.lines, thread_id, times)
-        said = [message.created_at for line in lines for message in line.messages if message.created_at is not None]
+        times = self._message_times(conversation, ".".join(location.keys or ("messages",)), created_at)
+        branches = _identified(conversation.branches, thread_id, times)
+        said = [
+            message.created_at for branch in branches for message in branch.messages if message.created_at is not None
+        ]
         return PlannedThread(
             thread_id=thread_id,
             user_id=self._user_id(record.value),
             created_at=created_at or next(iter(said), None),
             rest=parcel.rest,
             envelope=self._envelope(record, shape, parcel),
-            lines=lines,
+            branches=branches,
             rules=options.rules,
             losses=[*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated)],
             has_time=created_at is not None or bool(said),
@@ -169,43 +171,45 @@ def _digest(value: JsonValue) -> str:
     return hashlib.sha256(dumps(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _decoded(shape: Shape, parcel: Parcel, place: Place, rules: RulesLevel) -> Conversation:
+def _decoded(shape: Shape, parcel: Parcel, location: Location, rules: RulesLevel) -> Conversation:
     """The conversation; where it cannot be read, the path leads there from the record."""
     try:
         return shape.decode(parcel.payload, rules)
     except DecodeError as error:
-        raise DecodeError(_path_in_record(error.path, place), error.detail) from error
+        raise DecodeError(_path_in_record(error.path, location), error.detail) from error
 
 
-def _path_in_record(path: str, place: Place) -> str:
+def _path_in_record(path: str, location: Location) -> str:
     """A codec names the root of a lone list as it likes; the record has another name for it."""
-    if not place.single or not place.keys:
-        return ".".join([*place.path, path])
-    return ".".join([*place.path, place.keys[0]]) + _BEFORE_ROOT.sub("", path)
+    if not location.single or not location.keys:
+        return ".".join([*location.path, path])
+    return ".".join([*location.path, location.keys[0]]) + _BEFORE_ROOT.sub("", path)
 
 
 _BEFORE_ROOT = re.compile(r"^(?!\[|\.)[^.\[]*")
 
 
-def _identified(lines: Sequence[Line], thread_id: str, times: Sequence[datetime | None]) -> list[Line]:
+def _identified(
+    branches: Sequence[BranchMessages], thread_id: str, times: Sequence[datetime | None]
+) -> list[BranchMessages]:
     """The messages with an id each, of their position, unless the format brings one."""
     left = iter(times)
     id_of = deriving("imported message", thread_id)
     return [
         replace(
-            line,
-            messages=[_filled(message, id_of, number, n, next(left)) for n, message in enumerate(line.messages)],
+            branch,
+            messages=[_filled(message, id_of, number, n, next(left)) for n, message in enumerate(branch.messages)],
         )
-        for number, line in enumerate(lines)
+        for number, branch in enumerate(branches)
     ]
 
 
 def _filled(
-    message: ChatMessage, id_of: Callable[[str], str], line: int, number: int, time: datetime | None
+    message: ChatMessage, id_of: Callable[[str], str], branch: int, number: int, time: datetime | None
 ) -> ChatMessage:
-    place = str(number) if not line else f"{line}/{number}"
+    position = str(number) if not branch else f"{branch}/{number}"
     filled = {
-        "message_id": message.message_id or id_of(place),
+        "message_id": message.message_id or id_of(position),
         "created_at": message.created_at or time,
     }
     return copy_with(message, filled)

@@ -18,7 +18,7 @@ from chatledger.transfer.attach import Stored, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.plan import ImportOptions, PlannedThread
 from chatledger.transfer.report import Outcome
-from chatledger.transfer.shapes import Line, get_shape
+from chatledger.transfer.shapes import BranchMessages, get_shape
 
 
 async def store_record(
@@ -30,13 +30,13 @@ async def store_record(
     """
     if thread is None:
         try:
-            tails = list(attach(planned.thread_id, planned.lines, Stored()))
+            tails = list(attach(planned.thread_id, planned.branches, Stored()))
             return "created", await _write(ledger, planned, options, None, tails, planned.metadata)
         except AlreadyExists:  # another import of this record was faster: what it stored is compared
             thread = await ledger.threads.get(planned.thread_id)
     metadata = planned.metadata_over(_require_imported(thread))
-    one_line = len(planned.lines) == 1 and not get_shape(planned.envelope.format).branching
-    tails = await _following(ledger, planned) if one_line else await _new_replies(ledger, planned)
+    is_list = len(planned.branches) == 1 and not get_shape(planned.envelope.format).branching
+    tails = await _following(ledger, planned) if is_list else await _new_replies(ledger, planned)
     if not tails and same_json(metadata, thread.metadata):
         return "unchanged", ()
     return "grown", await _write(ledger, planned, options, thread, tails, metadata)
@@ -55,7 +55,7 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
 
     A thread that went on after it was imported holds more than the record: then nothing follows.
     """
-    thread_id, messages = planned.thread_id, planned.lines[0].messages
+    thread_id, messages = planned.thread_id, planned.branches[0].messages
     history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
     for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
         if encode_message(stored) != encode_message(given):
@@ -67,19 +67,19 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
 
 async def _new_replies(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     stored = Stored()
-    for branch, line in (await read_branches(ledger, planned.thread_id)).items():
-        stored.add(branch, line)
-    return list(attach(planned.thread_id, planned.lines, stored))
+    for number, branch in (await read_branches(ledger, planned.thread_id)).items():
+        stored.add(number, branch)
+    return list(attach(planned.thread_id, planned.branches, stored))
 
 
-async def read_branches(ledger: Ledger, thread_id: str) -> dict[int, Line]:
+async def read_branches(ledger: Ledger, thread_id: str) -> dict[int, BranchMessages]:
     """Each branch of a thread with the messages of its own. One query a branch."""
-    lines = {}
+    branches = {}
     for branch in await ledger.branches.list(thread_id):
         at = branch.forked_at or 0
         history = await ledger.messages.history(thread_id, branch=branch.branch)
-        lines[branch.branch] = Line(history.messages[at:], branch.forked_from or 0, at)
-    return lines
+        branches[branch.branch] = BranchMessages(history.messages[at:], branch.forked_from or 0, at)
+    return branches
 
 
 async def _write(

@@ -11,9 +11,9 @@ from chatledger.transfer.fields import find_value
 from chatledger.transfer.shapes.message_list import MessageList
 from chatledger.transfer.shapes.request_body import RequestBody
 from chatledger.transfer.shapes.requests import spoken_by
-from chatledger.transfer.shapes.shape import Conversation, Line, Shape
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Shape
 
-__all__ = ["AUTO", "Conversation", "Line", "Shape", "get_shape", "recognise_record", "shape_names"]
+__all__ = ["AUTO", "BranchMessages", "Conversation", "Shape", "get_shape", "recognise_record", "shape_names"]
 
 AUTO = "auto"
 

@@ -10,10 +10,10 @@ from chatledger.errors import DecodeError
 from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import find_path, find_value
 from chatledger.transfer.shapes.requests import request_path, spoken_by
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 DEFAULT_FIELD = "messages"
 
@@ -41,15 +41,15 @@ class MessageList:
         names = [_default_field(record), *(name for name, value in record.items() if isinstance(value, list))]
         return next((name for name in names if self.codec.recognises(find_value(record, name))), None)
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         if isinstance(record, list) and fieldname is None:
-            return Place()
+            return Location()
         if not isinstance(record, dict):
             raise DecodeError("", f"not an object with a message list, but {type(record).__name__}")
         path = find_path(record, fieldname or _default_field(record)) or self._other_path(record, fieldname)
         if path is None:
             raise DecodeError(fieldname or DEFAULT_FIELD, _not_there(record, fieldname))
-        return Place(path[:-1], path[-1:])
+        return Location(path[:-1], path[-1:])
 
     def _other_path(self, record: JsonValue, fieldname: str | None) -> list[str] | None:
         """Where it is not said: the field that surely is the one."""
@@ -63,10 +63,10 @@ class MessageList:
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
         decoded = self.codec.decode(payload, rules=rules)
         one_each = isinstance(payload, list) and len(payload) == len(decoded.messages)
-        return Conversation([Line(decoded.messages)], decoded.losses, payload if one_each else ())
+        return Conversation([BranchMessages(decoded.messages)], decoded.losses, payload if one_each else ())
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return self.codec.encode(lines[0].messages, carry=carry)
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        return self.codec.encode(branches[0].messages, carry=carry)
 
 
 def _default_field(record: JsonValue) -> str:

@@ -1,6 +1,6 @@
 """What a shape of records is to import and export: where the conversation stands in a record, and what it says there.
 
-    encode(decode(payload).lines).payload == payload, value by value with key order
+    encode(decode(payload).branches).payload == payload, value by value with key order
 
 A shape is pure, and knows nothing of files or of the ledger. What it takes out of a record and what it leaves there is
 said by `locate`; `transfer.envelope` does it for all shapes alike.
@@ -15,12 +15,12 @@ from typing import Protocol
 from chatledger.formats import Encoded
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The messages of one branch. All but the first begin after message `at` of an earlier line, their `parent`."""
+class BranchMessages:
+    """The messages of one branch. All but the first begin after message `at` of an earlier branch, their `parent`."""
 
     messages: list[ChatMessage]
     parent: int = 0
@@ -29,19 +29,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`sources` are the objects that the messages were read from, line after line, where each was one object."""
+    """`sources` are the objects that the messages were read from, branch after branch, where each was one object."""
 
-    lines: list[Line]
+    branches: list[BranchMessages]
     losses: Sequence[Loss] = ()
     sources: Sequence[JsonValue] = field(default=())
 
     @property
     def count(self) -> int:
-        return sum(len(line.messages) for line in self.lines)
+        return sum(len(branch.messages) for branch in self.branches)
 
 
 class Shape(Protocol):
-    """One shape. `name` is what `--format` takes; `branching`: a record may hold more than one line."""
+    """One shape. `name` is what `--format` takes; `branching`: a record may hold more than one branch."""
 
     @property
     def name(self) -> str: ...
@@ -53,7 +53,7 @@ class Shape(Protocol):
         """Whether the record surely has this shape."""
         ...
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         """Where the conversation stands; `fieldname` is where the user says. Raises DecodeError if it is not there."""
         ...
 
@@ -65,8 +65,8 @@ class Shape(Protocol):
         """Raises DecodeError with the path into the payload, which begins with the key that it came from."""
         ...
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        """The payload of these lines, of any origin. Never raises. `alone`: it is to be the value of one key, where
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        """The payload of these branches, of any origin. Never raises. `alone`: it is to be the value of one key, where
         the shape knows an object of keys as well.
         """
         ...

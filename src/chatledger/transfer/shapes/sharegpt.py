@@ -18,9 +18,9 @@ from chatledger.formats.residual import keep, restore
 from chatledger.models import ChatMessage, RulesLevel, ToolCall
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT, ROLES
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import find_path
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "sharegpt"
 TURNS, SYSTEM = "conversations", "system"
@@ -49,16 +49,16 @@ class ShareGPT:
         turns = _turns_of(record)
         return bool(turns) and all(map(_is_turn, turns))
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         if isinstance(record, list) and fieldname is None:
-            return Place()
+            return Location()
         names = _FIELDS if fieldname is None else (fieldname,)
         path = next((path for name in names if (path := find_path(record, name))), None)
         if path is None:
             raise DecodeError(fieldname or TURNS, "the record has no such field")
         if len(path) == 1 and isinstance(record.get(SYSTEM), str) and record[SYSTEM]:
-            return Place((), (path[0], SYSTEM), single=False)
-        return Place(path[:-1], path[-1:])
+            return Location((), (path[0], SYSTEM), single=False)
+        return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
         return payload
@@ -74,15 +74,15 @@ class ShareGPT:
             raise DecodeError(where, "a list of turns is expected")
         lenient = rules == "lenient"
         said = [_read(turn, f"{where}[{number}]", lenient=lenient) for number, turn in enumerate(turns)]
-        return Conversation([Line([*head, *said])], sources=() if head else turns)
+        return Conversation([BranchMessages([*head, *said])], sources=() if head else turns)
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        messages = lines[0].messages
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        messages = branches[0].messages
         written = _written(messages)
         if written.as_read:
             return Encoded(written.payload)
-        [line] = self.decode(written.payload, "lenient").lines
-        return Encoded(written.payload, losses_between(messages, line.messages, written))
+        [branch] = self.decode(written.payload, "lenient").branches
+        return Encoded(written.payload, losses_between(messages, branch.messages, written))
 
 
 SHAPE = ShareGPT()

@@ -13,9 +13,9 @@ from chatledger.formats import Encoded, get_codec
 from chatledger.formats.residual import EXTRA, KEYS
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import find_path
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "swe-agent"
 HISTORY, STEPS = "history", "trajectory"
@@ -33,11 +33,11 @@ class SweAgent:
         history = record.get(HISTORY)
         return isinstance(history, list) and bool(history) and all(map(_is_message, history))
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         path = find_path(record, fieldname or HISTORY)
         if path is None:
             raise DecodeError(fieldname or HISTORY, "the record has no such field")
-        return Place(path[:-1], path[-1:])
+        return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
         return payload
@@ -49,10 +49,10 @@ class SweAgent:
             message.model_copy(update={"format": NAME, CALL_ID: message.tool_call_id or _first_id(source)})
             for message, source in pairs
         ]
-        return Conversation([Line(messages)], decoded.losses, payload)
+        return Conversation([BranchMessages(messages)], decoded.losses, payload)
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return get_codec(WIRE).encode([_as_wire(message) for message in lines[0].messages], carry=carry)
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        return get_codec(WIRE).encode([_as_wire(message) for message in branches[0].messages], carry=carry)
 
 
 SHAPE = SweAgent()
