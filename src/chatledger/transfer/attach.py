@@ -1,7 +1,8 @@
-"""Where the lines of a record go among the branches that are stored: nowhere, on a branch's end, or on a new branch.
+"""Find the messages of a record that are not stored yet, and the branches to append them to.
 
-Messages are known by their ids along the path from the first one. So a tree may grow anywhere: what is stored already
-is compared and left, and only new replies are written. A new thread is the case in which nothing is stored.
+Messages are matched by their ids along the path from the first message. So a tree may grow anywhere: stored messages
+are compared and left alone, and new replies go to the end of a branch or to a new branch. For a new thread, nothing is
+stored.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from chatledger.transfer.shapes import BranchMessages
 
 
 class Spot(NamedTuple):
-    """A message by the branch that holds it. Before the first one: (0, 0)."""
+    """The position of a message: the branch that holds it, and its seq. (0, 0) is before the first message."""
 
     branch: int
     seq: int
@@ -28,7 +29,7 @@ START = Spot(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Messages to append to `branch`; with `fork_at` it is a new one, that begins after this message."""
+    """Messages to append to `branch`. With `fork_at`, the branch is new and begins after that message."""
 
     messages: Sequence[ChatMessage]
     branch: int = 0
@@ -37,7 +38,7 @@ class Tail:
 
 @dataclass(slots=True)
 class Stored:
-    """What is stored: by message the replies to it, by branch its last seq."""
+    """The stored messages: the replies to each message, and the last seq of each branch."""
 
     replies: dict[Spot, dict[str | None, tuple[Spot, ChatMessage]]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=lambda: {0: 0})
@@ -51,7 +52,7 @@ class Stored:
 
 
 def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -> Iterator[Tail]:
-    """What is to be written, in this order. Raises VersionConflict where a stored message differs from the record's."""
+    """The messages to append, in this order. Raises VersionConflict if a stored message differs from the record's."""
     spots: dict[Spot, Spot] = {START: START}
     for number, branch in enumerate(branches):
         known = _known(thread_id, number, branch, spots, stored)
@@ -69,7 +70,7 @@ def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -
 
 
 def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot, Spot], stored: Stored) -> int:
-    """How many of the branch's messages are stored; where, is put into `spots`."""
+    """Count the branch's messages that are stored, and note their positions in `spots`."""
     spot = spots[Spot(branch.parent, branch.at)]
     for count, message in enumerate(branch.messages):
         replies: Mapping[str | None, tuple[Spot, ChatMessage]] = stored.replies.get(spot, {})

@@ -1,7 +1,7 @@
-"""A file in one format as a file in another, without a ledger.
+"""Convert a file from one format to another, without a ledger.
 
-Each record is read and written by the same shapes as an import and an export would, so that what is converted is what
-an import followed by an export in the other format gives.
+Conversion uses the same shapes as import and export, so that its result is the same as that of an import followed by an
+export in the other format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatledger.transfer.shapes.requests import each_request
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """From one format, or "auto", to another. `field` is where a record holds its messages, if not where it should."""
+    """From one format, or "auto", to another. `field` names the field of the messages, if it is not the usual one."""
 
     source: str
     target: str
@@ -35,7 +35,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A record in the other format; `losses` is what that could not express, by the seq of the message."""
+    """A record in the other format. `losses` lists what that format cannot express, by the seq of the message."""
 
     value: JsonValue
     container: Container
@@ -47,13 +47,13 @@ class Converted:
 def convert_file(
     stream: BinaryIO, conversion: Conversion, *, file: str, lines: bool = False
 ) -> Iterator[Converted | Failure]:
-    """The records of a stream as they are read; a bad one is a Failure, and the next follows.
+    """Convert the records of a stream one by one; a bad record gives a Failure.
 
-    Raises UnknownFormat for a name that there is not, and for a file whose first record is of no known format.
+    Raises UnknownFormat for an unknown name, and for a file whose first record is of unknown format.
     """
     shapes = ShapeOfFile(conversion.source, conversion.field)
     if conversion.target not in shape_names():
-        get_codec(conversion.target)  # an alias, or UnknownFormat before anything is read
+        get_codec(conversion.target)  # accepts an alias, and raises UnknownFormat before anything is read
     for found in read_records(stream, field=conversion.field, lines=lines):
         for record in each_request(found):
             yield _converted(record, shapes, conversion, file)
@@ -80,7 +80,7 @@ def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
     conversation = shape.decode(parcel.payload, "lenient")
     written = _written(parcel, _envelope(record, shape, parcel), _with_seqs(conversation.branches), conversion)
     losses = [*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated), *written.losses]
-    # Several requests of one recording are an array, though the recording was one object.
+    # The requests of a recording become an array, though the recording was one object.
     container = record.container if record.item is None else "array"
     return Converted(written.payload, container, record.place, shape.name, losses)
 
@@ -101,7 +101,7 @@ def _envelope(record: Record, shape: Shape, parcel: Parcel) -> Envelope:
 
 
 def _with_seqs(branches: Sequence[BranchMessages]) -> list[BranchMessages]:
-    """The places that the messages would have in a ledger: losses are told by them, ids are made of them."""
+    """Number the messages as a ledger would: losses name the seq, and ids derive from it."""
     return [replace(branch, messages=_numbered(branch.messages, branch.at + 1)) for branch in branches]
 
 

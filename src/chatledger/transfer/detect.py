@@ -1,4 +1,4 @@
-"""Which shape the records of a file have: the one that was asked for, or what its first record surely is."""
+"""The shape of a file's records: the one the caller names, or the one that its first record has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_FORMAT = "openai-chat"
 
 
 class ShapeOfFile:
-    """Raises UnknownFormat for a name that there is not."""
+    """Raises UnknownFormat for an unknown name."""
 
     def __init__(self, format: str, fieldname: str | None) -> None:  # noqa: A002
         self._asked = None if format == AUTO else get_shape(format)
@@ -20,10 +20,10 @@ class ShapeOfFile:
         self._first: Shape | None = None
 
     def of(self, record: Record) -> Shape:
-        """Raises UnknownFormat for a record that no shape is sure of."""
+        """Raises UnknownFormat if no shape recognises the record."""
         if self._asked is not None:
             return self._asked
-        if record.item is not None:  # one recording may speak to several providers
+        if record.item is not None:  # a recording may hold requests to several providers
             return self._recognised(record)
         if self._first is None:
             self._first = self._recognised(record)
@@ -32,7 +32,7 @@ class ShapeOfFile:
     def _recognised(self, record: Record) -> Shape:
         found = recognise_record(record.value, self._field)
         if found is None and self._field is not None:
-            found = get_shape(DEFAULT_FORMAT)  # whoever says where the messages are has messages there
+            found = get_shape(DEFAULT_FORMAT)  # a caller who names the field has messages there
         if found is None:
             raise UnknownFormat(None, f"{_description(record.value)} is of no known format")
         return found

@@ -1,6 +1,6 @@
-"""Export: what came in as a record goes out as that record, and any other thread as a record of our own.
+"""Export: an imported thread as its original record, any other thread as a record of our own.
 
-Streams: of all threads only the ids and the order are held, of one thread its messages.
+Export streams. It holds the ids of all threads in their order, and the messages of one thread at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ View: TypeAlias = Literal["stored", "model"]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A thread as JSON, what its format could not express, and how much the model view repaired."""
+    """A thread as JSON, the losses of its format, and the number of repairs by the model view."""
 
     thread_id: str
     value: JsonValue
@@ -38,14 +38,14 @@ class Exported:
 
 @dataclass(slots=True)
 class Index:
-    """The ids of all threads in the order they go out; `arrays`: all came in arrays."""
+    """The ids of the threads to export, in order. `arrays`: all of them were imported from arrays."""
 
     thread_ids: list[str] = field(default_factory=list)
     arrays: bool = False
 
 
 async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = None) -> Exported:  # noqa: A002
-    """The record of an imported thread; the messages of any other, or of any in a `format` that is asked for."""
+    """The record of an imported thread, or the messages of any other. With `format`, the messages in that format."""
     thread = await ledger.threads.get(thread_id)
     imported = from_metadata(thread.metadata)
     if format is None and imported is not None:
@@ -54,7 +54,7 @@ async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = 
 
 
 async def export_all(ledger: Ledger, index: Index, *, format: str | None = None) -> AsyncIterator[Exported]:  # noqa: A002
-    """Each thread of the index as a record; a thread that was deleted since is left out."""
+    """Each thread of the index as a record. Skips threads that were deleted meanwhile."""
     for thread_id in index.thread_ids:
         try:
             thread = await ledger.threads.get(thread_id)
@@ -70,10 +70,10 @@ async def export_conversations(
     format: str,  # noqa: A002
     view: View = "stored",
 ) -> AsyncIterator[Exported]:
-    """Each thread as the object that a trainer takes, `{"messages": […]}`, and nothing else of its record.
+    """Each thread as the object that trainers expect, `{"messages": […]}`, without the other keys of its record.
 
-    A thread without messages is left out, and so is one that was deleted since. Raises UnknownFormat for the model
-    view of a format that no provider stands behind.
+    Skips threads without messages and threads that were deleted meanwhile. Raises UnknownFormat for the model view of a
+    format without a provider.
     """
     for thread_id in index.thread_ids:
         try:
@@ -85,7 +85,7 @@ async def export_conversations(
 
 
 async def read_index(ledger: Ledger) -> Index:
-    """Imported threads in the order in which their records came, then the others as they were made."""
+    """Imported threads in the order of their records, then the others in the order of their creation."""
     found: list[tuple[tuple[Any, ...], str]] = []
     arrays = True
     cursor = None
@@ -162,7 +162,7 @@ async def _as_record(
 
 
 async def _read_branches(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[BranchMessages]:
-    """All branches where the record's shape has several, else the active one."""
+    """All branches if the record's shape can have several, else the active one."""
     if not get_shape(envelope.format).branching:
         return [BranchMessages((await ledger.messages.history(thread_id)).messages)]
     return list((await read_branches(ledger, thread_id)).values())

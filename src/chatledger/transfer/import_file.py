@@ -1,8 +1,8 @@
-"""Import: one thread for each record, stored whole or not at all.
+"""Import: one thread per record, stored completely or not at all.
 
-What a record will be is planned without the ledger. New threads are loaded many at a time; where one of them is stored
-already, each is compared with what is there, and only what is missing is written. So the same file may be imported any
-number of times, and an import that was killed is finished by the next.
+Records are planned without the ledger. New threads are loaded in batches. If a thread of a batch exists already, each
+record of the batch is compared with the stored thread, and only missing messages are written. So the same file can be
+imported any number of times, and the next import completes one that was killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatledger.transfer.report import Failure, ImportReport, Outcome
 from chatledger.transfer.shapes.requests import each_request
 from chatledger.transfer.store import store_record
 
-# What is wrong with a record. Anything else is wrong with the database, and ends the import.
+# Errors of a record. Any other error comes from the database and ends the import.
 _OF_A_RECORD = (FormatError, RuleViolation, Conflict, LimitExceeded, NotFound, ValidationError)
 
 
@@ -39,12 +39,13 @@ async def import_file(
     report: ImportReport | None = None,
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> ImportReport:
-    """Import the records of a stream as they are read, and add to the report (a new one if none is given).
+    """Import the records of a stream while reading it. Adds to the report, or returns a new one.
 
-    `file` is what it is called in reports and metadata; `lines`: each line is a record. `on_bytes` hears how far the
-    reading has come. A bad record is reported and the rest goes in, unless `stop_on_error`. Raises UnknownFormat before
-    anything of the file is stored: for a name that there is not, and with "auto" for a file that is of no known format.
-    Raises StorageError when the database fails: what was reported until then is stored.
+    `file` is the name for reports and metadata. With `lines`, each line is a record. `on_bytes` is called with the
+    number of bytes read. A bad record is reported and the others are imported, unless `stop_on_error` is set.
+
+    Raises UnknownFormat before it stores anything of the file: for an unknown format name, or with "auto" for a file of
+    unknown format. Raises StorageError if the database fails; the records reported until then are stored.
     """
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
@@ -75,7 +76,7 @@ class _FileImport:
         self._report = report
         self._planner = Planner(options, file)
         self._new = NewThreads(ledger)
-        # With either of these, what becomes of a record must be known before the next one is read.
+        # With either option, the outcome of a record must be known before the next one is read.
         self._one_by_one = options.dry_run or options.stop_on_error
         self._loading: asyncio.Task[Loaded] | None = None
         self._read_as: Counter[str] = Counter()
@@ -104,13 +105,13 @@ class _FileImport:
             await self._store(record, planned, stored.get(planned.thread_id))
         elif self._new.full:
             await self._begin_to_store()
-            if not self._ledger.has_server:  # its thread and this one would only wait for each other
+            if not self._ledger.has_server:  # the writer thread of SQLite and this one would only wait for each other
                 await self._loaded()
         elif self._loading is not None:
-            await asyncio.sleep(0)  # the database's turn
+            await asyncio.sleep(0)  # let the load continue
 
     async def finish(self) -> None:
-        """Store what was gathered. Raises UnknownFormat for a recording of which nothing is known."""
+        """Store the gathered records. Raises UnknownFormat if every request of a recording is of unknown format."""
         await self.store_gathered()
         if self._unknown and not self._read_as:
             raise UnknownFormat(None, str(self._unknown[0]))
@@ -119,17 +120,17 @@ class _FileImport:
             self._report.read_as.setdefault(self._file, Counter()).update(self._read_as)
 
     async def store_gathered(self) -> None:
-        """Store all that was added, and report it."""
+        """Store and report all records added until now."""
         await self._begin_to_store()
         await self._loaded()
 
     async def _begin_to_store(self) -> None:
-        """Load what was gathered while more is read and planned: one batch is on its way at a time."""
+        """Load the gathered records in a task, while more are read and planned. One batch is loaded at a time."""
         await self._loaded()
         self._loading = asyncio.create_task(self._new.load())
 
     async def abandon(self) -> None:
-        """Leave nothing running. After an error what is on its way may be stored or not, as if the process died."""
+        """Cancel a running load. After an error its batch may be stored or not, as if the process had died."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -146,14 +147,14 @@ class _FileImport:
                 await self._store(one.record, one.planned, found.get(one.planned.thread_id))
 
     def _refuse(self, record: Record | BadRecord, error: UnknownFormat) -> None:
-        """A file whose first record is not known is none of ours; of a recording, the other requests may be."""
+        """Refuse a file whose first record is of unknown format. In a recording, refuse only that request."""
         failure = Failure(self._file, record.place, error)
         if not isinstance(record, Record) or record.item is None:
             raise UnknownFormat(None, str(failure)) from error
         self._unknown.append(failure)
 
     async def _look_for_others(self, record: Record, planned: PlannedThread) -> None:
-        """Whether the first record is stored under another id: then the whole file is about to be stored twice."""
+        """Report the first record if it is stored under another id: then the whole file would be stored twice."""
         others = self._planner.other_ids(record, planned)
         found = await self._ledger.threads.find_many([planned.thread_id, *others])
         twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]

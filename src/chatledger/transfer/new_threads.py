@@ -1,7 +1,7 @@
-"""Records that seem to be new, gathered to be stored many at a time.
+"""Gathers records for new threads, to load them in batches.
 
-Whether they are new shows when they are loaded: looking for each before would cost more than all of it, and an import
-mostly brings new threads.
+Loading shows whether their threads are new. Looking for each thread first would cost more than the load itself, and
+most imports bring new threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chatledger.transfer.plan import PlannedThread
 from chatledger.transfer.records import Record
 
 MAX_BYTES = 1024 * 1024
-"""How much of a file is held until it is stored. A record of this size is stored alone."""
+"""Bytes of a file that are gathered before they are loaded. A record of this size is stored alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,10 @@ class NewThreads:
         return self._bytes >= MAX_BYTES
 
     def add(self, record: Record, planned: PlannedThread) -> bool:
-        """False for a record that must be stored alone: a large one, one with branches, the second of a thread, one
-        that is refused (it may be stored already, and then nothing is wrong).
+        """Gather a record; False for one that must be stored alone.
+
+        These are large records, records with several branches, the second record of a thread, and refused records: if
+        such a record is stored already, nothing is wrong with it.
         """
         large = record.end - record.byte >= MAX_BYTES or planned.count > Limits().messages
         if large or len(planned.branches) > 1 or planned.thread_id in self._gathered:
@@ -58,8 +60,9 @@ class NewThreads:
         return True
 
     def load(self) -> Coroutine[Any, Any, Loaded]:
-        """To be awaited: what was gathered until now. It is stored, unless there is a dict beside it: the threads that
-        were there already by their ids, found in one query; then none of it is.
+        """A coroutine that stores the records gathered until now, and returns them.
+
+        If one of their threads exists already, it stores none of them, and also returns the existing threads by id.
         """
         gathered = list(self._gathered.values())
         self._gathered, self._bytes = {}, 0

@@ -1,7 +1,7 @@
-"""What a record will be in the ledger, worked out without it: ids, messages, times, metadata.
+"""Plan the thread of a record without the ledger: its ids, messages, times and metadata.
 
-Every id is derived: the thread's from what identifies the record, a message's from the thread and its position. So the
-same record comes to the same rows on any day and on any machine, and what is stored already is found by its ids.
+Every id is derived: the thread's id from the identity of the record, a message's id from its thread and position. So
+the same record gives the same rows on any day and any machine, and an import finds stored messages by their ids.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from chatledger.transfer.shapes import BranchMessages, Conversation, Shape
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The fields are paths into a record, with dots between their keys. `field` None: where the format has it, as
-    `messages`, or the record itself. `format` is the name of a shape, or "auto": what the first record surely is.
+    """Options of an import. Fields are paths into a record, with dots between the keys.
 
-    `time_field` is looked for in the record and in each message. `stop_on_error`: the first bad record ends the import.
+    Without `field`, messages are read from the format's usual field, such as `messages`, or from the record itself.
+    `format` is the name of a shape, or "auto" to detect it from the first record. `time_field` is read from the record
+    and from each message. With `stop_on_error`, the first bad record ends the import.
     """
 
     field: str | None = None
@@ -65,7 +66,7 @@ class PlannedThread:
         return to_metadata(self.rest, self.envelope)
 
     def metadata_over(self, stored: Envelope) -> dict[str, JsonValue]:
-        """The metadata for a thread that is there: it keeps its place in the order in which records first came."""
+        """The metadata for a stored thread, which keeps its place in the order of its first import."""
         first = replace(
             self.envelope,
             container=stored.container,
@@ -79,7 +80,7 @@ class PlannedThread:
 
 
 class Planner:
-    """Plans the records of one file. It remembers a hash of each record that has no id, to tell equal ones apart."""
+    """Plans the records of one file. It counts equal records without an id, to tell them apart."""
 
     def __init__(self, options: ImportOptions, file: str) -> None:
         self._options = options
@@ -89,7 +90,7 @@ class Planner:
         self._imported_at = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def plan(self, record: Record) -> PlannedThread:
-        """Raises DecodeError with the path into the record, and UnknownFormat for one that no shape is sure of."""
+        """Raises DecodeError with the path into the record, and UnknownFormat if no shape recognises it."""
         options = self._options
         shape = self._shapes.of(record)
         location = shape.locate(record.value, options.field)
@@ -115,7 +116,7 @@ class Planner:
         )
 
     def other_ids(self, record: Record, planned: PlannedThread) -> set[str]:
-        """The ids that the record would have if another field, or none, had been named to identify it."""
+        """The ids that the record would get from another id field, or from none."""
         shape = self._shapes.of(record)
         payload = take_out(record.value, shape.locate(record.value, self._options.field)).payload
         ids = {derived_id("record", _digest(shape.identify(record.value, payload)), "1")}
@@ -145,7 +146,7 @@ class Planner:
     def _message_times(
         self, conversation: Conversation, where: str, otherwise: datetime | None
     ) -> Sequence[datetime | None]:
-        """A time for each message: its own, else the record's, or that alone if one object is not one message."""
+        """The time of each message: its own, else the record's. Its own is known only if each object is one message."""
         name = self._options.time_field
         if name is None or len(conversation.sources) != conversation.count:
             return [otherwise] * conversation.count
@@ -172,7 +173,7 @@ def _digest(value: JsonValue) -> str:
 
 
 def _decoded(shape: Shape, parcel: Parcel, location: Location, rules: RulesLevel) -> Conversation:
-    """The conversation; where it cannot be read, the path leads there from the record."""
+    """Decode the conversation. The path of a DecodeError begins at the record."""
     try:
         return shape.decode(parcel.payload, rules)
     except DecodeError as error:
@@ -180,7 +181,7 @@ def _decoded(shape: Shape, parcel: Parcel, location: Location, rules: RulesLevel
 
 
 def _path_in_record(path: str, location: Location) -> str:
-    """A codec names the root of a lone list as it likes; the record has another name for it."""
+    """Replace the codec's name for the root of a list by the record's key for it."""
     if not location.single or not location.keys:
         return ".".join([*location.path, path])
     return ".".join([*location.path, location.keys[0]]) + _BEFORE_ROOT.sub("", path)
@@ -192,7 +193,7 @@ _BEFORE_ROOT = re.compile(r"^(?!\[|\.)[^.\[]*")
 def _identified(
     branches: Sequence[BranchMessages], thread_id: str, times: Sequence[datetime | None]
 ) -> list[BranchMessages]:
-    """The messages with an id each, of their position, unless the format brings one."""
+    """Give each message an id derived from its position, unless the format has one."""
     left = iter(times)
     id_of = deriving("imported message", thread_id)
     return [

@@ -1,4 +1,4 @@
-"""Records as text: an array, or one a line, written as they come."""
+"""Writes records one by one as JSON: as an array, or one per line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatledger.models.json import JsonValue
 
 
 def json_text(value: JsonValue, *, indent: int | None = None) -> str:
-    """JSON that any UTF-8 stream takes: as it is where it can be, else escaped (a lone surrogate has no UTF-8)."""
+    """JSON text that UTF-8 can encode. Text with a lone surrogate, which UTF-8 lacks, is escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()
@@ -20,7 +20,7 @@ def json_text(value: JsonValue, *, indent: int | None = None) -> str:
 
 
 class RecordWriter:
-    """Call `add` for each record and `close` once: without it an array has no end."""
+    """Call `add` for each record, then `close` once, which ends an array."""
 
     def __init__(self, write: Callable[[str], object], container: Literal["array", "lines"]) -> None:
         self._write = write

@@ -1,8 +1,8 @@
-"""Storing one record: compared with what is there under its ids, and only what is missing is written.
+"""Store one record: compare it with the stored thread, and write only the missing messages.
 
-The thread and its messages are one transaction, so a record is stored whole or not at all; a long one is appended in
-pieces. A record of several lines is stored as branches of the same numbers. A thread may have gone on since it was
-imported.
+The thread and its messages are one transaction, so that a record is stored completely or not at all. A long record is
+appended in batches. The branches of a record keep their numbers. A thread may have more messages than its record, added
+since the import.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from chatledger.transfer.shapes import BranchMessages, get_shape
 async def store_record(
     ledger: Ledger, planned: PlannedThread, options: ImportOptions, thread: Thread | None
 ) -> tuple[Outcome, Sequence[ChatMessage]]:
-    """What became of the thread, and the messages that were stored. Raises what keeps the record out.
+    """Returns the outcome for the thread, and the messages that were stored. Raises the error of a bad record.
 
-    `thread` is what is stored under its id, as far as is known.
+    `thread` is the stored thread of that id, or None if none was found.
     """
     if thread is None:
         try:
             tails = list(attach(planned.thread_id, planned.branches, Stored()))
             return "created", await _write(ledger, planned, options, None, tails, planned.metadata)
-        except AlreadyExists:  # another import of this record was faster: what it stored is compared
+        except AlreadyExists:  # a concurrent import stored it first: compare
             thread = await ledger.threads.get(planned.thread_id)
     metadata = planned.metadata_over(_require_imported(thread))
     is_list = len(planned.branches) == 1 and not get_shape(planned.envelope.format).branching
@@ -43,7 +43,7 @@ async def store_record(
 
 
 def _require_imported(thread: Thread) -> Envelope:
-    """A thread that the application made is not an import's to continue."""
+    """Raises AlreadyExists for a thread that the application created: an import must not continue it."""
     imported = from_metadata(thread.metadata)
     if imported is None:
         raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already and was not imported")
@@ -51,9 +51,9 @@ def _require_imported(thread: Thread) -> Envelope:
 
 
 async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
-    """What of the record is not stored yet. Raises VersionConflict where the two differ.
+    """The messages of the record that are not stored yet. Raises VersionConflict if the stored ones differ.
 
-    A thread that went on after it was imported holds more than the record: then nothing follows.
+    A thread that continued after its import has more messages than the record: then nothing is missing.
     """
     thread_id, messages = planned.thread_id, planned.branches[0].messages
     history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
@@ -73,7 +73,7 @@ async def _new_replies(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
 
 
 async def read_branches(ledger: Ledger, thread_id: str) -> dict[int, BranchMessages]:
-    """Each branch of a thread with the messages of its own. One query a branch."""
+    """The own messages of each branch of a thread. One query per branch."""
     branches = {}
     for branch in await ledger.branches.list(thread_id):
         at = branch.forked_at or 0
@@ -90,7 +90,7 @@ async def _write(
     tails: Sequence[Tail],
     metadata: dict[str, object],
 ) -> list[ChatMessage]:
-    """The thread and its messages in one transaction, which a dry run rolls back."""
+    """Write the thread and its messages in one transaction, which a dry run rolls back."""
     stored: list[ChatMessage] = []
     try:
         async with ledger.begin() as tx:
@@ -113,7 +113,7 @@ async def _write(
 
 
 async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOptions) -> list[ChatMessage]:
-    """Raises VersionConflict if somebody else made the branch since."""
+    """Raises VersionConflict if somebody else forked the thread meanwhile."""
     if tail.fork_at is not None:
         made = await tx.branches.fork(thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
         if made.branch != tail.branch:
@@ -130,7 +130,7 @@ class _DryRun(Exception):
 
 
 def batches(messages: Sequence[ChatMessage], limits: Limits | None = None) -> Iterator[Sequence[ChatMessage]]:
-    """The messages in pieces that an append takes. One that is too large alone is left for the append to refuse."""
+    """Split the messages into batches within the limits of an append. It will refuse a message too large by itself."""
     limits = limits or Limits()
     first = size = 0
     for index, message in enumerate(messages):

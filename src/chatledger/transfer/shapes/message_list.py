@@ -1,4 +1,4 @@
-"""Records that hold a message list under a field, or are one: of any format whose payload is a list."""
+"""Records that are a message list or hold one under a field, in any format whose payload is a list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_FIELD = "messages"
 
 @dataclass(frozen=True, slots=True)
 class MessageList:
-    """The messages of `codec`, one object each or several in one."""
+    """Messages in the format of `codec`. An object may hold one message or several."""
 
     codec: Codec
     branching: bool = False
@@ -33,7 +33,7 @@ class MessageList:
         return self.recognised_field(record) is not None
 
     def recognised_field(self, record: JsonValue) -> str | None:
-        """The field that surely holds messages of the format; empty if the record itself is their list."""
+        """The field that holds messages of the format; empty if the record itself is their list."""
         if isinstance(record, list):
             return "" if self.codec.recognises(record) else None
         if not isinstance(record, dict) or spoken_by(record) not in (None, self.name):
@@ -52,12 +52,12 @@ class MessageList:
         return Location(path[:-1], path[-1:])
 
     def _other_path(self, record: JsonValue, fieldname: str | None) -> list[str] | None:
-        """Where it is not said: the field that surely is the one."""
+        """Without a given field: the path to the field that the codec recognises."""
         found = self.recognised_field(record) if fieldname is None else None
         return find_path(record, found) if found else None
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """Its messages: other keys of a record may change. Of a recorded request all of it, as much of it repeats."""
+        """The messages, since other keys may change; but all of a recorded request, since requests repeat messages."""
         return record if request_path(record) else payload
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:

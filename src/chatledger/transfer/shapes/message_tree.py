@@ -1,7 +1,7 @@
 """Message trees, as Open Assistant exports them: `{"message_tree_id", "prompt": {…, "replies": [{…}, …]}}`.
 
-The first reply to a message goes on with its branch, each other begins a branch after it: so a message is stored once,
-however many answers it has. Lines are numbered as they are met on the way down, which is how branches are numbered.
+The first reply to a message continues its branch, and every other reply begins a new branch. So a message is stored
+once, however many replies it has. Branches are numbered in the order in which the descent meets them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MessageTree:
         return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """The tree's own id, so that a tree may grow."""
+        """The tree's own id, so that the tree can grow."""
         own = record.get("message_tree_id")
         return own if isinstance(own, str) and own else payload
 
@@ -48,7 +48,7 @@ class MessageTree:
         branches: list[BranchMessages] = []
         sources: list[list[JsonValue]] = []
         waiting: list[tuple[JsonValue, str, int, int]] = [(payload, ROOT, 0, 0)]
-        while waiting:  # depth is the file's to choose, so no recursion
+        while waiting:  # the file decides the depth, so no recursion
             node, path, parent, at = waiting.pop()
             number = len(branches)
             branches.append(BranchMessages([], parent, at))
@@ -80,7 +80,7 @@ class MessageTree:
                 replies.setdefault(before, []).append(node)
                 before = (number, seq)
                 replies[before] = node.setdefault(REPLIES, [])
-        for node in bare:  # its source had no list of replies, and it got none since
+        for node in bare:  # its source had no list of replies, and none was added since
             if not node[REPLIES]:
                 del node[REPLIES]
         lost.extend(Loss("branch", None, "") for _ in roots[1:])
@@ -136,7 +136,7 @@ _UNSAID = {
     "reasoning": losses.REASONING,
     "tool_calls": losses.CALLS,
 }
-"""Fields that a node has no place for."""
+"""Fields that a node cannot hold."""
 
 
 def _note_unsaid(message: ChatMessage, lost: list[Loss]) -> None:

@@ -1,7 +1,7 @@
 """Request bodies of an API whose conversation is more than one list: `{"model", "system", "messages", "tools", …}`.
 
-The conversation is what stands under the API's own keys; model, tools and settings are the rest of the record. A body
-may stand alone or in a recorded request.
+The conversation is the value of the API's own keys; model, tools and settings are the rest of the record. A body may be
+a record by itself, or part of a recorded request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """`keys` are those of the conversation in the order of the API's own pages; the last of them must be there."""
+    """`keys` hold the conversation, in the order of the API's documentation. Only the last one is required."""
 
     codec: Codec
     keys: Sequence[str]
@@ -38,7 +38,7 @@ class RequestBody:
             return False
 
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
-        """With a field the conversation is what stands there, as the codec takes it."""
+        """With a field, the conversation is its value, in the form that the codec reads."""
         if fieldname is not None:
             return _at(record, fieldname)
         if isinstance(record, list):
@@ -49,7 +49,7 @@ class RequestBody:
         return Location(request_path(record), [key for key in self.keys if key in body], single=False)
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """All of it: what one request says, the next one to another model says again."""
+        """The whole record: requests to different models may hold the same messages."""
         return record
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:

@@ -1,9 +1,9 @@
-"""What a shape of records is to import and export: where the conversation stands in a record, and what it says there.
+"""The interface of a shape: it locates the conversation in a record, and decodes and encodes it.
 
-    encode(decode(payload).branches).payload == payload, value by value with key order
+    encode(decode(payload).branches).payload == payload, including key order
 
-A shape is pure, and knows nothing of files or of the ledger. What it takes out of a record and what it leaves there is
-said by `locate`; `transfer.envelope` does it for all shapes alike.
+A shape is pure: it knows neither files nor the ledger. `locate` says which part of a record is the conversation, and
+`transfer.envelope` takes it out in the same way for all shapes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BranchMessages:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`sources` are the objects that the messages were read from, branch after branch, where each was one object."""
+    """A decoded conversation. `sources` are the objects of the messages, branch by branch, if each was one object."""
 
     branches: list[BranchMessages]
     losses: Sequence[Loss] = ()
@@ -41,7 +41,7 @@ class Conversation:
 
 
 class Shape(Protocol):
-    """One shape. `name` is what `--format` takes; `branching`: a record may hold more than one branch."""
+    """One shape. `name` is its name for `--format`; if `branching`, a record may hold several branches."""
 
     @property
     def name(self) -> str: ...
@@ -50,23 +50,24 @@ class Shape(Protocol):
     def branching(self) -> bool: ...
 
     def recognises(self, record: JsonValue) -> bool:
-        """Whether the record surely has this shape."""
+        """Whether the record certainly has this shape."""
         ...
 
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
-        """Where the conversation stands; `fieldname` is where the user says. Raises DecodeError if it is not there."""
+        """The location of the conversation; the user may name its field. Raises DecodeError if it is missing."""
         ...
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """What makes it this record and no other, where no field with an id was named."""
+        """The part of the record that identifies it, if the user names no id field."""
         ...
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
-        """Raises DecodeError with the path into the payload, which begins with the key that it came from."""
+        """Raises DecodeError with a path that begins with the key of the payload."""
         ...
 
     def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
-        """The payload of these branches, of any origin. Never raises. `alone`: it is to be the value of one key, where
-        the shape knows an object of keys as well.
+        """The payload of these branches, whatever format they came in. Never raises.
+
+        With `alone`, the payload becomes the value of a single key, even if the shape can write an object of keys.
         """
         ...
