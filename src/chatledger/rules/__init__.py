@@ -1,4 +1,4 @@
-"""What must hold of a thread, as pure functions."""
+"""The rules of a thread, as pure functions."""
 
 from chatledger.rules.check import Finding, check_messages, fold
 from chatledger.rules.invariants import Judged, Judgement, judge

@@ -1,4 +1,4 @@
-"""Results for calls that will never get one: the only messages that the ledger invents."""
+"""Results for calls that will never get a real one: the only messages that the ledger itself creates."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ INTERRUPTED = "interrupted"
 
 
 def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]:
-    """One synthetic tool result for each open call, in the order of the calls, with `reason` as its text; those of a
-    partial message at the tip, which they interrupt, included.
+    """One synthetic tool result for each open call, in the order of the calls, with `reason` as its text.
 
-    Where ids repeat the order follows the pairing, so that each result answers the call that it was made for.
+    The calls of a partial message at the tip are included, since the results interrupt it. If ids repeat, the order
+    follows the pairing, so that each result answers its own call.
     """
     return [
         ChatMessage(
@@ -42,10 +42,10 @@ def _in_order_of_answers(open_calls: tuple[OpenCall, ...]) -> Iterator[OpenCall]
 
 
 def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> list[tuple[int, list[ChatMessage]]]:
-    """Where in the batch open calls must be closed, and the results that close them there.
+    """The positions in the batch at which open calls must be closed, and the results that close them.
 
-    Results that the batch brings itself come first and count; what then still waits is closed before the first message
-    that may not come while calls are open. Nothing is closed at the end: those results may still come.
+    Results in the batch count first. The calls that are then still open are closed before the first message that must
+    not come while calls are open. Nothing is closed at the end of the batch: real results may still come.
     """
     gaps = []
     for index, message in enumerate(messages):
