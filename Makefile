@@ -5,6 +5,8 @@ PYTHON313 ?= python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO := .venv-demo
+DEMO_READY := $(DEMO)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 DATA ?= ../shared/data
@@ -28,10 +30,16 @@ $(READY): pyproject.toml constraints.txt tests/upstream.txt
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/upstream.txt
 	touch $(READY)
 
-demo: $(READY)  ## Import the samples, append, read, score and show, on SQLite and on PostgreSQL where it is found
+# The demo has a small environment of its own: it needs no linter, no test tools and no provider's SDK.
+$(DEMO_READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[cli]'
+	touch $(DEMO_READY)
+
+demo: $(DEMO_READY)  ## Import the samples, append, read, score and show, on SQLite and on PostgreSQL where it is found
 	@rm -f demo.db demo.db-wal demo.db-shm
-	$(BIN)/chatledger demo --url demo.db
-	@$(BIN)/python -m tests.postgres --if-found $(BIN)/chatledger demo --migrate
+	$(DEMO)/bin/chatledger demo --url demo.db
+	@$(DEMO)/bin/python -m tests.postgres --if-found $(DEMO)/bin/chatledger demo --migrate
 
 test: $(READY)  ## Run the whole suite on both databases, on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -105,4 +113,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove what was set up and built
-	rm -rf $(VENV) $(PEERS) .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO) $(PEERS) .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

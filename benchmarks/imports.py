@@ -24,8 +24,8 @@ from benchmarks.turns import BareMessage, turns
 from chatledger import Ledger
 from chatledger.storage.drivers.urls import sqlite_pragmas
 from chatledger.storage.repositories.bulk import _COLUMNS as COLUMNS
-from chatledger.transfer.importing import import_file
-from chatledger.transfer.planning import ImportOptions
+from chatledger.transfer.import_file import import_file
+from chatledger.transfer.plan import ImportOptions
 
 MESSAGES = 20_000
 RECORDS = 400

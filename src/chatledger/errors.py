@@ -1,4 +1,4 @@
-"""Everything that chatledger raises.
+"""The errors that chatledger raises.
 
     ChatLedgerError
       NotFound
@@ -30,9 +30,9 @@
       SchemaMismatch            .found .expected .command
       MissingExtra              .extra
 
-What a model can see by itself (an unknown role, a date without a zone, a NaN score) is Pydantic's ValidationError,
-raised when the model is built; it and InvalidArgument are ValueErrors. No other type leaves the library. Another
-tenant's ids are ids that do not exist.
+Building a model raises Pydantic's ValidationError for errors that the model itself can see: an unknown role, a date
+without a zone, a NaN score. It and InvalidArgument are ValueErrors. The library raises no other types. To a tenant, the
+ids of another tenant do not exist.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from typing import Any
 
 
 class ChatLedgerError(Exception):
-    """The root of all errors of this library."""
+    """The base of all errors of this library."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An exception is copied by calling its class with `args`, the text; ours are made of facts instead.
+        # By default a copy calls the class with `args`, which is the text; our constructors take facts instead.
         return _again, (type(self), self.args), self.__dict__
 
 
@@ -54,7 +54,7 @@ def _again(kind: type[ChatLedgerError], args: tuple[object, ...]) -> ChatLedgerE
 
 
 class NotFound(ChatLedgerError):
-    """What was asked for does not exist for this tenant."""
+    """The requested object does not exist for this tenant."""
 
 
 class ThreadNotFound(NotFound):
@@ -71,7 +71,7 @@ class BranchNotFound(NotFound):
 
 
 class MessageNotFound(NotFound):
-    """It was asked for by its id or by its place: the other is None."""
+    """The message was requested by its id or by its seq; the other is None."""
 
     def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
         which = repr(message_id) if seq is None else f"at seq {seq}"
@@ -88,11 +88,11 @@ class RunNotFound(NotFound):
 
 
 class Conflict(ChatLedgerError):
-    """What is stored contradicts what was asked to be stored."""
+    """The stored data contradicts the request."""
 
 
 class VersionConflict(Conflict):
-    """The branch is not at the version that the caller expected; read it again and decide."""
+    """The branch is not at the version that the caller expected. Read it again and decide."""
 
     def __init__(self, thread_id: str, branch: int, expected: int, actual: int, detail: str = "") -> None:
         super().__init__(
@@ -106,7 +106,7 @@ class VersionConflict(Conflict):
 
 
 class IdConflict(Conflict):
-    """An id stands for something else already: `seq` is where, None if the id is twice in what was given."""
+    """The id belongs to something else already. `seq` is its position; None if the id occurs twice in the batch."""
 
     def __init__(self, id: str, seq: int | None, detail: str) -> None:  # noqa: A002 - the attribute is `.id`
         super().__init__(f"id {id!r}: {detail}")
@@ -131,7 +131,7 @@ class AlreadyExists(Conflict):
 
 
 class Erased(Conflict):
-    """The thread was erased, and what was erased does not come back under its id."""
+    """The thread was erased, and its id cannot be used again."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"thread {thread_id!r} was erased; its id is not used again")
@@ -139,7 +139,7 @@ class Erased(Conflict):
 
 
 class DraftLost(Conflict):
-    """A message that is being streamed was completed or interrupted by somebody else, or its thread was deleted."""
+    """Somebody else completed or interrupted the message that is being streamed, or deleted its thread."""
 
     def __init__(self, thread_id: str, branch: int, seq: int) -> None:
         super().__init__(f"message {seq} of branch {branch} of thread {thread_id!r} is no longer this draft's to write")
@@ -149,8 +149,8 @@ class DraftLost(Conflict):
 
 
 class RuleViolation(ChatLedgerError):
-    """A message breaks an invariant: `rule` is its name (R1 … R13), `index` the message's place in the batch, or its
-    seq where stored messages are judged.
+    """A message breaks a rule. `rule` is its name (R1 … R13). `index` is the message's position in the batch, or its
+    seq if stored messages are judged.
     """
 
     def __init__(self, rule: str, index: int, message: str, *, where: str | None = None) -> None:
@@ -161,7 +161,7 @@ class RuleViolation(ChatLedgerError):
 
 
 class FormatError(ChatLedgerError):
-    """A payload and a format do not fit each other."""
+    """A payload does not match a format."""
 
 
 class UnknownFormat(FormatError):
@@ -171,7 +171,7 @@ class UnknownFormat(FormatError):
 
 
 class DecodeError(FormatError):
-    """A payload cannot be read: `path` leads to the place, `record` and `byte` do so in a file."""
+    """A payload cannot be read. `path` locates the error in the payload, `record` and `byte` in a file."""
 
     def __init__(self, path: str, detail: str, *, record: int | None = None, byte: int | None = None) -> None:
         place = path if record is None else f"record {record}" + (f", byte {byte}" if byte is not None else "")
@@ -198,7 +198,7 @@ class LimitExceeded(ChatLedgerError):
 
 
 class InvalidArgument(ChatLedgerError, ValueError):
-    """An argument of a call is of another type than it takes, or a word that it does not know; nothing was done."""
+    """An argument has the wrong type, or is an unknown word. The call did nothing."""
 
     def __init__(self, argument: str, detail: str) -> None:
         super().__init__(f"{argument} {detail}")
@@ -212,9 +212,9 @@ class InvalidCursor(ChatLedgerError):
 
 
 class OutcomeUnknown(ChatLedgerError):
-    """The connection was lost and did not come back in time: the batch is stored whole or not at all.
+    """The connection was lost and did not come back in time. The batch is stored completely or not at all.
 
-    Append again with these message ids; what was stored is then found and not stored twice.
+    Append again with these message ids: messages that were stored are found, and not stored twice.
     """
 
     def __init__(self, message_ids: Sequence[str]) -> None:
@@ -234,8 +234,9 @@ class StorageError(ChatLedgerError):
 
 
 class EncryptionError(ChatLedgerError):
-    """What is stored cannot be opened, or what was given not be sealed. `place` is the table, the column and the row's
-    key behind the tenant, where that is known.
+    """A stored value cannot be decrypted, or a new value cannot be encrypted.
+
+    `place` is the table, the column and the row's key without the tenant, if they are known.
     """
 
     def __init__(self, detail: str, place: str | None = None) -> None:
@@ -244,8 +245,9 @@ class EncryptionError(ChatLedgerError):
 
 
 class KeyUnavailable(EncryptionError):
-    """The key is not there: no keys were given, or not this one, or it was taken away to erase what it sealed.
-    `key_id` is None where the tenant has no keys at all and something was to be written.
+    """The key is missing: no keys were given, this one is not among them, or it was removed to erase its data.
+
+    `key_id` is None if the tenant has no keys at all and a value was to be written.
     """
 
     def __init__(self, key_id: str | None, detail: str, place: str | None = None) -> None:
@@ -254,7 +256,7 @@ class KeyUnavailable(EncryptionError):
 
 
 class NotAuthentic(EncryptionError):
-    """The key of that id did not seal this, for this place: it was altered or moved, or the key is another one."""
+    """The value was not encrypted with this key for this place: it was altered or moved, or the key is another one."""
 
     def __init__(self, key_id: str, place: str) -> None:
         super().__init__(
@@ -264,18 +266,18 @@ class NotAuthentic(EncryptionError):
 
 
 class NotEncrypted(EncryptionError):
-    """Plain text where everything was to be sealed."""
+    """A value is plain text, although all values should be encrypted."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            "stored as plain text: planted, written without keys, or older than they are; plaintext=True reads it, "
-            "and `chatledger reencrypt --plaintext` seals it",
+            "stored as plain text: planted, written without keys, or older than the keys; plaintext=True reads it, "
+            "and `chatledger reencrypt --plaintext` encrypts it",
             place,
         )
 
 
 class SchemaMismatch(ChatLedgerError):
-    """The database is at another revision than this code: `command` mends it."""
+    """The schema of the database is not at the revision that this release needs. `command` migrates it."""
 
     def __init__(self, found: str | None, expected: str, command: str, detail: str = "") -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Ids that the library makes: UUIDv7 where an id is new, a UUIDv8 of a hash where it must come out the same again."""
+"""Creates ids: a UUIDv7 for a new id, a UUIDv8 of a hash for an id that must come out the same again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def new_id() -> str:
 
 
 def new_ids(count: int) -> list[str]:
-    """So many of them: an append makes several, and asks the system for random bits once."""
+    """Several new ids, for which the system is asked for random bits only once."""
     moment = f"{time.time_ns() // 1_000_000 & _48_BITS:012x}"
     random = os.urandom(_RANDOM * count).hex()
     return [_version_7(moment, random[at : at + 2 * _RANDOM]) for at in range(0, len(random), 2 * _RANDOM)]
@@ -22,7 +22,7 @@ def new_ids(count: int) -> list[str]:
 
 _48_BITS = 2**48 - 1
 _RANDOM = 10
-"""Bytes: a few bits more than are used."""
+"""Random bytes for an id; a few bits stay unused."""
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 
@@ -32,12 +32,12 @@ def _version_7(moment: str, random: str) -> str:
 
 
 def derived_id(*parts: str) -> str:
-    """A UUIDv8 (RFC 9562) of the SHA-256 of the parts: the same parts give the same id on any machine, for ever."""
+    """A UUIDv8 (RFC 9562) of the SHA-256 of the parts: the same parts always give the same id, on any machine."""
     return deriving(*parts[:-1])(parts[-1])
 
 
 def deriving(*parts: str) -> Callable[[str], str]:
-    """`derived_id` of these parts and one more, for many ids that begin alike: they are hashed once."""
+    """A function from a last part to the `derived_id` of all parts, for many ids. It hashes the other parts once."""
     begun = hashlib.sha256(b"".join(map(_counted, parts)))
 
     def derive(last: str) -> str:
@@ -58,5 +58,5 @@ def _version_8(digits: str) -> str:
 
 
 def new_stamp() -> int:
-    """63 random bits: what guards a branch row against a write that was judged on an older state of it."""
+    """63 random bits. Every write of a branch row stores new ones, which refuse a write judged on an older state."""
     return int.from_bytes(os.urandom(8), "big") >> 1

@@ -1,22 +1,27 @@
-"""The same fault ends every command with the same code, and a line that says what there is instead."""
+"""Exit codes: the same fault exits with the same code in every command, and one line explains it."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from chatledger.cli.outcome import EXIT_CODES, ExitCode
-from tests.cli.commands import chatledger
+from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, finish, without_passwords
+from tests.cli.commands import chatledger, start
 from tests.conftest import Database
 
 README = Path(__file__).parents[2] / "README.md"
+NOWHERE = "postgresql://ada:s3cret@127.0.0.1:1/x"
 
 
 @pytest.fixture
 def folder(sqlite_database: Database) -> Path:
-    """A folder with a ledger.db in it, and a file of each kind."""
+    """A folder with a ledger.db and files of each kind."""
     folder = Path(sqlite_database.url).parent
     (folder / "chat.json").write_text('[{"messages": [{"role": "user", "content": "a"}]}]')
     (folder / "unknown.json").write_text('{"a": 1}')
@@ -52,7 +57,7 @@ def folder(sqlite_database: Database) -> Path:
         ("migrate --to fax", "--to takes a revision such as 0001, head or base"),
     ],
 )
-def test_what_there_is_not_is_a_wrong_command(folder: Path, words: str, said: str) -> None:
+def test_unknown_words_and_missing_files_are_usage_errors(folder: Path, words: str, said: str) -> None:
     outcome = chatledger(*words.split(), url="ledger.db", cwd=folder)
     assert (outcome.code, outcome.out) == (ExitCode.USAGE, "")
     assert outcome.error.startswith(f"chatledger: {said}")
@@ -68,7 +73,7 @@ def test_what_there_is_not_is_a_wrong_command(folder: Path, words: str, said: st
         ("redact t 99 --yes", "there is no thread 't'"),
     ],
 )
-def test_what_goes_wrong_is_a_failure(folder: Path, words: str, said: str) -> None:
+def test_failures_exit_with_3(folder: Path, words: str, said: str) -> None:
     outcome = chatledger(*words.split(), url="ledger.db", cwd=folder)
     assert (outcome.code, outcome.out) == (ExitCode.FAILED, "")
     assert outcome.error.startswith(f"chatledger: {said}")
@@ -84,7 +89,7 @@ def test_what_goes_wrong_is_a_failure(folder: Path, words: str, said: str) -> No
         ("torn.jsonl", ExitCode.FOUND, "torn.jsonl, line 2, byte 63: not UTF-8"),
     ],
 )
-def test_a_file_without_a_record_is_told_by_its_name(folder: Path, file: str, code: int, said: str) -> None:
+def test_a_file_without_a_record_is_named(folder: Path, file: str, code: int, said: str) -> None:
     outcome = chatledger("import", file, url="ledger.db", cwd=folder)
     assert (outcome.code, outcome.error) == (code, f"chatledger: {said}")
     as_json = chatledger("import", file, "--json", url="ledger.db", cwd=folder).json
@@ -92,7 +97,7 @@ def test_a_file_without_a_record_is_told_by_its_name(folder: Path, file: str, co
 
 
 @pytest.mark.parametrize(("command", "option"), [("import", "--format"), ("convert --to anthropic", "--from")])
-def test_what_helps_with_unknown_files_is_said_once(folder: Path, command: str, option: str) -> None:
+def test_help_for_unknown_files_is_printed_once(folder: Path, command: str, option: str) -> None:
     files = ["unknown.json", "wild.json"] if command == "import" else ["unknown.json"]
     (folder / "wild.json").write_text('{"b": 1}')
     outcome = chatledger(*command.split(), *files, url="ledger.db", cwd=folder)
@@ -104,7 +109,7 @@ def test_what_helps_with_unknown_files_is_said_once(folder: Path, command: str, 
     assert help_.startswith(f"chatledger: --field says where the messages are, {option} what they are: agent-service, ")
 
 
-def test_the_help_and_the_readme_say_what_the_codes_mean() -> None:
+def test_the_help_and_the_readme_explain_the_codes() -> None:
     listed = dict(re.findall(r"^\| (\d+) \| (.*) \|$", README.read_text(), re.MULTILINE))
     assert set(listed) == {str(int(code)) for code in ExitCode}
     assert all(f"{int(code)} {listed[str(int(code))].split(',')[0].split(':')[0]}" in EXIT_CODES for code in ExitCode)
@@ -112,9 +117,88 @@ def test_the_help_and_the_readme_say_what_the_codes_mean() -> None:
     assert EXIT_CODES in told
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    import chatledger as package
+def test_unreachable_database_is_one_line() -> None:
+    outcome = chatledger("threads", url=NOWHERE)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.error.startswith("chatledger: the connection failed")
 
-    assert re.fullmatch(r"\d+\.\d+\.\d+.*", package.__version__)
-    outcome = chatledger("--version")
-    assert (outcome.code, outcome.out) == (0, f"chatledger {package.__version__}\n")
+
+def test_debug_shows_a_traceback_and_no_password() -> None:
+    outcome = chatledger("threads", "--debug", "--url", NOWHERE)
+    assert outcome.code == 3
+    assert outcome.err.startswith("Traceback")
+    assert "s3cret" not in outcome.err
+
+
+def test_command_that_mends_a_schema_shows_no_password(pg_url: str) -> None:
+    outcome = chatledger("threads", url=pg_url.replace("//chatledger@", "//chatledger:s3cret@"))
+    assert outcome.code == 3
+    assert "chatledger migrate --url" in outcome.error
+    assert "s3cret" not in outcome.error
+
+
+@pytest.mark.parametrize("command", ["threads", "show t", "check", "export --all", "feedback summary"])
+def test_reading_makes_no_file(tmp_path: Path, command: str) -> None:
+    outcome = chatledger(*command.split(), url="typo.db", cwd=tmp_path)
+    assert outcome.code == 3
+    assert outcome.error.startswith("chatledger: there is no database typo.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database" * 100)
+    assert chatledger("threads", url=str(path)).code == 3
+    assert path.read_text() == "not a database" * 100
+
+
+def test_unknown_thread_fails(sqlite_database: object, tmp_path: Path) -> None:
+    outcome = chatledger("show", "no\x1b[31mbody", url=str(tmp_path / "ledger.db"))
+    assert (outcome.code, outcome.error) == (3, r"chatledger: there is no thread 'no\x1b[31mbody'")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at postgresql://u:p@h/d.", "at postgresql://u:***@h/d."),
+        ("postgresql://u:p@ss:w/rd@h/d", "postgresql://u:***@h/d"),
+        ("postgresql://u@h:5432/d", "postgresql://u@h:5432/d"),
+    ],
+)
+def test_passwords_are_not_shown(text: str, shown: str) -> None:
+    assert without_passwords(text) == shown
+
+
+@pytest.mark.parametrize("command", ["threads", "threads --json", "show weather", "formats"])
+def test_broken_pipe_is_quiet(tmp_path: Path, command: str) -> None:
+    ledger, record = tmp_path / "ledger.db", tmp_path / "weather.json"
+    record.write_text('{"id": "weather", "messages": [{"role": "user", "content": "Tokyo?"}]}')
+    assert chatledger("import", record, "--thread-field", "id", url=str(ledger)).code == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    address = [] if command == "formats" else ["--url", ledger]
+    process = start(*command.split(), *address, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, b"")
+
+
+def test_interrupt_ends_with_130(tmp_path: Path) -> None:
+    # A suite in the background of a shell ignores interrupts, and what it starts would as well.
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = start("import", "-", "--url", tmp_path / "l.db", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    signal.signal(signal.SIGINT, ours)
+    while not (tmp_path / "l.db-wal").exists():  # it has begun, and waits for its input
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, b"chatledger: interrupted\n")
+
+
+def test_unexpected_error_is_one_line_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> int:
+        raise ZeroDivisionError("by zero")
+
+    assert finish(broken) == ExitCode.FAILED
+    assert capsys.readouterr().err == "chatledger: ZeroDivisionError: by zero (--debug shows where)\n"

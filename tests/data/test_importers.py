@@ -12,9 +12,9 @@ import pytest
 
 from chatledger import Ledger, UnknownFormat
 from chatledger.models.json import same_json
-from chatledger.transfer.envelope import Place, from_metadata, take_out
-from chatledger.transfer.importing import import_file
-from chatledger.transfer.planning import ImportOptions
+from chatledger.transfer.envelope import Location, from_metadata, take_out
+from chatledger.transfer.import_file import import_file
+from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.report import ImportReport
 from chatledger.transfer.shapes import get_shape
 from tests.conftest import Database
@@ -88,7 +88,7 @@ async def test_rest_of_a_record_is_the_metadata_of_its_thread(ledger: Ledger, da
     expected = []
     for file in files_of(data, name):
         for record in records_of(file):
-            place: Place = shape.locate(record, field)
+            place: Location = shape.locate(record, field)
             expected.append(take_out(record, place).rest)
     found = [from_metadata(thread.metadata) for thread in await all_threads(ledger)]
     rests = [rest for rest, _ in sorted((one for one in found if one), key=_order)]

@@ -13,7 +13,7 @@ from chatledger import ChatLedgerError, ChatMessage, DecodeError, FormatError
 from chatledger.formats import format_names, get_codec, recognise
 from chatledger.models import RulesLevel
 from chatledger.storage.rows.messages import encode_message
-from chatledger.transfer.planning import ImportOptions, Planner
+from chatledger.transfer.plan import ImportOptions, Planner
 from chatledger.transfer.records import BadRecord, read_records
 from chatledger.transfer.shapes.requests import each_request
 

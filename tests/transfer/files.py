@@ -6,10 +6,10 @@ import io
 import json
 from typing import Any
 
-from chatledger import Ledger
-from chatledger.transfer.exporting import export_all, read_index
-from chatledger.transfer.importing import import_file
-from chatledger.transfer.planning import ImportOptions
+from chatledger import Feedback, Ledger
+from chatledger.transfer.export import export_all, read_index
+from chatledger.transfer.import_file import import_file
+from chatledger.transfer.plan import ImportOptions
 from chatledger.transfer.report import ImportReport
 
 
@@ -39,3 +39,14 @@ async def texts(ledger: Ledger) -> list[list[str]]:
     """The texts of all threads, in the order of an export."""
     index = await read_index(ledger)
     return [[message.text for message in await ledger.messages.history(one)] for one in index.thread_ids]
+
+
+async def record_scores(
+    ledger: Ledger, thread: str, *scores: float, key: str = "stars", author: str | None = None
+) -> None:
+    """A thread of one run, with these scores one after the other."""
+    await ledger.threads.create(thread, exist_ok=True)
+    if await ledger.runs.find(f"run of {thread}") is None:
+        await ledger.runs.start(thread, run_id=f"run of {thread}")
+    for score in scores:
+        await ledger.feedback.record(Feedback(run_id=f"run of {thread}", key=key, score=score, author=author))

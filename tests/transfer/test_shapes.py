@@ -14,7 +14,7 @@ from chatledger import ChatMessage, DecodeError, Ledger, ToolCall, UnknownFormat
 from chatledger.formats import get_codec
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import from_metadata, pack, take_out
-from chatledger.transfer.shapes import Line, get_shape, recognise_record, shape_names
+from chatledger.transfer.shapes import BranchMessages, get_shape, recognise_record, shape_names
 from tests.formats.openai_chat_strategies import messages as openai_messages
 from tests.transfer.files import array, bring, exported, lines, talk
 
@@ -27,14 +27,14 @@ def again(name: str, record: Any) -> Any:
     shape = get_shape(name)
     parcel = take_out(record, shape.locate(record, None))
     read = shape.decode(parcel.payload, "lenient")
-    written = shape.encode(read.lines, alone=parcel.single)
+    written = shape.encode(read.branches, alone=parcel.single)
     assert written.losses == []
     return pack(written.payload, parcel.rest, parcel)
 
 
-def decoded(name: str, record: Any) -> list[Line]:
+def decoded(name: str, record: Any) -> list[BranchMessages]:
     shape = get_shape(name)
-    return shape.decode(take_out(record, shape.locate(record, None)).payload, "strict").lines
+    return shape.decode(take_out(record, shape.locate(record, None)).payload, "strict").branches
 
 
 def turn(speaker: str, value: Any, **more: Any) -> dict[str, Any]:
@@ -48,11 +48,11 @@ def test_sharegpt_calls_and_observations_become_calls_and_results() -> None:
     call = turn("function_call", '{"name": "f", "arguments": {"b": 1, "a": 2}}')
     two = turn("function_call", '[{"name": "g", "arguments": {}}, {"name": "h", "arguments": "x"}]')
     record = {"conversations": [turn("human", "?"), call, turn("observation", "!"), two, turn("gpt", "so")]}
-    [line] = decoded("sharegpt", record)
-    assert [message.role for message in line.messages] == ["user", "assistant", "tool", "assistant", "assistant"]
-    assert line.messages[1].tool_calls == [ToolCall(name="f", arguments={"b": 1, "a": 2})]
-    assert line.messages[1].content is None
-    assert [call.arguments for call in line.messages[3].tool_calls or ()] == [{}, "x"]
+    [branch] = decoded("sharegpt", record)
+    assert [message.role for message in branch.messages] == ["user", "assistant", "tool", "assistant", "assistant"]
+    assert branch.messages[1].tool_calls == [ToolCall(name="f", arguments={"b": 1, "a": 2})]
+    assert branch.messages[1].content is None
+    assert [call.arguments for call in branch.messages[3].tool_calls or ()] == [{}, "x"]
 
 
 def test_sharegpt_system_of_the_record_comes_first_and_tools_stay_with_the_rest() -> None:
@@ -60,8 +60,8 @@ def test_sharegpt_system_of_the_record_comes_first_and_tools_stay_with_the_rest(
     shape = get_shape("sharegpt")
     parcel = take_out(record, shape.locate(record, None))
     assert parcel.rest == {"tools": "[]", "id": 4}
-    [line] = shape.decode(parcel.payload, "strict").lines
-    assert [(message.role, message.content) for message in line.messages] == [("system", "Be kind."), ("user", "hi")]
+    [branch] = shape.decode(parcel.payload, "strict").branches
+    assert [(message.role, message.content) for message in branch.messages] == [("system", "Be kind."), ("user", "hi")]
 
 
 @pytest.mark.parametrize("value", ["not JSON", '{"name": ""}', "[]", "3", '{"arguments": {}}', None])
@@ -127,8 +127,8 @@ TREE = said("a", said("b", said("c", said("d"), said("e")), said("f")), said("g"
 
 def test_tree_lines_are_numbered_on_the_way_down() -> None:
     found = [
-        (line.parent, line.at, "".join(one.text for one in line.messages))
-        for line in decoded("oasst", {"prompt": TREE})
+        (branch.parent, branch.at, "".join(one.text for one in branch.messages))
+        for branch in decoded("oasst", {"prompt": TREE})
     ]
     assert found == [
         (0, 0, "abcd"),
@@ -199,9 +199,9 @@ def test_trajectory_results_answer_the_call_that_their_list_names() -> None:
     asks = {"role": "assistant", "content": "", "agent": "main", "tool_calls": [CALL]}
     answers = {"role": "tool", "content": "x", "agent": "main", "tool_call_ids": ["c"]}
     record = {"trajectory": [], "history": [*talk("go"), asks, answers], "info": {}}
-    [line] = decoded("swe-agent", record)
-    assert [message.tool_call_id for message in line.messages] == [None, None, "c"]
-    assert {message.format for message in line.messages} == {"swe-agent"}
+    [branch] = decoded("swe-agent", record)
+    assert [message.tool_call_id for message in branch.messages] == [None, None, "c"]
+    assert {message.format for message in branch.messages} == {"swe-agent"}
     assert same_json(again("swe-agent", record), record)
 
 
@@ -359,12 +359,12 @@ async def test_unknown_name_is_refused_with_the_names_there_are(ledger: Ledger) 
 @given(st.lists(openai_messages, max_size=4), st.sampled_from(OWN), st.booleans())
 def test_messages_of_another_format_can_be_written(payload: list[Any], name: str, carry: bool) -> None:
     messages = get_codec("openai-chat").decode(payload, rules="lenient").messages
-    json.dumps(get_shape(name).encode([Line(messages)], carry=carry).payload)
+    json.dumps(get_shape(name).encode([BranchMessages(messages)], carry=carry).payload)
 
 
 def test_what_no_turn_says_is_a_loss() -> None:
     message = ChatMessage(role="assistant", content="a", reasoning="r", seq=3, tool_calls=[ToolCall(id="c", name="f")])
-    encoded = get_shape("sharegpt").encode([Line([message])])
+    encoded = get_shape("sharegpt").encode([BranchMessages([message])])
     assert encoded.payload == [turn("gpt", "a"), turn("function_call", '{"name": "f", "arguments": null}')]
     assert [(loss.code, loss.seq, loss.path) for loss in encoded.losses] == [
         ("split", 3, ""),

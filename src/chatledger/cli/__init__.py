@@ -1,4 +1,4 @@
-"""The command line. `main` needs neither the extra nor, to show its help, the database."""
+"""The command line. Importing this module needs neither the extra `cli` nor the database code."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 
+from chatledger.cli.exit_codes import ExitCode, say
+from chatledger.errors import MissingExtra
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and give its exit code: `EXIT_CODES` in outcome.py says which."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if _has_extra():
-        from chatledger.cli.app import run
+    """Run a command and return its exit code. Without the extra `cli` it only says what to install."""
+    if not _has_extra():
+        say(str(MissingExtra("cli", "the command line")))
+        return ExitCode.USAGE
+    from chatledger.cli.app import run
 
-        return run(words)
-    from chatledger.cli.plain import run_plain
-
-    return run_plain(words)
+    return run(sys.argv[1:] if arguments is None else arguments)
 
 
 def _has_extra() -> bool:

@@ -1,4 +1,4 @@
-"""`python -m chatledger.cli`, where the script is not on the path."""
+"""`python -m chatledger.cli`, for when the script is not on PATH."""
 
 import sys
 

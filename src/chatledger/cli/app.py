@@ -1,6 +1,6 @@
-"""The full command line: one module for each group of commands, put together here.
+"""The typer application: it collects the commands of the other modules.
 
-Nothing at the top of these modules imports the ledger: help is shown before SQLAlchemy would be loaded.
+These import the ledger inside functions only, so that `--help` does not wait for SQLAlchemy to load.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import Annotated
 import typer
 
 from chatledger.cli import (
-    converting,
+    backup,
+    convert,
     demo,
-    encrypting,
+    export,
     feedback,
     formats,
     history,
-    importing,
-    keeping,
+    import_files,
+    migrate,
     partials,
-    removing,
-    repairing,
+    reencrypt,
+    removal,
+    repair,
     threads,
-    upkeep,
 )
-from chatledger.cli import exporting as export_command
+from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
 from chatledger.cli.options import KEY_FILE
-from chatledger.cli.outcome import EXIT_CODES, ExitCode, say
 
 app = typer.Typer(
     name="chatledger",
@@ -41,18 +41,18 @@ app = typer.Typer(
 )
 
 
-upkeep.add_to(app)
-importing.add_to(app)
-export_command.add_to(app)
-converting.add_to(app)
+migrate.add_to(app)
+import_files.add_to(app)
+export.add_to(app)
+convert.add_to(app)
 formats.add_to(app)
 threads.add_to(app)
-removing.add_to(app)
-keeping.add_to(app)
-encrypting.add_to(app)
+removal.add_to(app)
+backup.add_to(app)
+reencrypt.add_to(app)
 partials.add_to(app)
 history.add_to(app)
-repairing.add_to(app)
+repair.add_to(app)
 app.add_typer(feedback.app, name="feedback")
 demo.add_to(app)
 
@@ -68,7 +68,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which release this is.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_say_version, is_eager=True)
     ] = False,
     keys: Annotated[
         str | None,
@@ -76,7 +76,7 @@ def main(
             "--keys",
             metavar="FILE",
             envvar="CHATLEDGER_KEYS",
-            help="The keys of an encrypted database; stands before the command.",
+            help="The key file of an encrypted database; give it before the command.",
         ),
     ] = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`demo`: the main job on the samples. It may be run again on the same database: nothing is stored twice."""
+"""`demo`: import, append, read and score with the sample conversations. A second run stores nothing twice."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chatledger.cli.importing import describe, import_paths
+from chatledger.cli.exit_codes import ExitCode
+from chatledger.cli.import_files import describe, import_paths
 from chatledger.cli.options import Debug, Json, Tenant, Url, given_keys, run_async
-from chatledger.cli.outcome import ExitCode
 from chatledger.cli.output import console, plural, print_json
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def demo(
 
 
 async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -> str:
-    """The main job, step by step; the id of the thread that was continued."""
+    """Run the steps, and return the id of the thread that they continue."""
     from chatledger.ids import derived_id
     from chatledger.models import Feedback, Usage
-    from chatledger.transfer.planning import ImportOptions
+    from chatledger.transfer.plan import ImportOptions
 
     done(f"opened {place}")
     options = ImportOptions(id_field="id", user_field="user", time_field="created_at")
@@ -87,7 +87,7 @@ async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -
 
 
 def live_turn() -> list[dict[str, object]]:
-    """A turn as a service would send it: a question, a call, its result, the answer."""
+    """A turn as a service sends it: a question, a call, its result, the answer."""
     arguments = '{"from": "Kyoto", "to": "Hakata", "day": "2025-03-23"}'
     call = {"id": "call_0", "type": "function", "function": {"name": "find_trains", "arguments": arguments}}
     return [
@@ -99,19 +99,19 @@ def live_turn() -> list[dict[str, object]]:
 
 
 async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
-    from chatledger.cli.drawing import draw
+    from chatledger.cli.render import render
 
     out = console()
     thread = await ledger.threads.get(thread_id)
     out.print("\nthe conversation as `chatledger show` draws it:\n")
-    draw(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
+    render(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
     at = f" --url {shlex.quote(_place(url))}"
-    out.print(f"\nnext: chatledger check{at}      what lenient let in")
+    out.print(f"\nnext: chatledger check{at}      what the import recorded as broken rules")
     out.print(f"      chatledger threads{at}    all conversations")
 
 
 def _place(url: str | None) -> str:
-    """The database as a person may read it."""
+    """The path or URL of the database, without its password."""
     from chatledger.cli.options import file_path
     from chatledger.storage.drivers.urls import read_url, without_password
 
@@ -119,7 +119,7 @@ def _place(url: str | None) -> str:
 
 
 def samples_folder() -> Path:
-    """The samples: in the installed package, or at the root of a checkout."""
+    """The folder of the samples: in the installed package, or at the root of a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "samples"
     return installed if installed.is_dir() else package.parents[1] / "samples"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.outcome import ExitCode, UsageError, say
 from chatledger.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ def record(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
     key: Annotated[str, typer.Argument(metavar="KEY", help="What is scored: stars, thumbs, correctness, …")],
     score: Annotated[float, typer.Argument(metavar="SCORE", help="A finite number.")],
-    comment: Annotated[str | None, typer.Option("--comment", help="What comes with it.")] = None,
-    author: Annotated[str | None, typer.Option("--author", help="Who gives it.")] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Where it is given.")] = "cli",
+    comment: Annotated[str | None, typer.Option("--comment", help="A comment to store with the score.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="Who gives the score.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Where the score comes from.")] = "cli",
     message: Annotated[str | None, typer.Option("--message", help="The id of one message of the run's thread.")] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="Recording it again under this key changes nothing.")
+        str | None, typer.Option("--idempotency-key", help="Recording again with the same key changes nothing.")
     ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Record one more score of a run. Earlier ones stay."""
+    """Record a score of a run. Earlier scores stay."""
 
     async def work(ledger: Ledger) -> int:
         given = _feedback(run_id=run, key=key, score=score, comment=comment, author=author, source=source)
@@ -65,17 +65,20 @@ def _feedback(*, comment: str | None, **fields: object) -> Feedback:
 
 @app.command("summary")
 def summary(
-    key: Annotated[str | None, typer.Option("--key", help="Only this key.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Only scores of this key.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="Only runs of this agent.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="Only runs of this model.")] = None,
-    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="Not before; with its zone.")] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before; with its zone.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only scores from then on; TIME includes its time zone."),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only scores before then.")] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Count, mean, lowest and highest score of each key."""
+    """Print the count, mean, minimum and maximum of the scores of each key."""
 
     async def work(ledger: Ledger) -> int:
         rows = await ledger.feedback.summary(

@@ -1,4 +1,4 @@
-"""`formats`: what can be read and written, and what each format expresses."""
+"""`formats`: list the formats, and what each can express."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode
 from chatledger.cli.options import Debug, Json, run
-from chatledger.cli.outcome import ExitCode
 from chatledger.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def formats(as_json: Json = False, debug: Debug = False) -> None:
-    """Say what can be imported and converted, and what of a conversation each format can express.
+    """List the formats, and which parts of a conversation each can express.
 
-    What a format cannot express is told as a loss wherever a conversation is read or written in it.
+    Reading or writing a conversation reports what its format cannot express as losses.
     """
 
     def command() -> int:
@@ -48,5 +48,5 @@ def _print(table: Mapping[str, Mapping[str, str]], records: list[str]) -> None:
         ["can express", *names],
         ([thing, *(SHOWN.get(table[name][thing], table[name][thing]) for name in names)] for thing in things),
     )
-    print("\nform: it is there, but split, joined or said in another way")
-    print("import and convert read all of these, and records of", ", ".join(records))
+    print("\nform: expressed, but split, joined or in other words")
+    print("import and convert read all of these, and also records of", ", ".join(records))

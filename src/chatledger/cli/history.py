@@ -1,4 +1,4 @@
-"""`history`: a conversation as a format writes it, and as its provider accepts it."""
+"""`history`: print a conversation in a format, as stored or as its provider accepts it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import lost, print_json
 
 if TYPE_CHECKING:
@@ -22,23 +22,27 @@ def add_to(app: typer.Typer) -> None:
 
 def history(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
-    format: Annotated[str, typer.Option("--format", help="How to write the messages.")] = "openai-chat",  # noqa: A002
+    format: Annotated[str, typer.Option("--format", help="The format of the messages.")] = "openai-chat",  # noqa: A002
     view: Annotated[
-        Literal["stored", "model"], typer.Option("--view", help="As stored, or as the format's provider accepts it.")
+        Literal["stored", "model"],
+        typer.Option("--view", help="Messages as stored, or as the format's provider accepts them."),
     ] = "stored",
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=0, help="The newest turns that fit, at four characters a token.")
+        int | None,
+        typer.Option("--max-tokens", min=0, help="Only the newest turns that fit, at four characters per token."),
     ] = None,
-    last_turns: Annotated[int | None, typer.Option("--last-turns", min=0, help="The newest turns.")] = None,
-    branch: Annotated[int | None, typer.Option("--branch", help="Another branch than the active one.")] = None,
+    last_turns: Annotated[
+        int | None, typer.Option("--last-turns", min=0, help="Only so many of the newest turns.")
+    ] = None,
+    branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print a conversation as a format writes it: JSON that the format's own API takes.
+    """Print a conversation in a format, as JSON that the format's API accepts.
 
-    What had to be done for that, or could not be expressed, is said on stderr; --json prints it beside the payload.
+    Repairs and losses are reported on stderr; --json prints them beside the payload.
     """
 
     async def work(ledger: Ledger) -> int:

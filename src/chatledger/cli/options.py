@@ -1,4 +1,4 @@
-"""The options that every command has, and how a command is run with them."""
+"""The options that commands share, and the functions that run a command with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chatledger.cli.outcome import UsageError, finish
+from chatledger.cli.exit_codes import UsageError, finish
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -24,16 +24,16 @@ Url = Annotated[
         help="A path, sqlite:///… or postgresql://…; default: CHATLEDGER_URL, else chatledger.db.",
     ),
 ]
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose conversations.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when it fails.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="The tenant whose conversations to use.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if the command fails.")]
 
 KEY_FILE: ContextVar[str | None] = ContextVar("chatledger_keys", default=None)
-"""What `chatledger --keys FILE COMMAND …` was given: an option of the whole, as it means the same to every command."""
+"""FILE of `chatledger --keys FILE COMMAND …`. It comes before the command, since it means the same to each of them."""
 
 
 def run(command: Callable[[], int], *, debug: bool) -> None:
-    """Run a command and leave with its exit code."""
+    """Run a command and exit with its code."""
     raise typer.Exit(finish(command, debug=debug))
 
 
@@ -42,7 +42,7 @@ def run_async(command: Callable[[], Coroutine[Any, Any, int]], *, debug: bool) -
 
 
 def given_keys() -> Keys | None:
-    """The keys of the file that was named before the command or in the environment."""
+    """Read the file named by --keys or CHATLEDGER_KEYS; None if there is neither."""
     if (file := KEY_FILE.get()) is None:
         return None
     from chatledger.storage.rows.keys import read_keys
@@ -59,8 +59,9 @@ def with_ledger(
     debug: bool,
     plaintext: bool = False,
 ) -> None:
-    """Open a ledger that is there, work, close, and leave with the exit code. A slip in the name of a file is not
-    answered with a new, empty ledger.
+    """Run `work` on an existing ledger and exit with the code that it returns.
+
+    A missing file is an error: a typo in its name must not create a new, empty ledger.
     """
 
     async def opened() -> int:
@@ -78,11 +79,11 @@ def _require_file(url: str | None) -> None:
 
     path = file_path(url)
     if path is not None and not Path(path).exists():
-        raise StorageError(f"there is no database {path}; chatledger import, migrate and demo make one")
+        raise StorageError(f"there is no database {path}; chatledger import, migrate and demo create one")
 
 
 def file_path(url: str | None) -> str | None:
-    """The file of a SQLite database; None for one in memory or on a server."""
+    """The path of a SQLite database; None for a database in memory or on a server."""
     from chatledger.storage.drivers.urls import MEMORY, read_url, sqlite_path
 
     address = read_url(url)
@@ -93,7 +94,7 @@ def file_path(url: str | None) -> str | None:
 
 
 def require_files(files: Sequence[str]) -> None:
-    """Raises UsageError for what is no file to read; - is standard input."""
+    """Raises UsageError for a folder or a missing file. `-` is standard input."""
     for file in files:
         if file != "-" and Path(file).is_dir():
             raise UsageError(f"{file} is a folder; give its files")
@@ -102,7 +103,7 @@ def require_files(files: Sequence[str]) -> None:
 
 
 def require_folder(output: str | None) -> None:
-    """Raises UsageError for a file that cannot be written because there is no folder for it; None is stdout."""
+    """Raises UsageError if `output` is a folder or its folder does not exist. None is standard output."""
     if output is not None and not Path(output).parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no folder {Path(output).parent}")
     if output is not None and Path(output).is_dir():

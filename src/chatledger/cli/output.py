@@ -1,4 +1,4 @@
-"""Output: JSON for programs, lines and tables for people. Stored text goes through `visible` first."""
+"""Output: JSON for programs, tables for people. Tables escape stored text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from chatledger.cli.visible import one_line
+from chatledger.cli.escape import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on stdout, in characters that the stream's encoding has."""
+    """Print a JSON value. If the encoding of stdout lacks a character, all non-ASCII characters are escaped."""
     text = json.dumps(value, ensure_ascii=False, default=_plain, indent=2)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -34,19 +34,19 @@ def _plain(value: Any) -> Any:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that takes nothing in a text for markup, and adds nothing where nobody looks."""
+    """A console that reads no text as markup, and writes plain text to a pipe."""
     from rich.console import Console
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
-            raise  # for `finish`, which ends it as every other output; rich would leave with 1
+            raise  # `finish` handles it; rich would exit with 1
 
     return Plain(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as they need to be, on a terminal and in a pipe alike."""
-    from rich.cells import cell_len, set_cell_size  # a Chinese character is two columns wide
+    """Print columns as wide as their content, on a terminal and in a pipe."""
+    from rich.cells import cell_len, set_cell_size  # these count a Chinese character as two columns
 
     shown = [[one_line("" if cell is None else str(cell)) for cell in row] for row in rows]
     widths = [max(cell_len(row[column]) for row in (list(headings), *shown)) for column in range(len(headings))]
@@ -57,7 +57,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 
 def short(text: str | None, length: int = 60) -> str:
-    """The beginning of a text, on one line."""
+    """The text on one line, truncated to `length` characters."""
     words = " ".join((text or "").split())
     return words if len(words) <= length else words[: length - 1] + "…"
 
@@ -71,5 +71,5 @@ def plural(count: int, noun: str) -> str:
 
 
 def lost(losses: Mapping[str, int]) -> str:
-    """What a format could not express, counted by the codes of `docs/formats/losses.md`."""
+    """A line with the number of losses by code; `docs/formats/losses.md` explains the codes."""
     return "lost: " + ", ".join(f"{code} × {count:,}" for code, count in sorted(losses.items()))

@@ -1,4 +1,4 @@
-"""`partials`: messages that are still being written, or that a process left behind."""
+"""`partials`: messages that are still being written, or that a dead process left behind."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import moment, plural, print_json, print_table
 
 if TYPE_CHECKING:
@@ -24,13 +24,15 @@ def add_to(app: typer.Typer) -> None:
 def partials(
     older_than: Annotated[
         float | None,
-        typer.Option("--older-than", min=0, metavar="SECONDS", help="Only those not written for so long."),
+        typer.Option(
+            "--older-than", min=0, metavar="SECONDS", help="Only messages whose last write is at least so old."
+        ),
     ] = None,
     interrupt: Annotated[
         bool,
         typer.Option(
             "--interrupt",
-            help="Mark them as interrupted, if their writers gave them up.",
+            help="Mark abandoned messages as interrupted.",
         ),
     ] = False,
     url: Url = None,
@@ -38,7 +40,7 @@ def partials(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List messages that are partial: still being written, or left behind by a process that died."""
+    """List partial messages: still being written, or left behind by a process that died."""
 
     async def work(ledger: Ledger) -> int:
         everything = not interrupt and older_than is None
@@ -57,8 +59,8 @@ def _say_held(held: int) -> None:
     from chatledger.storage.append.request import LEASE
 
     say(
-        f"{plural(held, 'partial message')} left alone: for {LEASE:g} seconds after a write, or what its writer asked "
-        "for, a message is still its writer's; --older-than 0 interrupts it now"
+        f"{plural(held, 'partial message')} left alone: for {LEASE:g} seconds after a write, or as long as its writer "
+        "asked for, a message may still be written; --older-than 0 interrupts it now"
     )
 
 
@@ -75,4 +77,7 @@ def _print(found: Sequence[PartialMessage], done: list[bool] | None, *, as_json:
     if done is None:
         say(plural(len(found), "partial message"))
     else:
-        say(f"{plural(sum(done), 'message')} interrupted" + ("" if all(done) else "; the others went on meanwhile"))
+        say(
+            f"{plural(sum(done), 'message')} interrupted"
+            + ("" if all(done) else "; their writers continued the others")
+        )

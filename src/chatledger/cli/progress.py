@@ -1,4 +1,4 @@
-"""Signs of life on stderr, for a person only: nothing is drawn where stderr is not a terminal."""
+"""Spinners and progress bars on stderr. They are drawn only if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from chatledger.cli.escape import one_line
 from chatledger.cli.output import console
-from chatledger.cli.visible import one_line
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def working(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def byte_bar(total: int | None, *, quiet: bool = False) -> Iterator[Callable[[str, int], None]]:
-    """A bar by bytes read; call what it gives with the name of the file and how far the reading has come in all."""
+    """A bar of bytes. Yields a function that takes the current file's name and the bytes read of all files."""
     if quiet or not sys.stderr.isatty():
         yield lambda _name, _byte: None
         return
@@ -35,7 +35,7 @@ def byte_bar(total: int | None, *, quiet: bool = False) -> Iterator[Callable[[st
 
 @contextmanager
 def share_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar by a share of things; call what it gives with those that are done and those there are."""
+    """A bar of items whose total is not known yet. Yields a function that takes the number done and the total."""
     if quiet or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
@@ -49,7 +49,7 @@ def share_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int]
 
 @contextmanager
 def count_bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
-    """A bar by things done; call what it gives for each."""
+    """A bar of `total` items. Yields a function to call after each item."""
     if quiet or not sys.stderr.isatty():
         yield lambda: None
         return

@@ -1,4 +1,4 @@
-"""`threads`, `show` and `check`: what is in the ledger."""
+"""`threads`, `show` and `check`: list, print and check stored threads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.outcome import ExitCode, say
 from chatledger.cli.output import console, moment, plural, print_json, print_table, short
 from chatledger.cli.progress import working
 
@@ -24,9 +24,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def threads(
-    user: Annotated[str | None, typer.Option("--user", help="Only this user's.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 20,
-    cursor: Annotated[str | None, typer.Option("--cursor", help="Where the page before ended.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only threads of this user.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="List at most so many.")] = 20,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", help="Continue after the page that ended with this cursor.")
+    ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -55,20 +57,22 @@ def _print_threads(page: Page[Thread]) -> None:
     ]
     print_table(("thread", "user", "messages", "active", "title or last text"), rows)
     if page.next_cursor is not None:
-        say(f"there are more: --cursor {page.next_cursor}")
+        say(f"for more: --cursor {page.next_cursor}")
 
 
 def show(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
-    branch: Annotated[int | None, typer.Option("--branch", help="Another branch than the active one.")] = None,
-    last: Annotated[int | None, typer.Option("--last", min=0, help="Only the end, from the start of a turn.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Cut no text short.")] = False,
+    branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", min=0, help="At most so many of the last messages, in whole turns.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Do not shorten long texts.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Draw a conversation: each call beside its result, and what breaks a rule."""
+    """Print a conversation, each call with its result, and the rules that are broken."""
 
     async def work(ledger: Ledger) -> int:
         found = await ledger.threads.get(thread)
@@ -77,29 +81,29 @@ def show(
             messages = [message.model_dump() for message in history]
             print_json({"thread": found.model_dump(), "version": history.version, "messages": messages})
         else:
-            from chatledger.cli.drawing import draw
+            from chatledger.cli.render import render
 
-            draw(console(), found, history.messages, full=full)
+            render(console(), found, history.messages, full=full)
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
 
 
 def check(
-    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="One thread; all, if none is given.")] = None,
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="A thread's id; default: all threads.")] = None,
     provider: Annotated[
-        str | None, typer.Option("--provider", help="What this one would refuse: the name of its format.")
+        str | None, typer.Option("--provider", help="List what this provider, named by its format, would refuse.")
     ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List what stored conversations break: violations, calls without result, abandoned partial messages, and the
-    order of roles that strict providers ask for. The exit code is 1 if there is anything.
+    """List the faults of stored conversations: broken rules, calls without a result, abandoned partial messages, and
+    an order of roles that strict providers refuse. The exit code is 1 if there are any.
 
-    With --provider, list instead which conversations that provider would refuse as they are stored, and why: each of
-    these is what its model view (history --view model) repairs.
+    With --provider, list instead what that provider would refuse in the conversations as they are stored, and why. Its
+    model view (history --view model) repairs all of these.
     """
 
     async def work(ledger: Ledger) -> int:
@@ -118,7 +122,7 @@ def check(
 
 
 async def _check(ledger: Ledger, thread: str | None) -> tuple[int, list[dict[str, object]]]:
-    """How many threads were checked, and what was found in them."""
+    """The number of threads checked, and the findings."""
     checked = 0
     found: list[dict[str, object]] = []
     async for thread_id in thread_ids(ledger, thread):
@@ -130,10 +134,10 @@ async def _check(ledger: Ledger, thread: str | None) -> tuple[int, list[dict[str
 
 
 async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
-    """How many threads were looked at, and what the provider would refuse in them."""
+    """The number of threads checked, and what the provider would refuse in them."""
     from chatledger.formats.model_view import get_provider, is_refusal
 
-    get_provider(provider)  # also where there is no thread
+    get_provider(provider)  # an unknown provider is an error even if there is no thread
     checked = 0
     found: list[dict[str, object]] = []
     async for thread_id in thread_ids(ledger, thread):
@@ -148,7 +152,7 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
 
 
 async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
-    """The one thread that was asked for, else all of them."""
+    """The given thread, or all threads."""
     if thread is not None:
         yield thread
         return

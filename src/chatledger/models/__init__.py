@@ -1,4 +1,4 @@
-"""What things are. Frozen models without SQL and without a provider's words."""
+"""Frozen models of the ledger's objects. They know neither SQL nor the formats of providers."""
 
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.erasures import Erasure, ErasureKind

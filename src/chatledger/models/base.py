@@ -1,4 +1,4 @@
-"""What all models share: frozen, and no field that we do not know."""
+"""The base of all models: frozen, without unknown fields."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def _to_utc(moment: datetime) -> datetime:
 
 
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
-"""A moment: a date with its zone, kept as UTC. Without a zone it is refused, since it could mean any of 26 hours."""
+"""A time with its zone, kept in UTC. A time without a zone is refused, since it could mean any of 26 hours."""

@@ -1,8 +1,8 @@
-"""What a model says piece by piece, and the message that the pieces make.
+"""The pieces of a streamed message, and the message that they form.
 
-Pieces of one kind that follow each other are one: text joins text, reasoning joins reasoning until a signature seals
-it, fragments of arguments join their call; media stand for themselves. The whole does not depend on where it was cut.
-Halves of a surrogate pair that come in two pieces stay two characters, as they would if both came at once.
+Consecutive pieces of one kind are joined: text with text, reasoning with reasoning until a signature ends it, fragments
+of arguments with their call. Media are never joined. The message does not depend on where the stream was cut. The
+halves of a surrogate pair in two pieces stay two characters, as they do in one piece.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ class TextDelta(Model):
 
 
 class ReasoningDelta(Model):
-    """More of the reasoning. A `signature` seals what was said so far: reasoning that follows is another part."""
+    """A piece of reasoning. A `signature` ends the part: reasoning that follows is another part."""
 
     text: str = ""
     signature: str | None = None
 
 
 class ToolCallDelta(Model):
-    """More of a call. `index` tells parallel calls apart; without it, a piece with a name begins the next call and any
-    other belongs to the last. Id and name are those that come first; a new id and name on a known index are a new call,
-    since some servers number all of them 0.
+    """A piece of a call. `index` tells parallel calls apart. Without it, a piece with a name begins the next call, and
+    any other piece belongs to the last call.
+
+    A call keeps the first id and name that it gets. A new id and name on a known index begin a new call, since some
+    servers give all calls the index 0.
     """
 
     index: int | None = None
@@ -109,7 +111,7 @@ class Growing:
             self._content.append(delta)
 
     def content(self) -> str | list[Part] | None:
-        """A text as long as nothing else came, and None if nothing did."""
+        """A str if only text was added, else a list of parts; None if nothing was added."""
         if not self._content:
             return None
         (first, *more) = self._content
@@ -126,7 +128,7 @@ class Growing:
         return _parts(self._reasoning)
 
     def tool_calls(self, *, nameless: bool) -> list[ToolCall] | None:
-        """`nameless`: with those whose name has not come yet."""
+        """With `nameless`, calls whose name has not come yet are included."""
         calls = [call.call() for call in self._calls if call.name or nameless]
         return calls or None
 
@@ -144,7 +146,7 @@ class Growing:
             call.pieces.append(delta.arguments)
 
     def _find_call(self, delta: ToolCallDelta) -> _Call | None:
-        """The call that it belongs to; None if it begins one."""
+        """The call that the piece belongs to; None if it begins a new one."""
         if delta.index is None:
             if delta.name:
                 return None
@@ -157,7 +159,7 @@ class Growing:
 
 
 def size_of(delta: Delta) -> int:
-    """Bytes of what it says, as UTF-8. Raises InvalidArgument for what is no delta."""
+    """The bytes of its texts in UTF-8. Raises InvalidArgument for any other type."""
     if isinstance(delta, str):
         return _bytes(delta)
     if not isinstance(delta, DELTAS):

@@ -1,4 +1,4 @@
-"""What is left of what was erased: that it was, how much it was, and numbers if they were to be kept."""
+"""Tombstones, which record that and how much was erased."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ ErasureKind: TypeAlias = Literal["thread", "user", "tenant"]
 
 
 class Erasure(Model):
-    """A tombstone. `rows` is what went, by table; `scores` how many numbers were kept of it.
+    """A tombstone. `rows` counts the erased rows by table, `scores` the numeric scores that were kept.
 
-    It holds no id: `subject` is a digest by which `erasures.find_thread` and `find_user` find it again for whoever
-    knows the id.
+    It holds no id: `subject` is a digest of the id, by which `erasures.find_thread` and `find_user` find the tombstone.
     """
 
     erasure_id: str

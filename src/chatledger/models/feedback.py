@@ -11,7 +11,7 @@ from chatledger.models.json import JsonObject
 
 
 def _not_empty(key: str) -> str:
-    # Pydantic's min_length would count characters, and refuse text with a lone surrogate while it does.
+    # Pydantic's min_length counts characters, and refuses text with a lone surrogate on the way.
     if not key:
         raise ValueError("must not be empty")
     return key
@@ -20,7 +20,8 @@ def _not_empty(key: str) -> str:
 class Feedback(Model):
     """A score on a run under a key; `message_id` points it at one message of the run's thread.
 
-    `kwargs` holds whatever comes with it (a comment, a correction); `author` who gave it, `source` where (ui, eval, …).
+    `kwargs` holds more data, such as a comment or a correction. `author` says who gave the score, `source` where (ui,
+    eval, …).
     """
 
     run_id: str
@@ -35,7 +36,7 @@ class Feedback(Model):
 
 
 class FeedbackSummary(Model):
-    """The scores of one key: how many, their mean, the lowest and the highest."""
+    """The count, mean, minimum and maximum of the scores of one key."""
 
     key: str
     count: int

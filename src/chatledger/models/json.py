@@ -1,7 +1,7 @@
-"""JSON as we keep it: the values of Python's json module, checked once, in the caller's key order.
+"""JSON values as the ledger keeps them: those of Python's json module, checked once, in the caller's key order.
 
-NaN, the infinities, long integers and -0.0 are kept as Python writes them; live objects, tuples and keys that
-are not text are refused with the path that leads to them, because json.dumps would change or drop them silently.
+NaN, the infinities, long integers and -0.0 are kept as Python writes them. Other objects, tuples and keys that are not
+text are refused with the path to them, because json.dumps would change or drop them silently.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BeforeValidator
 
 MAX_DEPTH = 500
-"""How deep a payload may nest: Python's own parser and writer recurse, and this leaves them room."""
+"""The maximum nesting of a payload. Python's own parser and writer recurse, and this leaves them room."""
 _WRAPPED_DEPTH = MAX_DEPTH + 16  # a format keeps a payload of full depth inside a few levels of its own
 _INTEGER_DIGITS = 4_300
-"""Python reads and writes no longer ones, unless it is told to."""
+"""By default Python neither reads nor writes longer integers."""
 _INTEGER_BITS = 14_284
 
 JsonValue = Any
@@ -26,7 +26,7 @@ _UNJOINED_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def check_json(value: JsonValue) -> JsonValue:
-    """Give the value back, or raise ValueError with the JSON path of what is not JSON. Linear, without recursion."""
+    """Return the value, or raise ValueError with the path to a part that is not JSON. Linear, without recursion."""
     problem = json_problem(value)
     if problem is not None:
         path, detail = problem
@@ -35,7 +35,7 @@ def check_json(value: JsonValue) -> JsonValue:
 
 
 def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[str, str] | None:
-    """(path, what is wrong) of a place that is not JSON, or None."""
+    """The path to a part that is not JSON, and what is wrong with it; None if there is none."""
     if value is None or isinstance(value, str) or _is_plain(value, max_depth):
         return None
     pending: list[tuple[Any, Place | None, str | int, int]] = [(value, None, "$", 1)]
@@ -63,13 +63,13 @@ def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[
 
 
 Place: TypeAlias = "tuple[Place | None, str | int]"
-"""Where a value stands: the place of what holds it, and its key or index there. The path is told when it is asked for:
-as texts, the paths of a long list below a long key would together be far larger than the payload.
+"""The position of a value: that of its container, and its key or index there. Paths are built only when needed: as
+texts, the paths of all items of a long list below a long key would be far larger than the payload.
 """
 
 
 def path_of(place: Place) -> str:
-    """The root's step is the beginning of the path, as it is."""
+    """The position as text. The step of the root comes first, unchanged."""
     steps = []
     around, step = place
     while around is not None:
@@ -79,22 +79,22 @@ def path_of(place: Place) -> str:
 
 
 def is_long(value: object) -> bool:
-    """Whether it is an integer that Python does not write."""
+    """Whether the value is an integer that Python refuses to write."""
     return isinstance(value, int) and value.bit_length() > _INTEGER_BITS
 
 
 def text_of(value: object, write: Callable[[Any], str] = repr) -> str:
-    """A live object as its text, whatever it raises when it is asked for it; a long integer in hexadecimal."""
+    """The text of any object, even of one whose `repr` raises; a long integer in hexadecimal."""
     if is_long(value):
         return hex(value)  # type: ignore[arg-type]
     try:
         return write(value)
-    except Exception:  # of the application's own class
+    except Exception:  # raised by a class of the application
         return f"<{type(value).__name__}>"
 
 
 def _is_plain(value: JsonValue, max_depth: int) -> bool:
-    """Whether all of it surely is JSON: level by level and without paths, at a quarter of the cost. False in doubt."""
+    """Whether the value certainly is JSON; False in doubt. Builds no paths, which saves three quarters of the time."""
     level = [value]
     for _ in range(max_depth):
         containers = [item for item in level if type(item) not in _SCALARS]
@@ -108,7 +108,7 @@ def _is_plain(value: JsonValue, max_depth: int) -> bool:
                 level += item
             elif type(item) is not int or item.bit_length() > _INTEGER_BITS:
                 return False
-            if len(level) > _WIDEST:  # or a list that holds itself twice would have no end
+            if len(level) > _WIDEST:  # a list that contains itself twice would never end
                 return False
     return False
 
@@ -121,18 +121,18 @@ _TEXT = frozenset({str})
 def dumps(value: JsonValue) -> str:
     """Compact JSON text that `loads` turns into an equal value, whatever its strings hold.
 
-    A lone surrogate is escaped as JSON escapes it. Two that would be joined into one character when read back stay
-    unescaped: the text codec of the storage takes care of them.
+    A lone surrogate becomes a JSON escape. Two surrogates that a reader would join into one character stay unescaped:
+    the text codec of the storage encodes them.
     """
     text = _write(value)
-    if text.isascii():  # known without reading it
+    if text.isascii():  # Python knows this without reading the text
         return text
     if _LONE_SURROGATE.search(text) is None or _UNJOINED_PAIR.search(text) is not None:
         return text
     return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps makes one on each call
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps makes an encoder each time
 
 
 def loads(text: str) -> JsonValue:

@@ -1,4 +1,4 @@
-"""How much one append may hold. Judged before anything is sent."""
+"""The limits of one append. They are checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chatledger.errors import InvalidArgument
 
 MAX_KEY_BYTES = 512
-"""Ids that are keys: three of them and a position must fit PostgreSQL's index row of 2,704 bytes."""
+"""The size of an id in a key: three ids and a position must fit into PostgreSQL's index row of 2,704 bytes."""
 
 
 @dataclass(frozen=True, slots=True)

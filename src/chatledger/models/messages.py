@@ -1,6 +1,6 @@
 """A message of a conversation, as stored: one shape for every source.
 
-A ChatMessage that is appended needs a role and little else; position, thread and time are filled when it is stored.
+A ChatMessage to append needs a role and little else: the ledger fills in its position, thread and time.
 None, `""`, `[]` and `[TextPart(text="")]` are four different contents, and come back as they went in.
 """
 
@@ -17,10 +17,10 @@ from chatledger.models.parts import Part, TextPart, ThinkPart
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "custom"})
 
 State: TypeAlias = Literal["complete", "partial", "interrupted", "synthetic"]
-"""partial: still being written. interrupted: it never was finished. synthetic: the ledger wrote it to close a call."""
+"""partial: still being written. interrupted: never finished. synthetic: written by the ledger to close a call."""
 
 LENIENT: dict[str, str] = {"rules": "lenient"}
-"""Validation context in which any role is kept as given: `ChatMessage.model_validate(data, context=LENIENT)`."""
+"""Validation context that accepts any role: `ChatMessage.model_validate(data, context=LENIENT)`."""
 
 
 def _known_role(role: str, info: ValidationInfo) -> str:
@@ -30,23 +30,23 @@ def _known_role(role: str, info: ValidationInfo) -> str:
 
 
 CONTINUES = "continues"
-"""The first key of a residual, with true: one message of the source became several, and this is not the first.
+"""The first key of a residual, with the value true: the source had this message and the one before it as one.
 
-The only thing in a residual that others than its format may read: no window begins in the middle of such a group.
+Only its own format reads the other keys of a residual. This key is for all: no window begins inside such a group.
 """
 
 
 class Violation(Model):
-    """A rule that a stored message breaks: lenient let it in and says so here."""
+    """A rule that a stored message breaks, recorded when lenient rules accepted the message."""
 
     rule: str
     detail: str
 
 
 class ToolCall(Model):
-    """A call that an assistant asks for. `arguments` stay verbatim: a text (JSON or not), an object, or none.
+    """A call that the assistant requests. `arguments` stay verbatim: a text (JSON or not), an object, or None.
 
-    `id` is the provider's, or None; it may be of any length and may stand again later in the thread.
+    `id` is the provider's, or None. It may have any length, and may occur again later in the thread.
     """
 
     id: str | None = None
@@ -78,20 +78,20 @@ class ChatMessage(Model):
 
     @property
     def text(self) -> str:
-        """All text of the content joined by nothing; reasoning is not part of it."""
+        """All text of the content, joined without separators and without reasoning."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         return "".join(part.text for part in self.content if isinstance(part, TextPart))
 
     @property
     def reasoning_text(self) -> str:
-        """All reasoning, wherever the source kept it: its own field first, then the think parts of the content."""
+        """All reasoning: that of its own field first, then the think parts of the content."""
         own = self.reasoning if isinstance(self.reasoning, str) else _reasoning(self.reasoning, TextPart, ThinkPart)
         return own + (_reasoning(self.content, ThinkPart) if isinstance(self.content, list) else "")
 
 
 def continues(message: ChatMessage) -> bool:
-    """Whether the message and the one before it were one in their source."""
+    """Whether this message and the one before it were a single message of the source."""
     residual = message.residual
     return isinstance(residual, dict) and residual.get(CONTINUES) is True and next(iter(residual)) == CONTINUES
 

@@ -1,4 +1,4 @@
-"""What was added to a message after it was committed, and the agents of a thread. Neither changes a message."""
+"""Outputs added to a message after its commit, and the agents of a thread. Neither changes a message."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from chatledger.models.json import JsonObject
 
 
 class Output(Model):
-    """An output of the message at (branch, seq), or of one of its tool calls. `nonce` tells it from the others.
+    """An output of the message at (branch, seq), or of one of its tool calls. `nonce` tells outputs apart.
 
-    `text` is its content, in base64 where the mime type is no text; `body` every other field that it has.
+    `text` is its content, in base64 if the mime type is not text. `body` holds its other fields.
     """
 
     branch: int
@@ -22,7 +22,7 @@ class Output(Model):
 
 
 class ThreadAgent(Model):
-    """An agent of a thread: its definition, and what the thread overrides of it."""
+    """An agent of a thread: its definition, and the settings that the thread overrides."""
 
     name: str
     definition: JsonObject

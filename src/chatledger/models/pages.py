@@ -1,4 +1,4 @@
-"""What the reading and writing calls give back: pages, histories, and the outcome of an append."""
+"""Results of reads and writes: pages, histories, and the outcome of an append."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some items in order, and the cursor that continues after them: None at the end."""
+    """Items in order, and the cursor that continues after them; None at the end."""
 
     items: list[T]
     next_cursor: str | None = None
@@ -48,10 +48,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What an append stored: the batch with ids, positions and times filled in.
+    """The result of an append: the batch with ids, positions and times filled in.
 
-    `replayed`: all of it was stored before by an earlier call with the same ids, and this one wrote nothing; the other
-    fields are then those of that call.
+    `replayed`: an earlier call with the same ids stored all of it, and this call wrote nothing. The other fields are
+    then those of the earlier call.
     """
 
     first_seq: int
@@ -63,7 +63,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that a conversion could not express: what kind, at which message, where in it."""
+    """Something that a conversion could not express: the kind, the seq of the message, and the path in it."""
 
     code: str
     seq: int | None
@@ -72,7 +72,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a model view did, that a provider takes the history: what kind, at which stored message, and a sentence."""
+    """A change by a model view, so that the provider accepts the history: kind, seq of the stored message, sentence."""
 
     code: str
     seq: int | None
@@ -81,9 +81,9 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class FormattedHistory:
-    """A history as another format writes it; `payload` is what that format's own API takes.
+    """A history in another format. The format's own API accepts the `payload`.
 
-    `messages` are the stored ones. `repairs` is empty but for a model view.
+    `messages` are the stored messages. Only a model view has `repairs`.
     """
 
     payload: Any

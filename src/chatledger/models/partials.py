@@ -1,4 +1,4 @@
-"""A message that is still being written, or that whoever wrote it left behind."""
+"""Partial messages: still being written, or abandoned by their writer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chatledger.models.base import Model, UtcDatetime
 
 
 class PartialMessage(Model):
-    """Where a partial message stands, and when it was last written: `since` is when nothing came any more."""
+    """The position of a partial message, and in `since` the time of its last write."""
 
     thread_id: str
     branch: int

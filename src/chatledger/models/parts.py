@@ -1,4 +1,4 @@
-"""Content parts: what a message holds when it is more than one text.
+"""Content parts, for messages whose content is more than one text.
 
 `kind` tells them apart. A kind that this release does not know is kept whole in an OpaquePart, so that a newer
 writer's part survives an older reader.
@@ -30,7 +30,7 @@ class ThinkPart(Model):
 
 
 class MediaPart(Model):
-    """Where a medium is (`url`, data URIs included) or what it is (`data`, base64), as the source said it."""
+    """The address of a medium (`url`, data URIs included) or its content (`data`, base64), as the source gave it."""
 
     url: str | None = None
     data: str | None = None
@@ -57,7 +57,7 @@ class FilePart(MediaPart):
 
 
 class OpaquePart(Model):
-    """A part of a kind that we do not know, verbatim; `type` is what its own format calls it."""
+    """A part of unknown kind, verbatim. `type` is its name in its own format."""
 
     kind: Literal["opaque"] = "opaque"
     type: str | None = None

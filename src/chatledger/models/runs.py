@@ -1,4 +1,4 @@
-"""Runs: one execution of an agent each, named from outside, and what it used."""
+"""Runs: each is one execution of an agent, with an id that the application chooses, and its usage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXACT = Context(prec=2_001)
 
 
 class Usage(Model):
-    """What a run used. None is "not said" and stays so in a sum of Nones; 0 is none used. `cost` is exact."""
+    """The usage of a run. None means "not reported", also as a sum of Nones; 0 means "none used". `cost` is exact."""
 
     input_tokens: Tokens | None = None
     output_tokens: Tokens | None = None
@@ -54,7 +54,7 @@ def _sum_details(left: dict[str, int] | None, right: dict[str, int] | None) -> d
 
 
 class Run(Model):
-    """One execution of an agent. A run that an append named first has no agent or model until `runs.start` says."""
+    """One execution of an agent. A run that an append creates has no agent or model until `runs.start` sets them."""
 
     run_id: str
     thread_id: str

@@ -1,7 +1,7 @@
-"""Keys and passwords inside a payload: known by the name that they stand under, and masked before they are stored.
+"""Masks keys and passwords in a payload before it is stored. It recognises them by their names.
 
-An application keeps the configuration of its model as a run's input or metadata, and with it what it signs in with. A
-name is compared without regard to case, `-` and camelCase: `apiKey`, `X-API-Key` and `api_key` are one.
+Applications store the configuration of a model as the input or metadata of a run, and its credentials with it. Names
+are compared regardless of case, `-` and camelCase: `apiKey`, `X-API-Key` and `api_key` are the same name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SECRET_NAMES = frozenset(
         "sslpassword",
     ]
 )
-"""A name is also one of these if it ends in `_` and one of them: `openai_api_key`, `db_password`."""
+"""A name that ends in `_` and one of these counts as well: `openai_api_key`, `db_password`."""
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]")
 _ENDING = re.compile(rf"(?:.*_)?(?:{'|'.join(sorted(SECRET_NAMES))})")
 
@@ -50,9 +50,9 @@ def is_secret_name(name: str) -> bool:
 
 
 def masked(value: JsonValue) -> JsonValue:
-    """The value with `***` for whatever stands under such a name; None and `""` stay, which say that there is none.
+    """A copy of the value with `***` under secret names. None and `""` stay, since they say that there is no secret.
 
-    What holds nothing of the kind is given back as it is. Without recursion.
+    It does not recurse.
     """
     root: list[Any] = [value]
     pending: list[tuple[Any, Any]] = [(root, 0)]
@@ -72,7 +72,7 @@ def masked(value: JsonValue) -> JsonValue:
 
 _NAMES = "|".join(name.replace("_", "[-_ ]?") for name in sorted(SECRET_NAMES))
 _IN_TEXT = (
-    # What their makers begin with: OpenAI's and Anthropic's, Stripe's, GitHub's, GitLab's, Slack's, AWS's, Google's, …
+    # Prefixes of the keys of OpenAI, Anthropic, Stripe, GitHub, GitLab, Slack, AWS, Google, …
     (re.compile(r"\b(?:sk|rk|pk)[-_][\w-]{16,}|\bgh[a-z]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"), MASK),
     (re.compile(r"\bxox[a-z]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bhf_\w{20,}"), MASK),
     (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
@@ -85,8 +85,9 @@ _IN_TEXT = (
 
 
 def masked_text(text: str) -> str:
-    """A text, such as an error that quotes a request, with `***` for what looks like a key: known by how such keys
-    begin, by `Bearer`, by its place in a URL, or by one of the names in front of it. What looks like nothing is kept.
+    """The text, such as an error that quotes a request, with `***` for everything that looks like a key.
+
+    A key is recognised by its prefix, by `Bearer` before it, by its position in a URL, or by a secret name before it.
     """
     for pattern, mask in _IN_TEXT:
         text = pattern.sub(mask, text)

@@ -1,4 +1,4 @@
-"""Threads (one conversation each), their branches, and what deleting one removed."""
+"""Threads (one conversation each), their branches, and the result of a deletion."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ RulesLevel: TypeAlias = Literal["lenient", "strict", "ordered"]
 
 
 class Thread(Model):
-    """A conversation. `rules` is its own level, None if the ledger's holds.
+    """A conversation. `rules` is its own level; None means the level of the ledger.
 
-    `message_count` and `last_text` are those of the active branch; `active_at` is when it was last written to, exact
-    to a second.
+    `message_count` and `last_text` describe the active branch. `active_at` is the time of the last write, exact to a
+    second.
     """
 
     thread_id: str
@@ -30,8 +30,8 @@ class Thread(Model):
 
 
 class Branch(Model):
-    """One line through a thread. It shares the messages up to and including seq `forked_at`, the last of which rests on
-    branch `forked_from`; both are None where it shares none: the first branch, and a fork at 0.
+    """One path through a thread. It shares the messages up to and including seq `forked_at`, the last of which belongs
+    to branch `forked_from`. Both are None if it shares none: in the first branch, and in a fork at 0.
     """
 
     thread_id: str
@@ -44,7 +44,7 @@ class Branch(Model):
 
 
 class Deleted(Model):
-    """What a deletion removed: the number of rows by table."""
+    """The number of rows that a deletion removed, by table."""
 
     rows: dict[str, int]
 

@@ -1,7 +1,7 @@
-"""Models from values that were validated before: what the ledger stored, and copies with a few fields set.
+"""Builds models from values that were validated before: stored rows, and copies with a few fields set.
 
-Validating a row again would find what it found when the row was written, at half the cost of reading a page. Tests hold
-what is built here equal to what validation gives.
+A row was validated when it was written. Validating it again would find the same, and would be half of the cost of
+reading a page. Tests check that the models built here equal validated ones.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 M = TypeVar("M", bound=BaseModel)
 
-# What an instance of a model consists of. The descriptors themselves cost two thirds of what `object.__setattr__` does,
-# which looks them up by name.
+# The parts of a model instance. Calling the descriptors costs two thirds of `object.__setattr__`, which looks them up
+# by name.
 _new = object.__new__
 _set_values = BaseModel.__dict__["__dict__"].__set__
 _set_given = BaseModel.__dict__["__pydantic_fields_set__"].__set__
@@ -24,14 +24,14 @@ _set_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 def build(model: type[M], fields: Mapping[str, Any]) -> M:
-    """An instance with these fields and the defaults of the others; fields that nobody knows are kept as well."""
+    """An instance with these fields and the defaults of the others. Unknown fields are kept."""
     return revive(model, {**blank(model), **fields}, set(fields))
 
 
 def revive(model: type[M], values: dict[str, Any], given: set[str]) -> M:
-    """An instance with all its fields in their order, of which `given` do not merely have their default.
+    """An instance with all its fields in their order. `given` names those that were set, and not left at their default.
 
-    Instances of a frozen model may share `given`: nothing but an assignment adds to it, and copies copy it.
+    Instances of a frozen model may share `given`: only an assignment adds to it, and copies copy it.
     """
     instance = _new(model)
     _set_values(instance, values)
@@ -42,7 +42,7 @@ def revive(model: type[M], values: dict[str, Any], given: set[str]) -> M:
 
 
 def blank(model: type[BaseModel]) -> dict[str, Any]:
-    """All fields in the order of the model with their defaults."""
+    """The defaults of all fields, in the order of the model."""
     defaults, made_anew = _defaults(model)
     values = defaults.copy()
     for name, factory in made_anew:
@@ -58,7 +58,7 @@ def copy_with(instance: M, fields: Mapping[str, Any]) -> M:
 
 @lru_cache(maxsize=64)
 def _defaults(model: type[BaseModel]) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...]]:
-    """All fields in the order of the model with their defaults, and what makes those that are made anew each time."""
+    """The defaults of all fields, in the order of the model, and the factories of the fields that have one."""
     fields = model.model_fields
     made_anew = tuple((name, field.default_factory) for name, field in fields.items() if field.default_factory)
     return {name: field.default for name, field in fields.items()}, made_anew

@@ -1,9 +1,9 @@
-"""What must hold of a thread, as pure functions."""
+"""The rules of a thread, as pure functions."""
 
 from chatledger.rules.check import Finding, check_messages, fold
-from chatledger.rules.closing import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.invariants import Judged, Judgement, judge
 from chatledger.rules.partials import close_interrupted, complete, grow
+from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted
 
 __all__ = [

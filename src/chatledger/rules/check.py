@@ -1,4 +1,4 @@
-"""Judging a stored branch as a whole: what it breaks, which calls wait, which message was left partial."""
+"""Check a whole stored branch for broken rules, open calls and an abandoned partial message."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a stored branch breaks, and the seq of the message that does.
+    """A broken rule of a stored branch, and the seq of its message.
 
-    `open`: not broken but unfinished, and an append may still mend it: a call without result, a partial at the end.
+    An `open` finding is unfinished, not broken, and an append can still complete it: a call without a result, or a
+    partial message at the end.
     """
 
     seq: int
@@ -24,16 +25,16 @@ class Finding:
 
 
 def fold(tip: Tip, messages: Iterable[ChatMessage]) -> Tip:
-    """The tip after stored messages, each with the branch that it rests on."""
+    """The tip after these stored messages. Each message names the branch that holds it."""
     for message in messages:
         tip, _ = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
     return tip
 
 
 def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
-    """What the whole branch breaks, R13 included, in order of seq. One pass, memory for the open calls and findings.
+    """The findings of a whole branch, R13 included, in order of seq. One pass; holds only open calls and findings.
 
-    Arguments that are not JSON break R9 and R13 alike, and are told once, as what is recorded.
+    Arguments that are not JSON break both R9 and R13, and are reported once, as the recorded R9.
     """
     tip = Tip()
     findings: list[Finding] = []

@@ -1,8 +1,8 @@
-"""The invariants R1 to R13 (design section 8) as a fold: a tip and new messages give a new tip and what they break.
+"""The rules R1 to R13 as a fold: a tip and new messages give a new tip and the violations. README.md lists the rules.
 
-R1, R2, R11 and R12 are held by the storage, which knows the stored ids; everything that can be judged from the tip
-alone is judged here, without a database. A rule reports what a message breaks; what then happens depends on the level:
-lenient keeps the message with a record, strict refuses, ordered refuses R13 as well.
+Storage enforces R1, R2, R11 and R12, since it knows the stored ids. This module judges everything that follows from the
+tip alone, without a database. The level decides what happens on a violation: lenient keeps the message and records the
+violation, strict refuses the message, and ordered refuses violations of R13 as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 
 class Judged(NamedTuple):
-    """One message as it will stand: its seq, what it breaks, and the call it answers."""
+    """A judged message: its seq, its violations, and the call that it answers."""
 
     message: ChatMessage
     seq: int
@@ -28,7 +28,7 @@ class Judged(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """A batch as it will stand. `interrupted` is the seq of a stored partial message that this batch cuts short."""
+    """A judged batch. `interrupted` is the seq of a stored partial message that the batch interrupts."""
 
     tip: Tip
     messages: list[Judged]
@@ -40,7 +40,7 @@ def judge(
 ) -> Judgement:
     """Fold the messages into the tip. Raises RuleViolation for the first message that the level refuses.
 
-    `interrupt` cuts a partial message at the tip short, whatever the level.
+    With `interrupt`, every level interrupts a partial message at the tip.
     """
     cut_short = tip.partial_seq if interrupt else None
     if interrupt:
@@ -51,7 +51,7 @@ def judge(
             refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq))])
             if index == 0:
                 cut_short = tip.partial_seq
-            else:  # the partial is of this very batch, so it is stored as interrupted from the start
+            else:  # the partial message is part of this batch, so it is stored as interrupted at once
                 cut = judged[-1].message.model_copy(update={"state": "interrupted"})
                 judged[-1] = judged[-1]._replace(message=cut)
             tip = interrupted(tip)
@@ -81,13 +81,13 @@ def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level:
 
 def refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violation]) -> None:
     for violation in broken:
-        # A call with an empty name is nothing that anyone could run or match, so not even an import brings one in.
+        # Nobody can run or match a call with an empty name, so even an import is refused.
         if level != "lenient" or violation.rule == "R9":
             raise RuleViolation(violation.rule, index, violation.detail)
 
 
 def broken_alone(message: ChatMessage) -> list[Violation]:
-    """What a message breaks whatever stands before it."""
+    """The violations of a message that do not depend on earlier messages."""
     broken = []
     role, calls = message.role, message.tool_calls
     if role not in ROLES:
@@ -114,7 +114,7 @@ def _broken_calls(calls: Sequence[ToolCall]) -> Iterator[Violation]:
 
 
 def arguments_not_json(message: ChatMessage) -> list[Violation]:
-    """R9: models really emit arguments that are not JSON, so they are kept verbatim at every level, with a record."""
+    """R9: models do emit arguments that are not JSON. Every level keeps them verbatim and records the violation."""
     return [
         Violation(rule="R9", detail=f"the arguments of tool call {idx} ({call.name}) are not JSON")
         for idx, call in enumerate(message.tool_calls or ())
@@ -123,7 +123,7 @@ def arguments_not_json(message: ChatMessage) -> list[Violation]:
 
 
 def _broken_in_place(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
-    """What a message breaks by coming while calls are open: R5 among them, and R8."""
+    """The violations of a message that comes while calls are open: R5 for repeated ids, and R8."""
     if message.tool_calls:
         yield from repeated_calls(tip, message)
     if must_wait(tip, message):
@@ -139,7 +139,7 @@ def repeated_calls(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
 
 
 def must_wait(tip: Tip, message: ChatMessage) -> bool:
-    """R8: whether the message may not come before the open calls have their results."""
+    """R8: whether the message must not come before the results of the open calls."""
     if not tip.open_calls or message.role in ("tool", "custom"):
         return False
     continues = message.role == tip.last_role == "assistant" and message.run_id == tip.turn_run
@@ -147,7 +147,7 @@ def must_wait(tip: Tip, message: ChatMessage) -> bool:
 
 
 def broken_order(tip: Tip, message: ChatMessage) -> Iterator[Violation]:
-    """R13: what the strictest providers ask for. A turn's assistant messages count as one."""
+    """R13: the order that the strictest providers require. The assistant messages of a turn count as one."""
     for not_json in arguments_not_json(message):
         yield Violation(rule="R13", detail=not_json.detail)
     if _is_late_system(tip, message):
@@ -178,7 +178,7 @@ def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: Op
             last_seq=seq, open_calls=open_calls, partial_seq=partial_seq, partial_calls=partial_calls, lease=None
         )
     answered_ids, run = _turn(tip, message, answered)
-    # The run only matters to open calls, and as it is stored with them it must be the same in memory.
+    # The run matters only to open calls. It is stored with them, so the tip in memory must drop it without them.
     turn_run = run if open_calls or partial_calls or answered_ids else None
     return Tip(seq, message.role, open_calls, answered_ids, turn_run, partial_seq, partial_calls)
 
@@ -188,12 +188,12 @@ def calls_of(message: ChatMessage, branch: int, seq: int) -> tuple[OpenCall, ...
 
 
 def is_aside(tip: Tip, message: ChatMessage) -> bool:
-    """Whether the message is part of no turn, so that it moves nothing but the position."""
+    """Whether the message belongs to no turn, so that it changes only the position."""
     return message.role == "custom" or _is_late_system(tip, message)
 
 
 def _turn(tip: Tip, message: ChatMessage, answered: OpenCall | None) -> tuple[tuple[str | None, ...], str | None]:
-    """(the ids answered so far, the run) of the turn that the message continues or begins."""
+    """The answered ids and the run of the turn that the message continues or begins."""
     if message.role == "tool":
         return tip.answered if answered is None else (*tip.answered, answered.id), tip.turn_run
     if message.role != "assistant":
@@ -202,7 +202,7 @@ def _turn(tip: Tip, message: ChatMessage, answered: OpenCall | None) -> tuple[tu
     return tip.answered if continues else (), message.run_id
 
 
-_JSON = json.JSONDecoder(parse_int=float)  # int() refuses long numbers, which JSON does not
+_JSON = json.JSONDecoder(parse_int=float)  # int() refuses long numbers, which JSON allows
 
 
 def _is_json(call: ToolCall) -> bool:

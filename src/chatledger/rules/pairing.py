@@ -1,8 +1,8 @@
-"""R6 and R7: which open call a result answers.
+"""R6 and R7: find the open call that a result answers.
 
-Ids cannot be trusted to be unique: several providers restart at `call_0` in each reply. So a result with an id takes
-the latest message that has an open call of that id, and the first of them there; without an id the first open call of
-its name; without either the first open call. O(open calls).
+Ids need not be unique: several providers restart at `call_0` in each reply. So a result with an id answers an open call
+of that id in the latest message that has one, and the first such call there. A result without an id answers the first
+open call of its name, and one without a name the first open call. O(open calls).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chatledger.rules.tip import OpenCall, Tip
 
 
 def answer(tip: Tip, result: ChatMessage) -> tuple[OpenCall | None, Violation | None]:
-    """The open call that the result answers, or why there is none."""
+    """The open call that the result answers, or the violation if there is none."""
     call = find_call(tip.open_calls, result.tool_call_id, result.name)
     if call is not None:
         return call, None

@@ -1,7 +1,7 @@
-"""R10: a partial message at the end grows, and is completed or interrupted; that is the only update there is.
+"""R10: a partial message at the end grows, and is then completed or interrupted. The rules allow no other update.
 
-Whether it came in its place was judged when it was opened. What it holds is judged when it is complete, so that the
-tip, and what is recorded of the message, are those of an append of the whole.
+Its position was judged when it was opened. Its content is judged when it is complete, so that the tip and the recorded
+violations are the same as after an append of the whole message.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.models import ChatMessage, RulesLevel, Violation
-from chatledger.rules.closing import INTERRUPTED, closing_results
 from chatledger.rules.invariants import (
     arguments_not_json,
     broken_alone,
@@ -19,11 +18,12 @@ from chatledger.rules.invariants import (
     refuse_unless_lenient,
     repeated_calls,
 )
+from chatledger.rules.synthetic_results import INTERRUPTED, closing_results
 from chatledger.rules.tip import Tip, interrupted
 
 
 def grow(tip: Tip, message: ChatMessage, *, branch: int) -> Tip:
-    """The tip when its partial message holds what `message` holds."""
+    """The tip once its partial message has the content of `message`."""
     grown = tip._replace(partial_calls=calls_of(message, branch, tip.last_seq))
     if is_aside(tip, message) or message.role == "tool":
         return grown
@@ -34,9 +34,9 @@ def grow(tip: Tip, message: ChatMessage, *, branch: int) -> Tip:
 def complete(
     tip: Tip, message: ChatMessage, *, branch: int, level: RulesLevel, opened: Sequence[Violation] = ()
 ) -> tuple[Tip, tuple[Violation, ...]]:
-    """The tip with its partial message completed as `message`, and what that breaks. Raises RuleViolation.
+    """The tip after its partial message is completed as `message`, and the violations. Raises RuleViolation.
 
-    `opened` is what was recorded of the message when it was opened: what it broke by coming then, it still breaks.
+    `opened` holds the violations recorded when the message was opened. Those of its position still apply.
     """
     broken, not_json = [*broken_alone(message), *repeated_calls(tip, message)], arguments_not_json(message)
     refuse_unless_lenient(level, 0, broken)
@@ -48,10 +48,10 @@ def complete(
 
 
 def close_interrupted(tip: Tip, messages: Sequence[ChatMessage]) -> tuple[int, list[ChatMessage]]:
-    """Where in a batch the calls of the tip's partial message, which it interrupts, are to be answered, and how.
+    """Answer the calls of the tip's partial message, which the batch interrupts: their position in it, and the results.
 
-    They were never asked for as a whole, so nobody will answer them; but results that the batch brings count. Calls of
-    earlier messages may still be running and are left open.
+    The message was never complete, so nobody will answer its calls; only results in the batch count. Calls of earlier
+    messages may still be running and stay open.
     """
     own = {(call.seq, call.idx) for call in tip.partial_calls}
     after, index = interrupted(tip), 0

@@ -1,7 +1,7 @@
-"""The tip: what the rules need to know of a branch's end, so that judging an append never reads its past.
+"""The tip: all that the rules need to know about the end of a branch, so that an append reads no earlier messages.
 
-A few hundred bytes however long the thread is. Positions are (branch, seq, idx), since a fork may leave calls of the
-shared part open. Named tuples, because each message of each append makes a new one.
+It takes a few hundred bytes, however long the thread is. Positions are (branch, seq, idx), since a fork may leave calls
+of the shared part open. The types are named tuples, because every appended message creates a new tip.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class OpenCall(NamedTuple):
-    """A call that has no result yet, and where it stands."""
+    """A call without a result, and its position."""
 
     branch: int
     seq: int
@@ -21,25 +21,27 @@ class OpenCall(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """How long a partial message is left to whoever writes it: so many seconds from its last write."""
+    """The time for which a partial message belongs to its writer: `seconds` from its last write."""
 
     written: datetime
     seconds: float
 
     def holds(self, now: datetime) -> bool:
-        """Also false for a write in the far future, which is that of a clock that was set back since."""
+        """Also false for a write in the far future: the clock was set back since."""
         return abs(now - self.written) < timedelta(seconds=self.seconds)
 
 
 class Tip(NamedTuple):
     """The end of a branch.
 
-    `last_role` is that of the last message that is neither `custom` nor a system message after the conversation began.
-    `answered` holds the ids of the calls that this turn answered: it tells a doubled result from an orphan, and that a
-    turn's results began. `turn_run` is the run of the assistant turn whose calls are open, or were till just now.
+    `last_role` is the role of the last message that is neither `custom` nor a system message after the conversation
+    began. `answered` holds the ids of the calls that this turn has answered: it tells a repeated result from an orphan,
+    and shows that the turn's results have begun. `turn_run` is the run of the assistant turn whose calls are open, or
+    have just been answered.
 
-    `partial_seq` is the partial message at the end; `partial_calls` are its calls so far, which are not open yet: none
-    can be answered before it is written. `lease` is the storage's, which has a clock; without one nobody writes it.
+    `partial_seq` is the partial message at the end, and `partial_calls` are its calls so far. They are not open yet: a
+    call is answered only after it is complete. Storage sets the `lease`, since it has a clock; without a lease nobody
+    is writing the message.
     """
 
     last_seq: int = 0
@@ -53,7 +55,7 @@ class Tip(NamedTuple):
 
 
 def interrupted(tip: Tip) -> Tip:
-    """The tip once its partial message, if it has one, will not be written on: the calls that it has are open."""
+    """The tip after its partial message, if any, is interrupted: its calls are open."""
     if tip.partial_seq is None:
         return tip
     return tip._replace(open_calls=tip.open_calls + tip.partial_calls, partial_seq=None, partial_calls=(), lease=None)

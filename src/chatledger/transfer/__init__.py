@@ -1,1 +1,1 @@
-"""Files in and out: import of other people's transcripts, and an export that gives back what came in."""
+"""Import and export of files. An imported record is exported as it came in."""

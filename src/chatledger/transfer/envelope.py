@@ -1,7 +1,8 @@
-"""A record taken apart, and put together again.
+"""Take a record apart for import, and put it together again for export.
 
-The conversation goes into the ledger; every other key becomes the thread's metadata as it is. Under one key of its own
-an envelope says how they were joined: the format, the object that held the conversation, the places of its keys there.
+The conversation becomes messages, and every other key becomes the thread's metadata unchanged. The metadata also holds
+an envelope, which says how to join the two: the format, the object that held the conversation, and the positions of its
+keys there.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from chatledger.transfer.records import Container
 KEY = "chatledger.import"
 
 Places: TypeAlias = Sequence[tuple[str, int]]
-"""Keys with the place that each had in its object, in the order of these places."""
+"""Keys with their positions in their object, in the order of the positions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a conversation stands in a record: under these keys of the object that `path` leads to.
+class Location:
+    """The location of a conversation in a record: `keys` of the object at `path`.
 
-    Without keys the record is the conversation itself. `single`: it is the value of the one key, and no object of keys.
+    Without keys, the record itself is the conversation. If `single`, the conversation is the value of the only key;
+    otherwise it is an object of the keys.
     """
 
     path: Sequence[str] = ()
@@ -33,7 +35,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A record without its conversation, which is in `payload`."""
+    """A record taken apart: the conversation is in `payload`, everything else in `rest`."""
 
     payload: JsonValue
     rest: dict[str, JsonValue]
@@ -44,8 +46,10 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """`imported_at`, `index` and `item` give the order in which records came; `own` is what a record itself had under
-    KEY; `around` is the recording that a request was taken from, without its requests.
+    """How to put a thread back into its record.
+
+    `imported_at`, `index` and `item` give the order of the records. `own` is a value that the record itself had under
+    KEY. `around` is the recording that held the request, without its requests.
     """
 
     format: str
@@ -61,21 +65,21 @@ class Envelope:
     own: JsonValue = field(default=None)
 
 
-def take_out(record: JsonValue, place: Place) -> Parcel:
-    if not place.keys:
+def take_out(record: JsonValue, location: Location) -> Parcel:
+    if not location.keys:
         return Parcel(record, {})
     rest = dict(record)
     inner = rest
-    for key in place.path:
-        inner[key] = dict(inner[key])  # only what leads to the conversation is copied
+    for key in location.path:
+        inner[key] = dict(inner[key])  # copies only the objects that lead to the conversation
         inner = inner[key]
-    keys = [(key, number) for number, key in enumerate(inner) if key in place.keys]
+    keys = [(key, number) for number, key in enumerate(inner) if key in location.keys]
     taken = {key: inner.pop(key) for key, _ in keys}
-    return Parcel(taken[place.keys[0]] if place.single else taken, rest, place.path, keys, place.single)
+    return Parcel(taken[location.keys[0]] if location.single else taken, rest, location.path, keys, location.single)
 
 
 def pack(payload: JsonValue, rest: Mapping[str, JsonValue], parcel: Parcel | Envelope) -> JsonValue:
-    """The record, with this conversation in it."""
+    """The record with this conversation in it."""
     if not parcel.keys:
         return payload
     given = {parcel.keys[0][0]: payload} if parcel.single else payload
@@ -111,7 +115,7 @@ def _as_list(value: Any) -> Any:
 
 
 def from_metadata(metadata: Mapping[str, JsonValue] | None) -> tuple[dict[str, JsonValue], Envelope] | None:
-    """What `to_metadata` made of a record; None for a thread that was not imported."""
+    """The inverse of `to_metadata`; None for a thread that was not imported."""
     said = (metadata or {}).get(KEY)
     if metadata is None or not isinstance(said, dict) or not said.keys() >= _REQUIRED:
         return None

@@ -1,4 +1,4 @@
-"""Fields of a record: found by a dotted path, read as an id or as a time."""
+"""Find a field of a record by its dotted path, and read it as an id or as a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chatledger.models.json import JsonValue
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_FROM = 100_000_000_000
-"""As seconds the year 5138, as milliseconds 1973: a number from here on counts milliseconds."""
+"""Numbers from here on count milliseconds: in seconds this would be the year 5138, in milliseconds it is 1973."""
 _NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")
 
 
 def find_path(record: JsonValue, field: str) -> list[str] | None:
-    """The keys that lead to a field. A key that itself holds the dots comes before a path through objects."""
+    """The keys that lead to a field. A key that itself contains dots wins over a path through objects."""
     if isinstance(record, dict) and field in record:
         return [field]
     path = field.split(".")
@@ -29,7 +29,7 @@ def find_path(record: JsonValue, field: str) -> list[str] | None:
 
 
 def find_value(record: JsonValue, field: str | None) -> Any:
-    """The value of a field; None where there is none."""
+    """The value of a field; None if the record has no such field."""
     path = None if field is None else find_path(record, field)
     value: Any = None if path is None else record
     for key in path or ():
@@ -38,14 +38,14 @@ def find_value(record: JsonValue, field: str | None) -> Any:
 
 
 def read_id(value: Any, path: str) -> str:
-    """An id from a text or a whole number."""
+    """Read an id from a text or a whole number."""
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise DecodeError(path, f"an id must be text or a whole number, not {_shown(value)}")
     return str(value)
 
 
 def read_time(value: Any, path: str) -> datetime:
-    """A moment from ISO 8601 with its zone, or from seconds or milliseconds since 1970."""
+    """Read a time: ISO 8601 with a zone, or seconds or milliseconds since 1970."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value) if "." in value else int(value)
     try:

@@ -1,8 +1,8 @@
-"""Reading a file as records: one at a time, each with its place.
+"""Reads the records of a file one at a time, each with its position.
 
-A file is an array of records, one record a line, or one record. A record is an object that holds a message list under
-a field, or is such a list itself. What cannot be read comes as a DecodeError in the place of the record, and the next
-one follows; only where the rest of the file has lost its bounds does reading end with it.
+A file is an array of records, one record per line, or a single record. A record is an object with a message list under
+a field, or is such a list itself. An unreadable record gives a BadRecord, and reading continues with the next one. It
+ends only if the bounds of the following records cannot be found.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Container: TypeAlias = Literal["array", "lines", "object"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it stood. `index` counts from 0, `line` from 1 (None in an array); `byte` and `end` are its bounds.
+    """A record as read. `index` counts from 0, `line` from 1 (None in an array); `byte` and `end` are its bounds.
 
-    `repeated` names the keys that stood twice in one object: JSON's parser keeps the last. `item`: it is one of
-    several that this record of the file, a recording, holds; `around` is what else stands there.
+    `repeated` names keys that occur twice in one object; the JSON parser keeps the last. A request of a recording has
+    its number in `item`, and the rest of the recording in `around`.
     """
 
     value: JsonValue
@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """What stood where a record was expected, and why it is none."""
+    """An unreadable record, and the error that says why."""
 
     error: DecodeError
     index: int
@@ -62,10 +62,10 @@ def record_place(index: int, line: int | None) -> str:
 
 
 def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = False) -> Iterator[Record | BadRecord]:
-    """The records of a file. With `lines` each line is one whatever the first looks like, and no line is no record;
-    otherwise that is found out, and a file without a word is a bad record.
+    """The records of a file. With `lines`, each line is a record, and an empty file has none.
 
-    An array whose first element is a message is one record, unless `field` says that records are objects.
+    Otherwise the form is detected, and an empty file is a bad record. An array whose first element is a message is a
+    single record, unless `field` says that records are objects.
     """
     source = ByteSource(stream)
     first = source.peek()
@@ -84,7 +84,7 @@ def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = Fa
 
 
 def _begins_with_message(source: ByteSource) -> bool:
-    """Whether the array that follows is a list of messages: told from its first element, and nothing is taken."""
+    """Whether the first element of the next array is a message. Consumes nothing."""
     element = source.first_element()
     try:
         value = json.loads(element)
@@ -123,7 +123,7 @@ def _read_array(source: ByteSource) -> Iterator[Record | BadRecord]:
         elif index and mark != b"]":
             yield _torn(source, index, "expected , or ]" if mark else _ENDS_IN_ARRAY)
             return
-        if mark == b"]":  # after a comma too: one comma more than JSON allows hides no record
+        if mark == b"]":  # also after a comma: JSON forbids it, but no record is lost
             break
         record: Record | BadRecord | None = _read_good(source, index) if mark in _BRACKETS else None
         if record is None:
@@ -142,7 +142,7 @@ def _read_array(source: ByteSource) -> Iterator[Record | BadRecord]:
 
 
 def _read_good(source: ByteSource, index: int) -> Record | None:
-    """A record that nothing is wrong with, parsed where it stands: looking for its end first costs more than that."""
+    """Parse a valid record in the buffer; None for any other. Searching for its end first would cost more."""
     byte = source.byte
     read = source.take_parsed(_load_at)
     return None if read is None else Record(read[0], "array", index, None, byte, source.byte, read[1])
@@ -176,7 +176,7 @@ class _NotRead(Exception):
 
 
 def _loads(raw: bytes) -> tuple[JsonValue, tuple[str, ...]]:
-    """The value and the keys that stood twice. Raises _NotRead with the offset in bytes."""
+    """The value, and the keys that occur twice. Raises _NotRead with the offset in bytes."""
     objects = _Objects()
     try:
         text = raw.decode()
@@ -195,7 +195,7 @@ def _loads(raw: bytes) -> tuple[JsonValue, tuple[str, ...]]:
 
 
 def _load_at(text: str, at: int) -> tuple[tuple[JsonValue, tuple[str, ...]], int]:
-    """The same of a value in a text, and where it ends. Raises ValueError or RecursionError."""
+    """The same for the value at a position of a text, and its end. Raises ValueError or RecursionError."""
     objects = _Objects()
     value, end = json.JSONDecoder(object_pairs_hook=objects).raw_decode(text, at)
     if _is_too_deep(value):
@@ -204,7 +204,7 @@ def _load_at(text: str, at: int) -> tuple[tuple[JsonValue, tuple[str, ...]], int
 
 
 class _Objects:
-    """Makes an object of its pairs, and notes the keys that stood twice in one: JSON's parser keeps the last."""
+    """Builds objects from pairs, and notes keys that occur twice. Like the JSON parser, it keeps the last value."""
 
     def __init__(self) -> None:
         self.repeated: list[str] = []
@@ -218,7 +218,7 @@ class _Objects:
 
 
 def _is_too_deep(value: JsonValue) -> bool:
-    """The one thing that may be wrong with what a JSON parser read."""
+    """Depth is the only fault that a parsed JSON value can have."""
     return json_problem(value, max_depth=MAX_DEPTH) is not None
 
 

@@ -1,4 +1,4 @@
-"""What an import did, in numbers, and what it could not take."""
+"""The results of an import: counts, and the records that failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcome: TypeAlias = Literal["created", "grown", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A record that did not go in: where it stands, and the error that kept it out."""
+    """A record that was not imported: its position, and the error."""
 
     file: str
     place: str
@@ -23,7 +23,7 @@ class Failure:
 
     @property
     def problem(self) -> str:
-        """What is wrong, wherever it stands."""
+        """The error without the position of the record."""
         if isinstance(self.error, DecodeError):
             return ": ".join(part for part in (self.error.path, self.error.detail) if part)
         return str(self.error)
@@ -35,12 +35,12 @@ class Failure:
 
 @dataclass(slots=True)
 class ImportReport:
-    """Threads by what became of them, messages stored, violations by rule, losses by code.
+    """Counts of threads by outcome, of stored messages, of violations by rule and of losses by code.
 
-    `grown` brought new messages or other keys. `without_time` counts the records in which no time was found: what they
-    say has the time of the import. `read_as` counts by file and format. `twins` names by file a thread that holds its
-    first record already, under an id that came from another field. `refused`: files of no known format. `empty`: files
-    without a record, bad ones counted. `stopped`: the first failure ended the import.
+    A `grown` thread got new messages or other keys. `without_time` counts records without a time, whose messages got
+    the time of the import. `read_as` counts records by file and format. `twins` maps a file to the thread that already
+    holds its first record under an id from another field. `refused` lists files of unknown format, `empty` files
+    without any record, good or bad. `stopped`: the first failure ended the import.
     """
 
     created: int = 0

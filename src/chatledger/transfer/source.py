@@ -1,8 +1,8 @@
-"""Where one JSON value of a stream of bytes ends, without reading what follows.
+"""Finds the end of a JSON value in a stream of bytes, without reading beyond it.
 
-Only brackets and strings are told apart: whether a value is JSON is the parser's to say. So a broken value does not
-hide the ones after it, as long as its brackets and quotes close. UTF-8 never holds an ASCII byte inside a character,
-which is why bytes can be searched before they are decoded.
+The search knows only brackets and strings; the parser decides whether a value is JSON. So a broken value does not hide
+the values after it, as long as its brackets and quotes close. UTF-8 never has an ASCII byte inside a character, so
+bytes can be searched before they are decoded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(slots=True)
 class _Text:
-    """The buffer as text, as far as it is one: its character `at` begins at the byte `byte` of the buffer."""
+    """The valid part of the buffer as text. Its character `at` begins at the byte `byte` of the buffer."""
 
     text: str
     at: int
@@ -33,7 +33,7 @@ class _Text:
 
     @classmethod
     def of(cls, data: bytes, byte: int) -> _Text:
-        """From that byte up to the first that is no character, or not all of one."""
+        """Decode from that byte up to the first invalid or incomplete character."""
         rest = data[byte:]
         try:
             return cls(utf_8_decode(rest, "strict", False)[0], 0, byte)
@@ -41,12 +41,12 @@ class _Text:
             return cls(rest[: error.start].decode(), 0, byte)
 
     def move_to(self, data: bytes, byte: int) -> None:
-        """Raises UnicodeDecodeError where what is passed over is no text."""
+        """Raises UnicodeDecodeError if the bytes in between are not UTF-8."""
         self.at += len(data[self.byte : byte].decode())
         self.byte = byte
 
     def move_over(self, end: int) -> int:
-        """To that character; gives how many bytes that is."""
+        """Move to that character, and return the number of bytes passed."""
         passed = self.text[self.at : end]
         size = len(passed) if passed.isascii() else len(passed.encode())
         self.at, self.byte = end, self.byte + size
@@ -54,7 +54,7 @@ class _Text:
 
 
 class ByteSource:
-    """The bytes that were not taken yet, in a buffer that grows to the value being read and no further."""
+    """A buffer over a stream. It grows to the size of the value being read, and no further."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -63,17 +63,17 @@ class ByteSource:
         self._dropped = 0
         self.skipped_lines = 0
         self._text: _Text | None = None
-        self._mark: int | None = None  # a place to go back to, kept in the buffer until then
+        self._mark: int | None = None  # a position to return to; the buffer keeps the bytes from there
         if self._has(len(BOM)) and self._data.startswith(BOM):
             self._at = len(BOM)
 
     @property
     def byte(self) -> int:
-        """The place of the next byte in the stream."""
+        """The position of the next byte in the stream."""
         return self._dropped + self._at
 
     def peek(self) -> bytes:
-        """The next byte that is not blank, left in place; empty at the end."""
+        """The next byte that is not blank, without taking it; empty at the end."""
         while True:
             match = _NOT_BLANK.search(self._data, self._at)
             if match is not None:
@@ -98,9 +98,10 @@ class ByteSource:
         return self.take(len(self._data))
 
     def take_parsed(self, parse: Callable[[str, int], tuple[T, int]]) -> T | None:
-        """Take the object or list that follows, as `parse` reads it from a text at a place there; it gives the place of
-        the end, and raises ValueError or RecursionError for what it does not read. Then nothing is taken: the value is
-        no good, or not all of it is in the buffer.
+        """Take the next object or list, as `parse` reads it.
+
+        `parse` gets a text and the position of the value, and returns the value and the position of its end. If it
+        raises ValueError or RecursionError, the value is invalid or not completely buffered: then nothing is taken.
         """
         self._has(CHUNK >> 2)
         here = self._as_text()
@@ -112,7 +113,7 @@ class ByteSource:
         return value
 
     def _as_text(self) -> _Text:
-        """Decoded once for all values in the buffer."""
+        """The buffer as text, decoded once for all values in it."""
         try:
             if self._text is not None:
                 self._text.move_to(self._data, self._at)
@@ -123,18 +124,18 @@ class ByteSource:
         return self._text
 
     def value_length(self) -> int | None:
-        """How long the next value is; None where the stream ends inside it."""
+        """The length of the next value; None if the stream ends inside it."""
         first = self.peek()
         if first in (b"{", b"["):
             return self._composite_length()
         return self._string_length(1) if first == b'"' else self._scalar_length()
 
     def look(self, length: int) -> bytes:
-        """The next bytes, left in place."""
+        """The next bytes, without taking them."""
         return self._data[self._at : self._at + length]
 
     def first_element(self) -> bytes:
-        """The first element of the array that follows, left in place; empty if there is none."""
+        """The first element of the next array, without taking it; empty if there is none."""
         self._mark = self.byte
         self._at += 1
         element = self.look(self.value_length() or 0)
@@ -142,7 +143,7 @@ class ByteSource:
         return element
 
     def line_length(self) -> int:
-        """How long the next line is, its end included."""
+        """The length of the next line, with its line end."""
         offset = 0
         while True:
             end = self._data.find(b"\n", self._at + offset)
@@ -173,7 +174,7 @@ class ByteSource:
                     return offset
 
     def _string_length(self, offset: int) -> int | None:
-        """Up to the end of the string whose opening quote stands before `offset`."""
+        """The offset of the end of the string whose opening quote is before `offset`."""
         while True:
             match = _STRING_END.match(self._data, self._at + offset)
             if match is not None:
@@ -196,7 +197,7 @@ class ByteSource:
         return True
 
     def _fill(self) -> bool:
-        """More bytes; as many again as the buffer holds, so that a long string is not searched over and over."""
+        """Read as many bytes as the buffer holds, so that a long string is not searched over and over."""
         start = self._at if self._mark is None else self._mark - self._dropped
         kept = self._data[start:]
         chunk = self._stream.read(max(CHUNK, len(kept)))

@@ -1,4 +1,4 @@
-"""The shapes of records that can be imported. Each is a module of its own, loaded when its name is first used."""
+"""The shapes of records that can be imported. The module of a shape is loaded when its name is first used."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chatledger.transfer.fields import find_value
 from chatledger.transfer.shapes.message_list import MessageList
 from chatledger.transfer.shapes.request_body import RequestBody
 from chatledger.transfer.shapes.requests import spoken_by
-from chatledger.transfer.shapes.shape import Conversation, Line, Shape
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Shape
 
-__all__ = ["AUTO", "Conversation", "Line", "Shape", "get_shape", "recognise_record", "shape_names"]
+__all__ = ["AUTO", "BranchMessages", "Conversation", "Shape", "get_shape", "recognise_record", "shape_names"]
 
 AUTO = "auto"
 
@@ -22,17 +22,17 @@ _OWN = {
     "swe-agent": "chatledger.transfer.shapes.swe_agent:SHAPE",
     "sharegpt": "chatledger.transfer.shapes.sharegpt:SHAPE",
 }
-# Formats whose conversation is more than one list in a request: the keys that hold it there.
+# Formats whose requests hold a conversation under several keys.
 _BODIES = {"anthropic": ("system", "messages"), "openai-responses": ("instructions", "input")}
 
 
 def shape_names() -> list[str]:
-    """The names that an import's `format` takes, beside "auto" and aliases."""
+    """The names that the `format` of an import accepts, besides "auto" and aliases."""
     return sorted({*_OWN, *format_names()})
 
 
 def get_shape(name: str) -> Shape:
-    """Raises UnknownFormat with the names there are."""
+    """Raises UnknownFormat, which lists the known names."""
     if name in _OWN:
         module, attribute = _OWN[name].split(":")
         shape: Shape = getattr(importlib.import_module(module), attribute)
@@ -45,9 +45,9 @@ def get_shape(name: str) -> Shape:
 
 
 def recognise_record(record: JsonValue, fieldname: str | None = None) -> Shape | None:
-    """The first shape that is sure of the record, None if none is. With a field, of what stands there."""
+    """The first shape that recognises the record, or the value of its field; None if there is none."""
     spoken = spoken_by(record)
-    if spoken is not None:  # a recorded request is what its endpoint takes, however little it says
+    if spoken is not None:  # the endpoint decides, however short the request is
         return get_shape(spoken) if spoken in format_names() else None
     if fieldname is not None:
         record = find_value(record, fieldname)
@@ -55,6 +55,6 @@ def recognise_record(record: JsonValue, fieldname: str | None = None) -> Shape |
 
 
 def _in_order() -> list[str]:
-    """The more telling shape first: records that say what they are, bodies, then lists in the order of formats."""
+    """The most specific shapes first: records with their own keys, then bodies, then lists in the order of formats."""
     bodies = [name for name in _BODIES if name in format_names()]
     return [*_OWN, *bodies, *(name for name in recognition_order() if name not in bodies)]

@@ -1,4 +1,4 @@
-"""Records that hold a message list under a field, or are one: of any format whose payload is a list."""
+"""Records that are a message list or hold one under a field, in any format whose payload is a list."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from chatledger.errors import DecodeError
 from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import find_path, find_value
 from chatledger.transfer.shapes.requests import request_path, spoken_by
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 DEFAULT_FIELD = "messages"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageList:
-    """The messages of `codec`, one object each or several in one."""
+    """Messages in the format of `codec`. An object may hold one message or several."""
 
     codec: Codec
     branching: bool = False
@@ -33,7 +33,7 @@ class MessageList:
         return self.recognised_field(record) is not None
 
     def recognised_field(self, record: JsonValue) -> str | None:
-        """The field that surely holds messages of the format; empty if the record itself is their list."""
+        """The field that holds messages of the format; empty if the record itself is their list."""
         if isinstance(record, list):
             return "" if self.codec.recognises(record) else None
         if not isinstance(record, dict) or spoken_by(record) not in (None, self.name):
@@ -41,32 +41,32 @@ class MessageList:
         names = [_default_field(record), *(name for name, value in record.items() if isinstance(value, list))]
         return next((name for name in names if self.codec.recognises(find_value(record, name))), None)
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         if isinstance(record, list) and fieldname is None:
-            return Place()
+            return Location()
         if not isinstance(record, dict):
             raise DecodeError("", f"not an object with a message list, but {type(record).__name__}")
         path = find_path(record, fieldname or _default_field(record)) or self._other_path(record, fieldname)
         if path is None:
             raise DecodeError(fieldname or DEFAULT_FIELD, _not_there(record, fieldname))
-        return Place(path[:-1], path[-1:])
+        return Location(path[:-1], path[-1:])
 
     def _other_path(self, record: JsonValue, fieldname: str | None) -> list[str] | None:
-        """Where it is not said: the field that surely is the one."""
+        """Without a given field: the path to the field that the codec recognises."""
         found = self.recognised_field(record) if fieldname is None else None
         return find_path(record, found) if found else None
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """Its messages: other keys of a record may change. Of a recorded request all of it, as much of it repeats."""
+        """The messages, since other keys may change; but all of a recorded request, since requests repeat messages."""
         return record if request_path(record) else payload
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
         decoded = self.codec.decode(payload, rules=rules)
         one_each = isinstance(payload, list) and len(payload) == len(decoded.messages)
-        return Conversation([Line(decoded.messages)], decoded.losses, payload if one_each else ())
+        return Conversation([BranchMessages(decoded.messages)], decoded.losses, payload if one_each else ())
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return self.codec.encode(lines[0].messages, carry=carry)
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        return self.codec.encode(branches[0].messages, carry=carry)
 
 
 def _default_field(record: JsonValue) -> str:

@@ -1,7 +1,7 @@
 """Message trees, as Open Assistant exports them: `{"message_tree_id", "prompt": {…, "replies": [{…}, …]}}`.
 
-The first reply to a message goes on with its line, each other begins a branch after it: so a message is stored once,
-however many answers it has. Lines are numbered as they are met on the way down, which is how branches are numbered.
+The first reply to a message continues its branch, and every other reply begins a new branch. So a message is stored
+once, however many replies it has. Branches are numbered in the order in which the descent meets them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from chatledger.formats.residual import keep, restore
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import find_path
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "oasst"
 ROOT, REPLIES = "prompt", "replies"
@@ -33,54 +33,54 @@ class MessageTree:
         root = record.get(ROOT) if isinstance(record, dict) else None
         return isinstance(root, dict) and _is_node(root) and isinstance(root.get(REPLIES), list)
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         path = find_path(record, fieldname or ROOT)
         if path is None:
             raise DecodeError(fieldname or ROOT, "the record has no such field")
-        return Place(path[:-1], path[-1:])
+        return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """The tree's own id, so that a tree may grow."""
+        """The tree's own id, so that the tree can grow."""
         own = record.get("message_tree_id")
         return own if isinstance(own, str) and own else payload
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
-        lines: list[Line] = []
+        branches: list[BranchMessages] = []
         sources: list[list[JsonValue]] = []
         waiting: list[tuple[JsonValue, str, int, int]] = [(payload, ROOT, 0, 0)]
-        while waiting:  # depth is the file's to choose, so no recursion
+        while waiting:  # the file decides the depth, so no recursion
             node, path, parent, at = waiting.pop()
-            number = len(lines)
-            lines.append(Line([], parent, at))
+            number = len(branches)
+            branches.append(BranchMessages([], parent, at))
             sources.append([])
             begun = []
             while True:
-                lines[number].messages.append(_read(node, path, lenient=rules == "lenient"))
+                branches[number].messages.append(_read(node, path, lenient=rules == "lenient"))
                 sources[number].append(node)
-                seq = at + len(lines[number].messages)
+                seq = at + len(branches[number].messages)
                 replies = _replies(node, path)
                 begun += [(reply, f"{path}.{REPLIES}[{n}]", number, seq) for n, reply in enumerate(replies) if n]
                 if not replies:
                     break
                 node, path = replies[0], f"{path}.{REPLIES}[0]"
             waiting += reversed(begun)
-        return Conversation(lines, sources=[node for line in sources for node in line])
+        return Conversation(branches, sources=[node for branch in sources for node in branch])
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
         lost: list[Loss] = []
         roots: list[JsonValue] = []
         bare: list[dict[str, JsonValue]] = []
         replies: dict[tuple[int, int], list[JsonValue]] = {(0, 0): roots}
-        for number, line in enumerate(lines):
-            before = (line.parent, line.at)
-            for seq, message in enumerate(line.messages, line.at + 1):
+        for number, branch in enumerate(branches):
+            before = (branch.parent, branch.at)
+            for seq, message in enumerate(branch.messages, branch.at + 1):
                 node = _write(message, lost)
                 if REPLIES not in node:
                     bare.append(node)
                 replies.setdefault(before, []).append(node)
                 before = (number, seq)
                 replies[before] = node.setdefault(REPLIES, [])
-        for node in bare:  # its source had no list of replies, and it got none since
+        for node in bare:  # its source had no list of replies, and none was added since
             if not node[REPLIES]:
                 del node[REPLIES]
         lost.extend(Loss("branch", None, "") for _ in roots[1:])
@@ -136,7 +136,7 @@ _UNSAID = {
     "reasoning": losses.REASONING,
     "tool_calls": losses.CALLS,
 }
-"""Fields that a node has no place for."""
+"""Fields that a node cannot hold."""
 
 
 def _note_unsaid(message: ChatMessage, lost: list[Loss]) -> None:

@@ -1,7 +1,7 @@
 """Request bodies of an API whose conversation is more than one list: `{"model", "system", "messages", "tools", …}`.
 
-The conversation is what stands under the API's own keys; model, tools and settings are the rest of the record. A body
-may stand alone or in a recorded request.
+The conversation is the value of the API's own keys; model, tools and settings are the rest of the record. A body may be
+a record by itself, or part of a recorded request.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from chatledger.errors import DecodeError
 from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Place, take_out
+from chatledger.transfer.envelope import Location, take_out
 from chatledger.transfer.fields import find_path
 from chatledger.transfer.shapes.requests import request_body, request_path
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """`keys` are those of the conversation in the order of the API's own pages; the last of them must be there."""
+    """`keys` hold the conversation, in the order of the API's documentation. Only the last one is required."""
 
     codec: Codec
     keys: Sequence[str]
@@ -37,33 +37,33 @@ class RequestBody:
         except DecodeError:
             return False
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
-        """With a field the conversation is what stands there, as the codec takes it."""
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
+        """With a field, the conversation is its value, in the form that the codec reads."""
         if fieldname is not None:
             return _at(record, fieldname)
         if isinstance(record, list):
-            return Place()
+            return Location()
         body = request_body(record)
         if not isinstance(body, dict) or self.keys[-1] not in body:
             raise DecodeError(self.keys[-1], "the body has no such field")
-        return Place(request_path(record), [key for key in self.keys if key in body], single=False)
+        return Location(request_path(record), [key for key in self.keys if key in body], single=False)
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """All of it: what one request says, the next one to another model says again."""
+        """The whole record: requests to different models may hold the same messages."""
         return record
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
         decoded = self.codec.decode(payload, rules=rules)
-        return Conversation([Line(decoded.messages)], decoded.losses)
+        return Conversation([BranchMessages(decoded.messages)], decoded.losses)
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        encoded = self.codec.encode(lines[0].messages, carry=carry)
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        encoded = self.codec.encode(branches[0].messages, carry=carry)
         list_alone = alone and isinstance(encoded.payload, dict) and list(encoded.payload) == [self.keys[-1]]
         return Encoded(encoded.payload[self.keys[-1]], encoded.losses) if list_alone else encoded
 
 
-def _at(record: JsonValue, fieldname: str) -> Place:
+def _at(record: JsonValue, fieldname: str) -> Location:
     path = find_path(record, fieldname)
     if path is None:
         raise DecodeError(fieldname, "the record has no such field")
-    return Place(path[:-1], path[-1:])
+    return Location(path[:-1], path[-1:])

@@ -1,9 +1,9 @@
-"""What a shape of records is to import and export: where the conversation stands in a record, and what it says there.
+"""The interface of a shape: it locates the conversation in a record, and decodes and encodes it.
 
-    encode(decode(payload).lines).payload == payload, value by value with key order
+    encode(decode(payload).branches).payload == payload, including key order
 
-A shape is pure, and knows nothing of files or of the ledger. What it takes out of a record and what it leaves there is
-said by `locate`; `transfer.envelope` does it for all shapes alike.
+A shape is pure: it knows neither files nor the ledger. `locate` says which part of a record is the conversation, and
+`transfer.envelope` takes it out in the same way for all shapes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Protocol
 from chatledger.formats import Encoded
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The messages of one branch. All but the first begin after message `at` of an earlier line, their `parent`."""
+class BranchMessages:
+    """The messages of one branch. All but the first begin after message `at` of an earlier branch, their `parent`."""
 
     messages: list[ChatMessage]
     parent: int = 0
@@ -29,19 +29,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`sources` are the objects that the messages were read from, line after line, where each was one object."""
+    """A decoded conversation. `sources` are the objects of the messages, branch by branch, if each was one object."""
 
-    lines: list[Line]
+    branches: list[BranchMessages]
     losses: Sequence[Loss] = ()
     sources: Sequence[JsonValue] = field(default=())
 
     @property
     def count(self) -> int:
-        return sum(len(line.messages) for line in self.lines)
+        return sum(len(branch.messages) for branch in self.branches)
 
 
 class Shape(Protocol):
-    """One shape. `name` is what `--format` takes; `branching`: a record may hold more than one line."""
+    """One shape. `name` is its name for `--format`; if `branching`, a record may hold several branches."""
 
     @property
     def name(self) -> str: ...
@@ -50,23 +50,24 @@ class Shape(Protocol):
     def branching(self) -> bool: ...
 
     def recognises(self, record: JsonValue) -> bool:
-        """Whether the record surely has this shape."""
+        """Whether the record certainly has this shape."""
         ...
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
-        """Where the conversation stands; `fieldname` is where the user says. Raises DecodeError if it is not there."""
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
+        """The location of the conversation; the user may name its field. Raises DecodeError if it is missing."""
         ...
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """What makes it this record and no other, where no field with an id was named."""
+        """The part of the record that identifies it, if the user names no id field."""
         ...
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
-        """Raises DecodeError with the path into the payload, which begins with the key that it came from."""
+        """Raises DecodeError with a path that begins with the key of the payload."""
         ...
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        """The payload of these lines, of any origin. Never raises. `alone`: it is to be the value of one key, where
-        the shape knows an object of keys as well.
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        """The payload of these branches, whatever format they came in. Never raises.
+
+        With `alone`, the payload becomes the value of a single key, even if the shape can write an object of keys.
         """
         ...

@@ -1,8 +1,8 @@
 """ShareGPT records: `{"conversations": [{"from", "value"}, …], "system": …, "tools": …}`, as trainers read them.
 
-A `function_call` says a JSON object `{"name", "arguments"}`, or a list of them; an `observation` is a result. Neither
-has an id, so a result answers the first call that is still open. A system text of the record is the first message; the
-definitions under `tools` are no message, and stay with the rest of the record.
+The value of a `function_call` is a JSON object `{"name", "arguments"}` or a list of them; an `observation` is a result.
+Neither has an id, so a result answers the first open call. The record's system text becomes the first message. The
+definitions under `tools` are not a message: they stay with the rest of the record.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from chatledger.formats.residual import keep, restore
 from chatledger.models import ChatMessage, RulesLevel, ToolCall
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT, ROLES
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import find_path
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "sharegpt"
 TURNS, SYSTEM = "conversations", "system"
@@ -38,7 +38,7 @@ _ROLES = {
 }
 _WORDS = {"user": "human", "assistant": "gpt", "tool": "observation", "system": "system", "developer": "system"}
 OF_RECORD = "of-record"
-"""The residual of a system text that stood in the record and not among its turns."""
+"""The key of the residual of a system text that came from the record and not from its turns."""
 
 
 class ShareGPT:
@@ -49,16 +49,16 @@ class ShareGPT:
         turns = _turns_of(record)
         return bool(turns) and all(map(_is_turn, turns))
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         if isinstance(record, list) and fieldname is None:
-            return Place()
+            return Location()
         names = _FIELDS if fieldname is None else (fieldname,)
         path = next((path for name in names if (path := find_path(record, name))), None)
         if path is None:
             raise DecodeError(fieldname or TURNS, "the record has no such field")
         if len(path) == 1 and isinstance(record.get(SYSTEM), str) and record[SYSTEM]:
-            return Place((), (path[0], SYSTEM), single=False)
-        return Place(path[:-1], path[-1:])
+            return Location((), (path[0], SYSTEM), single=False)
+        return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
         return payload
@@ -66,7 +66,7 @@ class ShareGPT:
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
         head = []
         where, turns = TURNS, payload
-        if isinstance(payload, dict):  # a system text was beside the turns
+        if isinstance(payload, dict):  # a system text and the turns
             where = next(key for key in payload if key != SYSTEM)
             turns = payload[where]
             head = [ChatMessage(role="system", content=payload[SYSTEM], format=NAME, residual={OF_RECORD: where})]
@@ -74,15 +74,15 @@ class ShareGPT:
             raise DecodeError(where, "a list of turns is expected")
         lenient = rules == "lenient"
         said = [_read(turn, f"{where}[{number}]", lenient=lenient) for number, turn in enumerate(turns)]
-        return Conversation([Line([*head, *said])], sources=() if head else turns)
+        return Conversation([BranchMessages([*head, *said])], sources=() if head else turns)
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        messages = lines[0].messages
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        messages = branches[0].messages
         written = _written(messages)
         if written.as_read:
             return Encoded(written.payload)
-        [line] = self.decode(written.payload, "lenient").lines
-        return Encoded(written.payload, losses_between(messages, line.messages, written))
+        [branch] = self.decode(written.payload, "lenient").branches
+        return Encoded(written.payload, losses_between(messages, branch.messages, written))
 
 
 SHAPE = ShareGPT()
@@ -100,7 +100,7 @@ def _is_turn(turn: JsonValue) -> bool:
 
 
 def _beside(message: ChatMessage) -> str | None:
-    """The name that the turns had beside the record's system text, if the message is such a text."""
+    """The field of the turns, if the message is the record's system text."""
     known = message.format == NAME and message.role == "system" and isinstance(message.residual, dict)
     field = message.residual.get(OF_RECORD) if known else None  # type: ignore[union-attr]
     return field if isinstance(field, str) else None
@@ -136,25 +136,25 @@ def _read_calls(value: str | None) -> list[ToolCall] | None:
 
 
 def _read_call(call: Any) -> ToolCall:
-    """Raises KeyError, TypeError or ValueError for what is no call."""
+    """Raises KeyError, TypeError or ValueError if the object is not a call."""
     if not isinstance(call["name"], str) or not call["name"]:
         raise TypeError("a call has a name")
     return ToolCall(name=call["name"], arguments=call.get("arguments"))
 
 
 def _written(messages: Sequence[ChatMessage]) -> Written:
-    """The turns of messages of any origin, and of which message each was made."""
+    """The turns of messages from any format, each with the index of its message."""
     own = [index for index, message in enumerate(messages) if message.format == NAME]
     said = [(index, turn) for index, message in enumerate(messages) for turn in _turns(message)]
     field = _beside(messages[0]) if messages else None
     payload: JsonValue = [turn for _, turn in said]
-    if field is not None:  # the first turn stood beside the others
+    if field is not None:  # the first turn is the record's system text
         payload = {field: payload[1:], SYSTEM: messages[0].text}
     return Written(payload, [(index,) for index, _ in said], own, as_read=len(own) == len(messages))
 
 
 def _turns(message: ChatMessage) -> list[dict[str, JsonValue]]:
-    """One turn; of another origin a text beside calls is a turn of its own, and a message for the screen is none."""
+    """The turns of a message. From another format, text beside calls is its own turn; a custom message has none."""
     if message.format == NAME:
         return [restore(_turn(message), message.residual)]
     if message.role == "custom":
@@ -173,7 +173,7 @@ def _turn(message: ChatMessage) -> dict[str, JsonValue]:
 
 
 def _arguments(call: ToolCall) -> JsonValue:
-    """The object that a text of arguments spells; the text where it spells none."""
+    """The arguments as parsed JSON, or as text if they are not JSON."""
     if not isinstance(call.arguments, str):
         return call.arguments
     try:

@@ -1,7 +1,7 @@
-"""Trajectories of SWE-agent: the messages are those of OpenAI under `history`, the steps stay with the record.
+"""Trajectories of SWE-agent: OpenAI messages under `history`. The steps stay with the rest of the record.
 
-A result names its call in a list, `tool_call_ids`; the first of them is the call that it answers. The messages have a
-format of their own, so that no provider is sent the keys that the agent adds to each (`agent`, `thought`, `action`).
+A result lists its calls in `tool_call_ids`; it answers the first of them. The messages have a format of their own, so
+that the keys that the agent adds to them (`agent`, `thought`, `action`) are never sent to a provider.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from chatledger.formats import Encoded, get_codec
 from chatledger.formats.residual import EXTRA, KEYS
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Place
+from chatledger.transfer.envelope import Location
 from chatledger.transfer.fields import find_path
-from chatledger.transfer.shapes.shape import Conversation, Line
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "swe-agent"
 HISTORY, STEPS = "history", "trajectory"
@@ -33,11 +33,11 @@ class SweAgent:
         history = record.get(HISTORY)
         return isinstance(history, list) and bool(history) and all(map(_is_message, history))
 
-    def locate(self, record: JsonValue, fieldname: str | None) -> Place:
+    def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         path = find_path(record, fieldname or HISTORY)
         if path is None:
             raise DecodeError(fieldname or HISTORY, "the record has no such field")
-        return Place(path[:-1], path[-1:])
+        return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
         return payload
@@ -49,10 +49,10 @@ class SweAgent:
             message.model_copy(update={"format": NAME, CALL_ID: message.tool_call_id or _first_id(source)})
             for message, source in pairs
         ]
-        return Conversation([Line(messages)], decoded.losses, payload)
+        return Conversation([BranchMessages(messages)], decoded.losses, payload)
 
-    def encode(self, lines: Sequence[Line], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return get_codec(WIRE).encode([_as_wire(message) for message in lines[0].messages], carry=carry)
+    def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
+        return get_codec(WIRE).encode([_as_wire(message) for message in branches[0].messages], carry=carry)
 
 
 SHAPE = SweAgent()
@@ -68,14 +68,14 @@ def _first_id(source: dict[str, JsonValue]) -> str | None:
 
 
 def _as_wire(message: ChatMessage) -> ChatMessage:
-    """As OpenAI's codec read it: without an id that only the list names."""
+    """The message as OpenAI's codec read it, without an id that only the list contains."""
     if message.format != NAME:
         return message
     return message.model_copy(update={"format": WIRE, CALL_ID: None if _is_listed(message) else message.tool_call_id})
 
 
 def _is_listed(message: ChatMessage) -> bool:
-    """Whether the source named the call in its list alone; the residual then holds the list and all keys."""
+    """Whether the source had the call's id only in its list. The residual then holds the list and all keys."""
     residual = message.residual if isinstance(message.residual, dict) else {}
     extra, keys = residual.get(EXTRA) or {}, residual.get(KEYS) or ()
     own = CALL_ID in keys and extra.get(CALL_ID, message.tool_call_id) is not None

@@ -1,0 +1,120 @@
+"""`convert`: write a file in another format, without a database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, say
+from chatledger.cli.export import open_output
+from chatledger.cli.import_files import LINE_SUFFIXES, failure_lines, open_input, say_unknown
+from chatledger.cli.options import Debug, require_files, require_folder, run
+from chatledger.cli.output import lost, plural
+from chatledger.cli.progress import byte_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chatledger.transfer.convert import Conversion, Converted
+    from chatledger.transfer.record_writer import RecordWriter
+    from chatledger.transfer.report import Failure
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("convert")(convert)
+
+
+def convert(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="The format to write.")],
+    from_: Annotated[
+        str,
+        typer.Option("--from", metavar="FORMAT", help="The format of the file; auto: detect it from the first record."),
+    ] = "auto",
+    field: Annotated[
+        str | None, typer.Option("--field", metavar="PATH", help="The field that holds a record's messages.")
+    ] = None,
+    losses: Annotated[bool, typer.Option("--losses", help="List on stderr what the format cannot express.")] = False,
+    carry: Annotated[
+        bool, typer.Option("--carry", help="Keep that in the format's slot for custom data, if it has one.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Convert a file of conversations to another format, without a database.
+
+    The result is what an import followed by an export in that format gives, in the same order and container. Bad
+    records are reported and left out; the exit code is then 1.
+    """
+
+    def command() -> int:
+        from chatledger.errors import UnknownFormat
+        from chatledger.transfer.convert import Conversion
+
+        require_files([file])
+        require_folder(output)
+        conversion = Conversion(from_, to, field=field, carry=carry)
+        report = _Report(listing=losses)
+        try:
+            with open_output(output) as write:
+                _convert(file, conversion, write, report)
+        except UnknownFormat as error:
+            if error.format is not None:
+                raise
+            say_unknown([error], option="--from")
+            return ExitCode.FAILED
+        report.print(conversion)
+        return ExitCode.FOUND if report.failures else ExitCode.OK
+
+    run(command, debug=debug)
+
+
+def _convert(file: str, conversion: Conversion, write: Callable[[str], object], report: _Report) -> None:
+    from chatledger.transfer.convert import convert_file
+    from chatledger.transfer.record_writer import RecordWriter
+    from chatledger.transfer.report import Failure
+
+    writer: RecordWriter | None = None
+    with open_input(file) as stream, byte_bar(None if file == "-" else Path(file).stat().st_size) as advance:
+        name = Path(file).name
+        for one in convert_file(stream, conversion, file=name, lines=file.endswith(LINE_SUFFIXES)):
+            if isinstance(one, Failure):
+                report.failures.append(one)
+                continue
+            if writer is None:
+                writer = RecordWriter(write, "array" if one.container == "array" else "lines")
+            writer.add(one.value)
+            report.add(one)
+            advance(name, 0 if file == "-" else stream.tell())
+    if writer is not None:
+        writer.close()
+
+
+class _Report:
+    def __init__(self, *, listing: bool) -> None:
+        self._listing = listing
+        self._read_as: Counter[str] = Counter()
+        self._losses: Counter[str] = Counter()
+        self.failures: list[Failure] = []
+
+    def add(self, converted: Converted) -> None:
+        self._read_as[converted.read_as] += 1
+        for loss in converted.losses:
+            self._losses[loss.code] += 1
+            if self._listing:
+                where = "" if loss.seq is None else f", message {loss.seq}"
+                say(f"{converted.place}{where}: {loss.code}" + (f" at {loss.path}" if loss.path else ""))
+
+    def print(self, conversion: Conversion) -> None:
+        for line in failure_lines(self.failures):
+            say(line)
+        sources = ", ".join(self._read_as) or conversion.source
+        failed = f", {plural(len(self.failures), 'record')} failed" if self.failures else ""
+        say(f"{plural(self._read_as.total(), 'record')} converted from {sources} to {conversion.target}{failed}")
+        if self._losses:
+            say(lost(self._losses) + ("" if self._listing else " (--losses lists them)"))

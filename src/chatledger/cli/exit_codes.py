@@ -1,0 +1,85 @@
+"""Exit codes, and `finish`, which turns the error of a command into its exit code and one line on stderr."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+
+from chatledger.cli.escape import one_line
+from chatledger.errors import ChatLedgerError, InvalidArgument, InvalidCursor, UnknownFormat
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FOUND = 1
+    USAGE = 2
+    FAILED = 3
+    INTERRUPTED = 130
+
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 done, with findings (a broken rule, a bad record, a schema that does not match); "
+    "2 usage error: unknown option, bad value, unknown format or missing file; "
+    "3 failed (database error, unknown thread, file of unknown format); 130 interrupted."
+)
+
+
+class UsageError(Exception):
+    """The arguments are wrong; the message says what to give instead."""
+
+
+_USAGE = (UsageError, InvalidArgument, InvalidCursor, FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+def _code_of(error: Exception) -> ExitCode:
+    """The exit code of an error, the same in every command."""
+    asked_for = isinstance(error, UnknownFormat) and error.format is not None  # a file of unknown format has None
+    return ExitCode.USAGE if asked_for or isinstance(error, _USAGE) else ExitCode.FAILED
+
+
+_PASSWORD = re.compile(r"(://[^:/\s]*):[^\s]*@")
+_PARAMETER = re.compile(r"([?&]\w*password=)[^&\s'\"]*", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
+
+
+def finish(command: Callable[[], int], *, debug: bool = False) -> int:
+    """Run a command and return its exit code. An error is reported in one line, with a traceback only if `debug`."""
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        say("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output, such as `head`, closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        if debug:
+            sys.stderr.write(without_passwords(traceback.format_exc()))
+        say(_describe(error))
+        return _code_of(error)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, (ChatLedgerError, UsageError, OSError)):
+        return str(error)
+    if type(error).__name__ == "ValidationError":  # Pydantic's; its name avoids an import
+        problems = error.errors()  # type: ignore[attr-defined]
+        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
+    return f"{type(error).__name__}: {error} (--debug shows where)"
+
+
+def say(text: str) -> None:
+    """Write a line to stderr, for the person at the terminal."""
+    sys.stderr.write(f"chatledger: {one_line(without_passwords(text))}\n")
+    sys.stderr.flush()

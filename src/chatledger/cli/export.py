@@ -1,0 +1,192 @@
+"""`export`: write threads as JSON."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.options import Debug, Json, Tenant, Url, require_folder, require_one, with_ledger
+from chatledger.cli.output import lost, plural
+from chatledger.cli.progress import count_bar, working
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+    from chatledger.transfer.export import Index
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("export")(export)
+
+
+def export(
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="The thread's id.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Export all threads, in the order of their import or creation.")
+    ] = False,
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option("--format", help="The format of the messages.", show_default="as imported, else openai-chat"),
+    ] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help='For training: one conversation per line, only {"messages": […]}.')
+    ] = False,
+    view: Annotated[
+        Literal["stored", "model"],
+        typer.Option("--view", help="With --jsonl: messages as stored, or as the format's provider accepts them."),
+    ] = "stored",
+    min_score: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--min-score", metavar="KEY=SCORE", help="Only threads whose mean score for KEY is at least SCORE."
+        ),
+    ] = None,
+    container: Annotated[
+        Literal["auto", "array", "lines"],
+        typer.Option("--container", help="With --all: an array, or one record per line; auto: as imported."),
+    ] = "auto",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
+    ] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Export a thread, or all of them, as JSON.
+
+    An imported thread is written as its original record, with the messages added since. Any other thread is written
+    as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
+
+    --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
+    score of each author for each run of a thread; it leaves out threads without a score.
+    """
+
+    async def work(ledger: Ledger) -> int:
+        several = everything or (jsonl and thread is None)
+        require_one({"THREAD": thread is not None, "--all": several})
+        if view != "stored" and not jsonl:
+            raise UsageError("--view goes with --jsonl; chatledger history shows one thread as a model gets it")
+        minima = dict(map(_minimum, min_score or ()))
+        if thread is not None and minima:
+            raise UsageError("--min-score chooses among all threads; it does not go with THREAD")
+        require_folder(output)
+        _require_format(format)
+        with open_output(output) as write:
+            if thread is not None and not jsonl:
+                losses, repairs = await _export_one(ledger, write, thread, format), 0
+            else:
+                index = await _index(ledger, thread, minima)
+                losses, repairs = await _export_many(
+                    ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
+                )
+        if repairs:
+            say(f"{plural(repairs, 'repair')} made, so that the provider accepts the messages")
+        if losses:
+            say(lost(losses))
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def _require_format(name: str | None) -> None:
+    """Raises UnknownFormat, even if there is no thread to write."""
+    from chatledger.transfer.shapes import get_shape
+
+    if name is not None:
+        get_shape(name)
+
+
+def _minimum(text: str) -> tuple[str, float]:
+    key, equals, score = text.rpartition("=")
+    try:
+        minimum = float(score)
+    except ValueError:
+        minimum = math.nan
+    if not key or not equals or math.isnan(minimum):
+        raise UsageError(f"--min-score takes KEY=SCORE, as in stars=4; not {text!r}")
+    return key, minimum
+
+
+async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> Counter[str]:
+    from chatledger.transfer.export import export_thread
+    from chatledger.transfer.record_writer import json_text
+
+    exported = await export_thread(ledger, thread, format=format_)
+    write(json_text(exported.value, indent=2) + "\n")
+    return Counter(loss.code for loss in exported.losses)
+
+
+async def _export_many(
+    ledger: Ledger,
+    write: Callable[[str], object],
+    index: Index,
+    format_: str | None,
+    container: str,
+    view: Literal["stored", "model"] | None,
+) -> tuple[Counter[str], int]:
+    """Write the threads as records, or with a view as training data. Returns the losses by code and the repairs."""
+    from chatledger.transfer.detect import DEFAULT_FORMAT
+    from chatledger.transfer.export import export_all, export_conversations
+    from chatledger.transfer.record_writer import RecordWriter
+
+    as_array = index.arrays if container == "auto" else container == "array"
+    writer = RecordWriter(write, "array" if as_array else "lines")
+    exported = (
+        export_all(ledger, index, format=format_)
+        if view is None
+        else export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT, view=view)
+    )
+    losses: Counter[str] = Counter()
+    repairs = 0
+    with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
+        async for one in exported:
+            writer.add(one.value)
+            losses.update(loss.code for loss in one.losses)
+            repairs += one.repairs
+            advance()
+    writer.close()
+    return losses, repairs
+
+
+async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
+    from chatledger.transfer.export import Index, read_index, scored_at_least
+
+    if thread is not None:
+        return Index([(await ledger.threads.get(thread)).thread_id])
+    with working("looking for threads"):
+        index = await read_index(ledger)
+        if minima:
+            index.thread_ids = await scored_at_least(ledger, index.thread_ids, minima)
+    return index
+
+
+@contextmanager
+def open_output(output: str | None) -> Iterator[Callable[[str], object]]:
+    """Yields a function that writes to stdout, or to a file that appears only when it is complete.
+
+    A pipe or a device such as /dev/null is written in place: moving a file there would replace it for everybody.
+    """
+    if output is None:
+        yield sys.stdout.write
+        return
+    target = Path(output).resolve()
+    if target.exists() and not target.is_file():
+        with target.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream.write
+        return
+    partial = target.with_name(f"{target.name}.part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream.write
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)

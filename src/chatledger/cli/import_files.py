@@ -1,0 +1,237 @@
+"""`import`: store the conversations of files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, say
+from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, given_keys, require_files, run_async
+from chatledger.cli.output import plural, print_json
+from chatledger.cli.progress import byte_bar
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from chatledger.errors import UnknownFormat
+    from chatledger.ledger import Opening
+    from chatledger.transfer.plan import ImportOptions
+    from chatledger.transfer.report import Failure, ImportReport
+
+LINE_SUFFIXES = (".jsonl", ".ndjson")
+SHOWN_FAILURES = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("import")(import_files)
+
+
+def _option(name: str, text: str) -> Any:
+    return typer.Option(name, metavar="PATH", help=text)
+
+
+def import_files(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
+    field: Annotated[
+        str | None, _option("--field", "The field that holds a record's messages; dots lead into objects.")
+    ] = None,
+    id_field: Annotated[
+        str | None, _option("--id-field", "The field that identifies a record, so that it can grow.")
+    ] = None,
+    thread_field: Annotated[
+        str | None, _option("--thread-field", "The field to use unchanged as the thread's id.")
+    ] = None,
+    time_field: Annotated[
+        str | None, _option("--time-field", "The field with the time of a record or message.")
+    ] = None,
+    user_field: Annotated[str | None, _option("--user-field", "The field with the user's id.")] = None,
+    format: Annotated[  # noqa: A002
+        str,
+        typer.Option("--format", help="The format of the files; auto: detect it from the first record. See formats."),
+    ] = "auto",
+    rules: Annotated[
+        Literal["lenient", "strict", "ordered"],
+        typer.Option("--rules", help="How strictly to check; lenient records broken rules."),
+    ] = "lenient",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would happen, and write nothing.")] = False,
+    stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Stop at the first bad record.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Import conversations, one thread per record. A second import stores nothing twice.
+
+    A file is an array of records, one record per line, a single record, or a recording of requests. A record is a
+    message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body; its other
+    keys become the thread's metadata. Bad records are reported and the others are imported; the exit code is then 1. A
+    file of unknown format is refused as a whole.
+    """
+
+    async def command() -> int:
+        from chatledger.transfer.plan import ImportOptions
+
+        options = ImportOptions(
+            field=field,
+            id_field=id_field,
+            thread_field=thread_field,
+            time_field=time_field,
+            user_field=user_field,
+            format=format,
+            rules=rules,
+            dry_run=dry_run,
+            stop_on_error=stop_on_error,
+        )
+        require_files(files)
+        async with _open(url, tenant, dry_run=dry_run) as ledger:
+            report = await import_paths(ledger, files, options, quiet=as_json)
+        if as_json:
+            print_json(report.to_json() | {"dry_run": dry_run})
+        else:
+            _print_report(report, options, nothing_read=len(report.refused) == len(files))
+        return _code_of(report, files)
+
+    run_async(command, debug=debug)
+
+
+async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions, *, quiet: bool) -> ImportReport:
+    """Import all files into one report. The progress bar counts the bytes of all files.
+
+    A file of unknown format is reported, and the others are imported. Raises UnknownFormat for an unknown format name.
+    """
+    from chatledger.errors import UnknownFormat
+    from chatledger.transfer.import_file import import_file
+    from chatledger.transfer.report import ImportReport
+
+    report = ImportReport()
+    sizes = [_size(file) for file in files]
+    with byte_bar(sum(sizes) or None, quiet=quiet) as advance:
+        for number, file in enumerate(files):
+            with open_input(file) as stream:
+                lines = file.endswith(LINE_SUFFIXES)
+                on_bytes = _from(sum(sizes[:number]), Path(file).name, advance)
+                try:
+                    await import_file(
+                        ledger, stream, options, file=Path(file).name, lines=lines, report=report, on_bytes=on_bytes
+                    )
+                except UnknownFormat as error:
+                    if error.format is not None:
+                        raise
+                    report.refused.append(error)
+                    report.stopped = options.stop_on_error
+            if report.stopped:
+                break
+    return report
+
+
+def _from(done: int, name: str, advance: Callable[[str, int], None]) -> Callable[[int], None]:
+    return lambda byte: advance(name, done + byte)
+
+
+def _size(file: str) -> int:
+    return 0 if file == "-" else Path(file).stat().st_size
+
+
+def open_input(file: str) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb")
+
+
+def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
+    """A dry run neither creates nor migrates a file: if there is none, it imports into memory."""
+    from chatledger import Ledger
+
+    path = file_path(url)
+    if dry_run and path is not None and not Path(path).exists():
+        return Ledger.open(":memory:", tenant=tenant, keys=given_keys())
+    return Ledger.open(url, tenant=tenant, migrate=False if dry_run else None, keys=given_keys())
+
+
+def _code_of(report: ImportReport, files: Sequence[str]) -> ExitCode:
+    if len(report.refused) == len(files):
+        return ExitCode.FAILED
+    return ExitCode.FOUND if report.failed or report.refused else ExitCode.OK
+
+
+def say_unknown(unknown: Sequence[UnknownFormat], *, option: str) -> None:
+    """Report files of unknown format, and once the options that help."""
+    from chatledger.transfer.shapes import shape_names
+
+    for error in unknown:
+        say(str(error))
+    if unknown:
+        say(f"--field says where the messages are, {option} what they are: {', '.join(shape_names())}")
+
+
+def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read: bool) -> None:
+    from chatledger.transfer.shapes import AUTO
+
+    say_unknown(report.refused, option="--format")
+    if nothing_read:
+        return
+    for line in failure_lines(report.failures):
+        say(line)
+    for file in report.empty:
+        say(f"{file}: no record in it")
+    if report.stopped:
+        say("stopped at the first bad record; the records before it are stored")
+    for file, thread_id in report.twins.items():
+        say(
+            f"{file}: its first record is stored already as thread {thread_id}, under another id; give the same "
+            "--id-field or --thread-field each time you import a file"
+        )
+    if options.format == AUTO:
+        for line in _read_as(report):
+            print(line)
+    print("\n".join(describe(report, time_field=options.time_field, dry_run=options.dry_run)))
+
+
+def _read_as(report: ImportReport) -> list[str]:
+    """The formats that `auto` detected, one line per file."""
+    return [
+        f"{file}: read as " + ", ".join(f"{name} ({count:,})" for name, count in counts.items())
+        for file, counts in report.read_as.items()
+        if counts
+    ]
+
+
+def failure_lines(failures: Sequence[Failure]) -> list[str]:
+    """One line per problem, with its first record: a wrong --field fails every record in the same way."""
+    by_problem: dict[str, list[Failure]] = {}
+    for failure in failures:
+        by_problem.setdefault(failure.problem, []).append(failure)
+    lines = [
+        str(same[0]) + (f" (and {plural(len(same) - 1, 'record')} more)" if len(same) > 1 else "")
+        for same in by_problem.values()
+    ]
+    more = len(lines) - SHOWN_FAILURES
+    return lines[:SHOWN_FAILURES] + ([f"… and {more:,} problems more; --json lists them all"] if more > 0 else [])
+
+
+def describe(report: ImportReport, *, time_field: str | None = None, dry_run: bool = False) -> list[str]:
+    """The report as a few lines of text."""
+    names = ("created", "grown", "unchanged")
+    counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
+    threads = plural(report.threads, "thread") + (f" ({', '.join(counts)})" if counts else "")
+    messages = f"{plural(report.messages, 'message')} {'to store' if dry_run else 'stored'}"
+    failed = [f"{plural(report.failed, 'record')} failed"] if report.failed else []
+    lines = [("dry run, nothing is written: " if dry_run else "") + ", ".join([threads, messages, *failed])]
+    for what, counted in (("kept with a violation", report.violations), ("lost", report.losses)):
+        if counted:
+            lines.append(f"{what}: " + ", ".join(f"{name} × {count:,}" for name, count in sorted(counted.items())))
+    return lines + _times(report, time_field)
+
+
+def _times(report: ImportReport, time_field: str | None) -> list[str]:
+    """Say which records got the time of the import: a reader would take it for a time of the file."""
+    if not report.without_time or not report.created + report.grown:
+        return []
+    if time_field is None:
+        return [
+            f"{plural(report.without_time, 'record')} without a time got the current time; --time-field names its field"
+        ]
+    return [f"{plural(report.without_time, 'record')} without a time in {time_field!r} got the current time"]

@@ -1,0 +1,98 @@
+"""`migrate` and `schema`: change the schema of a database, and compare it with the one this release needs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, UsageError
+from chatledger.cli.options import Debug, Json, Tenant, Url, run
+from chatledger.cli.progress import working
+
+if TYPE_CHECKING:
+    from chatledger.storage.upgrade.versions import SchemaStatus
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("migrate")(migrate)
+    app.command("schema")(schema)
+
+
+def migrate(
+    to: Annotated[
+        str, typer.Option("--to", metavar="REV", help="A revision, head, or base, which drops all tables.")
+    ] = "head",
+    sql: Annotated[bool, typer.Option("--sql", help="Print the statements instead of running them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --to base: confirm that every table is dropped.")] = False,
+    rls: Annotated[
+        bool | None, typer.Option("--rls/--no-rls", help="Switch PostgreSQL's row-level security on or off as well.")
+    ] = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Bring a database to this release's schema, or to another revision."""
+
+    def command() -> int:
+        import chatledger
+
+        _check_options(to, sql=sql, yes=yes, rls=rls)
+        if sql:
+            print(chatledger.offline_sql(url, to=to), end="")
+            return ExitCode.OK
+        with working("migrating", quiet=as_json):
+            status = chatledger.migrate(url, to=to, rls=rls)
+        if as_json:
+            print(_as_json(status))
+        else:
+            print(f"{_name(url)} is at schema {status.found or 'none'}{_security(status.rls)}")
+        return ExitCode.OK
+
+    run(command, debug=debug)
+
+
+def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, debug: Debug = False) -> None:
+    """Print the schema revision of a database and the one this release needs; exit code 1 if they do not match."""
+
+    def command() -> int:
+        import chatledger
+
+        status = chatledger.schema_status(url)
+        if as_json:
+            print(_as_json(status))
+        else:
+            found = f"found {status.found or 'none'}, expected {status.expected}"
+            print(f"{_name(url)}: {found}{_security(status.rls)}", end="")
+            print("" if status.usable else f"; run: chatledger migrate --url {shlex.quote(_name(url))}")
+        return ExitCode.OK if status.usable else ExitCode.FOUND
+
+    run(command, debug=debug)
+
+
+def _check_options(to: str, *, sql: bool, yes: bool, rls: bool | None) -> None:
+    if to not in ("head", "base") and not to.isdigit():
+        raise UsageError(f"--to takes a revision such as 0001, head or base, not {to!r}")
+    if to == "base" and not (sql or yes):
+        raise UsageError("--to base drops every table with the data of every tenant; add --yes to do it")
+    if rls is not None and (sql or to == "base"):
+        raise UsageError("--rls and --no-rls need the tables of a database; they do not go with --sql or --to base")
+
+
+def _as_json(status: SchemaStatus) -> str:
+    told = {"found": status.found, "expected": status.expected, "usable": status.usable, "rls": status.rls}
+    return json.dumps(told)
+
+
+def _security(rls: bool) -> str:
+    return ", with row-level security" if rls else ""
+
+
+def _name(url: str | None) -> str:
+    from chatledger.storage.drivers.urls import read_url, sqlite_path, without_password
+
+    address = read_url(url)
+    return sqlite_path(address) if address.get_backend_name() == "sqlite" else without_password(address)

@@ -1,0 +1,144 @@
+"""`erase`, `redact` and `retain`: permanent removal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.options import Debug, Json, Tenant, Url, run, with_ledger
+from chatledger.cli.output import plural, print_json, print_table
+from chatledger.cli.progress import working
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+    from chatledger.models import Erasure
+
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("erase")(erase)
+    app.command("redact")(redact)
+    app.command("retain")(retain)
+
+
+def erase(
+    thread: Annotated[str | None, typer.Option("--thread", metavar="THREAD", help="Erase one thread.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Erase every thread of a user.")] = None,
+    whole_tenant: Annotated[bool, typer.Option("--whole-tenant", help="Erase every thread of the tenant.")] = False,
+    keep_scores: Annotated[
+        bool, typer.Option("--keep-scores", help="Keep the scores of feedback, without comments.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Permanently erase a thread, a user or a tenant. A tombstone keeps the threads' ids from being used again."""
+
+    async def work(ledger: Ledger) -> int:
+        with working("erasing", quiet=as_json):
+            erasure = await _erase(ledger, thread, user, keep_scores)
+        _say_erased(erasure, as_json=as_json)
+        return ExitCode.OK
+
+    if (thread is not None) + (user is not None) + whole_tenant != 1:
+        run(lambda: _refuse("give one of --thread, --user and --whole-tenant"), debug=debug)
+    if not yes:
+        run(lambda: _refuse("this cannot be undone; add --yes to do it"), debug=debug)
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def redact(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    seq: Annotated[int, typer.Argument(metavar="SEQ", help="The message's seq, as `show` prints it.")],
+    branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Permanently remove the text of one message; its position, ids and links stay."""
+
+    async def work(ledger: Ledger) -> int:
+        redacted = await ledger.messages.redact(thread, seq, branch=branch)
+        if as_json:
+            print_json(redacted.model_dump())
+        else:
+            say(f"message {seq} of {thread} is redacted")
+        return ExitCode.OK
+
+    if not yes:
+        run(lambda: _refuse("this cannot be undone; add --yes to do it"), debug=debug)
+    with_ledger(url, tenant, work, debug=debug)
+
+
+def retain(
+    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="An age such as 12h, 90d or 52w.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Permanently delete threads without a write for longer than AGE."""
+
+    async def work(ledger: Ledger) -> int:
+        with working("deleting", quiet=as_json):
+            deleted = await ledger.threads.retain(older_than=_age(older_than))
+        if as_json:
+            print_json(deleted.model_dump())
+        else:
+            _say_rows(deleted.rows)
+        return ExitCode.OK
+
+    def unconfirmed() -> int:
+        _age(older_than)  # a bad age is reported before the missing --yes
+        return _refuse("this cannot be undone; add --yes to do it")
+
+    if not yes:
+        run(unconfirmed, debug=debug)
+    with_ledger(url, tenant, work, debug=debug)
+
+
+async def _erase(ledger: Ledger, thread: str | None, user: str | None, keep_scores: bool) -> Erasure:
+    if thread is not None:
+        return await ledger.erasures.erase_thread(thread, keep_scores=keep_scores)
+    if user is not None:
+        return await ledger.erasures.erase_user(user, keep_scores=keep_scores)
+    return await ledger.erasures.erase_tenant(keep_scores=keep_scores)
+
+
+def _say_erased(erasure: Erasure, *, as_json: bool) -> None:
+    if as_json:
+        print_json(erasure.model_dump())
+        return
+    _say_rows(erasure.rows)
+    if erasure.scores:
+        say(f"{plural(erasure.scores, 'score')} kept, without comments")
+
+
+def _say_rows(rows: Mapping[str, int]) -> None:
+    gone = [(table, f"{count:,}") for table, count in rows.items() if count]
+    if gone:
+        print_table(("table", "rows gone"), gone)
+    else:
+        say("nothing to remove")
+
+
+def _refuse(text: str) -> int:
+    raise UsageError(text)
+
+
+def _age(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,6})([hdw])", text)
+    if found is None:
+        raise UsageError(f"--older-than takes an age such as 12h, 90d or 52w, not {text!r}")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -1,0 +1,89 @@
+"""`repair`: store results for calls that will never get one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, say
+from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.output import plural, print_json, print_table
+from chatledger.cli.progress import working
+from chatledger.cli.threads import thread_ids
+
+if TYPE_CHECKING:
+    from chatledger.ledger import Ledger
+    from chatledger.models import ChatMessage
+    from chatledger.rules import Finding
+
+PARTIAL = "R10"
+"""The rule under which `check` reports a partial message."""
+
+Repaired = dict[str, Any]
+"""thread_id, branch, seq, what, detail."""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("repair")(repair)
+
+
+def repair(
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="A thread's id; default: all threads.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be done, and change nothing.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Store "interrupted" results for the open calls at the end of every branch, and mark abandoned partial messages as
+    interrupted, so that any message can follow. Nothing else changes, and a second run does nothing.
+
+    Stop the agents first: a call that one of them is still working on looks like an abandoned one. With --dry-run the
+    exit code is 1 if there is anything to do.
+    """
+
+    async def work(ledger: Ledger) -> int:
+        checked = 0
+        done: list[Repaired] = []
+        with working("looking" if dry_run else "repairing", quiet=as_json):
+            async for thread_id in thread_ids(ledger, thread):
+                checked += 1
+                done += await _repair(ledger, thread_id, dry_run=dry_run)
+        _report(checked, done, dry_run=dry_run, as_json=as_json)
+        return ExitCode.FOUND if dry_run and done else ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repaired]:
+    """The repairs of each branch of the thread: made, or with `dry_run` only listed."""
+    done: list[Repaired] = []
+    for branch in await ledger.branches.list(thread_id):
+        place = {"thread_id": thread_id, "branch": branch.branch}
+        waiting = [one for one in await ledger.threads.check(thread_id, branch=branch.branch) if one.open]
+        done += [{**place, "seq": one.seq, **_said(one)} for one in waiting if dry_run or one.rule == PARTIAL]
+        if waiting and not dry_run:
+            appended = await ledger.messages.close_open_calls(thread_id, branch=branch.branch)
+            done += [{**place, "seq": one.seq, "what": "result", "detail": _answered(one)} for one in appended.messages]
+    return done
+
+
+def _said(finding: Finding) -> dict[str, str]:
+    if finding.rule == PARTIAL:
+        return {"what": "interrupted", "detail": "an abandoned partial message"}
+    return {"what": "open call", "detail": finding.detail}
+
+
+def _answered(result: ChatMessage) -> str:
+    return f"{result.text} is the result of call {result.tool_call_id or 'without an id'} ({result.name})"
+
+
+def _report(checked: int, done: list[Repaired], *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"checked": checked, "dry_run": dry_run, "repairs": done})
+        return
+    if done:
+        print_table(("thread", "branch", "seq", "what", "detail"), [tuple(one.values()) for one in done])
+    verb = "to do" if dry_run else "done"
+    say(f"{plural(checked, 'thread')} checked, {plural(len(done), 'repair') if done else 'nothing'} {verb}")

@@ -1,0 +1,59 @@
+"""Results for calls that will never get a real one: the only messages that the ledger itself creates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chatledger.models import ChatMessage
+from chatledger.rules.invariants import judge_one, must_wait
+from chatledger.rules.pairing import find_call
+from chatledger.rules.tip import OpenCall, Tip, interrupted
+
+INTERRUPTED = "interrupted"
+
+
+def closing_results(tip: Tip, *, reason: str = INTERRUPTED) -> list[ChatMessage]:
+    """One synthetic tool result for each open call, in the order of the calls, with `reason` as its text.
+
+    The calls of a partial message at the tip are included, since the results interrupt it. If ids repeat, the order
+    follows the pairing, so that each result answers its own call.
+    """
+    return [
+        ChatMessage(
+            role="tool",
+            tool_call_id=call.id,
+            name=call.name,
+            content=reason,
+            is_error=True,
+            state="synthetic",
+            run_id=tip.turn_run,
+        )
+        for call in _in_order_of_answers(interrupted(tip).open_calls)
+    ]
+
+
+def _in_order_of_answers(open_calls: tuple[OpenCall, ...]) -> Iterator[OpenCall]:
+    waiting = open_calls
+    while waiting:
+        first = waiting[0]
+        call = find_call(waiting, first.id, first.name) or first
+        yield call
+        waiting = tuple(other for other in waiting if other is not call)
+
+
+def close_gaps(tip: Tip, messages: Sequence[ChatMessage], *, branch: int) -> list[tuple[int, list[ChatMessage]]]:
+    """The positions in the batch at which open calls must be closed, and the results that close them.
+
+    Results in the batch count first. The calls that are then still open are closed before the first message that must
+    not come while calls are open. Nothing is closed at the end of the batch: real results may still come.
+    """
+    gaps = []
+    for index, message in enumerate(messages):
+        tip = interrupted(tip)
+        if must_wait(tip, message):
+            results = closing_results(tip)
+            gaps.append((index, results))
+            for result in results:
+                tip, _ = judge_one(tip, result, branch=branch, index=index, level="lenient")
+        tip, _ = judge_one(tip, message, branch=branch, index=index, level="lenient")
+    return gaps

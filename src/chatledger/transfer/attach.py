@@ -1,0 +1,84 @@
+"""Find the messages of a record that are not stored yet, and the branches to append them to.
+
+Messages are matched by their ids along the path from the first message. So a tree may grow anywhere: stored messages
+are compared and left alone, and new replies go to the end of a branch or to a new branch. For a new thread, nothing is
+stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from chatledger.errors import VersionConflict
+from chatledger.models import ChatMessage
+from chatledger.storage.rows.messages import encode_message
+from chatledger.transfer.shapes import BranchMessages
+
+
+class Spot(NamedTuple):
+    """The position of a message: the branch that holds it, and its seq. (0, 0) is before the first message."""
+
+    branch: int
+    seq: int
+
+
+START = Spot(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Messages to append to `branch`. With `fork_at`, the branch is new and begins after that message."""
+
+    messages: Sequence[ChatMessage]
+    branch: int = 0
+    fork_at: Spot | None = None
+
+
+@dataclass(slots=True)
+class Stored:
+    """The stored messages: the replies to each message, and the last seq of each branch."""
+
+    replies: dict[Spot, dict[str | None, tuple[Spot, ChatMessage]]] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=lambda: {0: 0})
+
+    def add(self, number: int, branch: BranchMessages) -> None:
+        before = Spot(branch.parent, branch.at)
+        for seq, message in enumerate(branch.messages, branch.at + 1):
+            self.replies.setdefault(before, {})[message.message_id] = (Spot(number, seq), message)
+            before = Spot(number, seq)
+        self.ends[number] = branch.at + len(branch.messages)
+
+
+def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -> Iterator[Tail]:
+    """The messages to append, in this order. Raises VersionConflict if a stored message differs from the record's."""
+    spots: dict[Spot, Spot] = {START: START}
+    for number, branch in enumerate(branches):
+        known = _known(thread_id, number, branch, spots, stored)
+        rest = branch.messages[known:]
+        if not rest:
+            continue
+        last = spots[Spot(number, branch.at + known) if known else Spot(branch.parent, branch.at)]
+        if last == START and stored.ends[0]:
+            raise VersionConflict(thread_id, 0, 0, stored.ends[0], "the record begins with another message")
+        forks = stored.ends[last.branch] != last.seq
+        target = max(stored.ends) + 1 if forks else last.branch
+        stored.ends[target] = last.seq + len(rest)
+        spots |= {Spot(number, branch.at + known + n): Spot(target, last.seq + n) for n in range(1, len(rest) + 1)}
+        yield Tail(rest, target, last if forks else None)
+
+
+def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot, Spot], stored: Stored) -> int:
+    """Count the branch's messages that are stored, and note their positions in `spots`."""
+    spot = spots[Spot(branch.parent, branch.at)]
+    for count, message in enumerate(branch.messages):
+        replies: Mapping[str | None, tuple[Spot, ChatMessage]] = stored.replies.get(spot, {})
+        if message.message_id not in replies:
+            return count
+        spot, there = replies[message.message_id]
+        if encode_message(there) != encode_message(message):
+            detail = f"message {message.message_id!r} of the record is not what is stored there"
+            raise VersionConflict(thread_id, spot.branch, spot.seq, stored.ends[spot.branch], detail)
+        spots[Spot(number, branch.at + count + 1)] = spot
+    return len(branch.messages)

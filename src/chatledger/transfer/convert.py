@@ -1,0 +1,109 @@
+"""Convert a file from one format to another, without a ledger.
+
+Conversion uses the same shapes as import and export, so that its result is the same as that of an import followed by an
+export in the other format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from chatledger.errors import FormatError, UnknownFormat
+from chatledger.formats import Encoded, format_names, get_codec
+from chatledger.models import ChatMessage, Loss
+from chatledger.models.json import JsonValue
+from chatledger.transfer.assemble import foreign_record, own_record
+from chatledger.transfer.detect import ShapeOfFile
+from chatledger.transfer.envelope import Envelope, Parcel, take_out
+from chatledger.transfer.records import BadRecord, Container, Record, read_records
+from chatledger.transfer.report import Failure
+from chatledger.transfer.shapes import BranchMessages, Shape, shape_names
+from chatledger.transfer.shapes.requests import each_request
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """From one format, or "auto", to another. `field` names the field of the messages, if it is not the usual one."""
+
+    source: str
+    target: str
+    field: str | None = None
+    carry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A record in the other format. `losses` lists what that format cannot express, by the seq of the message."""
+
+    value: JsonValue
+    container: Container
+    place: str
+    read_as: str
+    losses: Sequence[Loss] = ()
+
+
+def convert_file(
+    stream: BinaryIO, conversion: Conversion, *, file: str, lines: bool = False
+) -> Iterator[Converted | Failure]:
+    """Convert the records of a stream one by one; a bad record gives a Failure.
+
+    Raises UnknownFormat for an unknown name, and for a file whose first record is of unknown format.
+    """
+    shapes = ShapeOfFile(conversion.source, conversion.field)
+    if conversion.target not in shape_names():
+        get_codec(conversion.target)  # accepts an alias, and raises UnknownFormat before anything is read
+    for found in read_records(stream, field=conversion.field, lines=lines):
+        for record in each_request(found):
+            yield _converted(record, shapes, conversion, file)
+
+
+def _converted(
+    record: Record | BadRecord, shapes: ShapeOfFile, conversion: Conversion, file: str
+) -> Converted | Failure:
+    if isinstance(record, BadRecord):
+        return Failure(file, record.place, record.error)
+    try:
+        return _convert(record, shapes.of(record), conversion)
+    except UnknownFormat as error:
+        failure = Failure(file, record.place, error)
+        if record.item is None:
+            raise UnknownFormat(error.format, str(failure)) from error
+        return failure
+    except FormatError as error:
+        return Failure(file, record.place, error)
+
+
+def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
+    parcel = take_out(record.value, shape.locate(record.value, conversion.field))
+    conversation = shape.decode(parcel.payload, "lenient")
+    written = _written(parcel, _envelope(record, shape, parcel), _with_seqs(conversation.branches), conversion)
+    losses = [*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated), *written.losses]
+    # The requests of a recording become an array, though the recording was one object.
+    container = record.container if record.item is None else "array"
+    return Converted(written.payload, container, record.place, shape.name, losses)
+
+
+def _written(parcel: Parcel, envelope: Envelope, branches: list[BranchMessages], conversion: Conversion) -> Encoded:
+    if conversion.target == envelope.format:
+        return own_record(parcel.rest, envelope, branches, carry=conversion.carry)
+    if conversion.target in set(shape_names()) - set(format_names()):
+        detail = f"{conversion.target!r} is written from {conversion.target!r} only; others become one of"
+        raise UnknownFormat(conversion.target, f"{detail} {', '.join(format_names())}")
+    return foreign_record(parcel.rest, envelope, branches, conversion.target, carry=conversion.carry)
+
+
+def _envelope(record: Record, shape: Shape, parcel: Parcel) -> Envelope:
+    return Envelope(
+        shape.name, record.container, "", "", record.index, path=parcel.path, keys=parcel.keys, single=parcel.single
+    )
+
+
+def _with_seqs(branches: Sequence[BranchMessages]) -> list[BranchMessages]:
+    """Number the messages as a ledger would: losses name the seq, and ids derive from it."""
+    return [replace(branch, messages=_numbered(branch.messages, branch.at + 1)) for branch in branches]
+
+
+def _numbered(messages: Sequence[ChatMessage], first: int) -> list[ChatMessage]:
+    return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(messages, first)]

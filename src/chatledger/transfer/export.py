@@ -1,0 +1,178 @@
+"""Export: an imported thread as its original record, any other thread as a record of our own.
+
+Export streams. It holds the ids of all threads in their order, and the messages of one thread at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from chatledger.errors import ThreadNotFound
+from chatledger.ledger import Ledger
+from chatledger.models import Loss, Thread
+from chatledger.models.json import JsonValue
+from chatledger.transfer.assemble import conversation_object, in_place, own_record
+from chatledger.transfer.detect import DEFAULT_FORMAT
+from chatledger.transfer.envelope import Envelope, from_metadata
+from chatledger.transfer.shapes import BranchMessages, get_shape
+from chatledger.transfer.store import read_branches
+
+THREADS_PAGE = 1_000
+FEEDBACK_PAGE = 500
+
+View: TypeAlias = Literal["stored", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A thread as JSON, the losses of its format, and the number of repairs by the model view."""
+
+    thread_id: str
+    value: JsonValue
+    losses: Sequence[Loss] = ()
+    repairs: int = 0
+
+
+@dataclass(slots=True)
+class Index:
+    """The ids of the threads to export, in order. `arrays`: all of them were imported from arrays."""
+
+    thread_ids: list[str] = field(default_factory=list)
+    arrays: bool = False
+
+
+async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = None) -> Exported:  # noqa: A002
+    """The record of an imported thread, or the messages of any other. With `format`, the messages in that format."""
+    thread = await ledger.threads.get(thread_id)
+    imported = from_metadata(thread.metadata)
+    if format is None and imported is not None:
+        return await _as_record(ledger, thread, imported, None)
+    return await _messages(ledger, thread_id, format or DEFAULT_FORMAT)
+
+
+async def export_all(ledger: Ledger, index: Index, *, format: str | None = None) -> AsyncIterator[Exported]:  # noqa: A002
+    """Each thread of the index as a record. Skips threads that were deleted meanwhile."""
+    for thread_id in index.thread_ids:
+        try:
+            thread = await ledger.threads.get(thread_id)
+            yield await _as_record(ledger, thread, from_metadata(thread.metadata), format)
+        except ThreadNotFound:
+            continue
+
+
+async def export_conversations(
+    ledger: Ledger,
+    index: Index,
+    *,
+    format: str,  # noqa: A002
+    view: View = "stored",
+) -> AsyncIterator[Exported]:
+    """Each thread as the object that trainers expect, `{"messages": […]}`, without the other keys of its record.
+
+    Skips threads without messages and threads that were deleted meanwhile. Raises UnknownFormat for the model view of a
+    format without a provider.
+    """
+    for thread_id in index.thread_ids:
+        try:
+            messages = await _messages(ledger, thread_id, format, view)
+        except ThreadNotFound:
+            continue
+        if messages.value:
+            yield replace(messages, value=conversation_object(messages.value))
+
+
+async def read_index(ledger: Ledger) -> Index:
+    """Imported threads in the order of their records, then the others in the order of their creation."""
+    found: list[tuple[tuple[Any, ...], str]] = []
+    arrays = True
+    cursor = None
+    while True:
+        page = await ledger.threads.list(limit=THREADS_PAGE, cursor=cursor)
+        for thread in page:
+            imported = from_metadata(thread.metadata)
+            arrays = arrays and imported is not None and imported[1].container == "array"
+            found.append((_place(thread, imported[1] if imported else None), thread.thread_id))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return Index([thread_id for _, thread_id in sorted(found)], arrays and bool(found))
+
+
+def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
+    if envelope is None:
+        return 1, thread.created_at.isoformat(), 0, 0
+    return 0, envelope.imported_at, envelope.index, envelope.item
+
+
+async def scored_at_least(ledger: Ledger, thread_ids: Sequence[str], minima: Mapping[str, float]) -> list[str]:
+    """The threads whose mean score reaches the minimum of every key, in the order given. One query a thread.
+
+    A thread without a score under a key is left out.
+    """
+    chosen = []
+    for thread_id in thread_ids:
+        means = await mean_scores(ledger, thread_id, list(minima))
+        if all(means.get(key, -math.inf) >= minimum for key, minimum in minima.items()):
+            chosen.append(thread_id)
+    return chosen
+
+
+async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> dict[str, float]:
+    """The mean score of a thread by key; a key without a score is missing. Reads all feedback of the thread.
+
+    Only the latest score of each author for each run counts: an author who changes a score records another one.
+    """
+    latest: dict[str, dict[tuple[str, str | None], float]] = {key: {} for key in keys}
+    cursor = None
+    while True:
+        page = await ledger.feedback.list(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
+        for one in page:  # newest first
+            if one.key in latest:
+                latest[one.key].setdefault((one.run_id, one.author), one.score)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return {key: math.fsum(scores.values()) / len(scores) for key, scores in latest.items() if scores}
+
+
+async def _as_record(
+    ledger: Ledger,
+    thread: Thread,
+    imported: tuple[dict[str, JsonValue], Envelope] | None,
+    format: str | None,  # noqa: A002
+) -> Exported:
+    if imported is not None and format in (None, imported[1].format):
+        record = own_record(*imported, await _read_branches(ledger, thread.thread_id, imported[1]))
+        return Exported(thread.thread_id, record.payload, record.losses)
+    messages = await _messages(ledger, thread.thread_id, format or DEFAULT_FORMAT)
+    if imported is not None:
+        return Exported(thread.thread_id, in_place(messages.value, *imported), messages.losses)
+    record_of_our_own = {
+        "thread_id": thread.thread_id,
+        "title": thread.title,
+        "user_id": thread.user_id,
+        "created_at": thread.created_at.isoformat(),
+        "metadata": thread.metadata,
+        "messages": messages.value,
+    }
+    return Exported(thread.thread_id, record_of_our_own, messages.losses)
+
+
+async def _read_branches(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[BranchMessages]:
+    """All branches if the record's shape can have several, else the active one."""
+    if not get_shape(envelope.format).branching:
+        return [BranchMessages((await ledger.messages.history(thread_id)).messages)]
+    return list((await read_branches(ledger, thread_id)).values())
+
+
+async def _messages(
+    ledger: Ledger,
+    thread_id: str,
+    format: str,  # noqa: A002
+    view: View = "stored",
+) -> Exported:
+    history = await ledger.history(thread_id, format=format, as_="dicts", view=view)
+    return Exported(thread_id, history.payload, history.losses, len(history.repairs))

@@ -1,0 +1,187 @@
+"""Import: one thread per record, stored completely or not at all.
+
+Records are planned without the ledger. New threads are loaded in batches. If a thread of a batch exists already, each
+record of the batch is compared with the stored thread, and only missing messages are written. So the same file can be
+imported any number of times, and the next import completes one that was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded, NotFound, RuleViolation, UnknownFormat
+from chatledger.ledger import Ledger
+from chatledger.models import Thread, Violation
+from chatledger.transfer.envelope import from_metadata
+from chatledger.transfer.new_threads import Loaded, NewThreads
+from chatledger.transfer.plan import ImportOptions, PlannedThread, Planner
+from chatledger.transfer.records import BadRecord, Record, read_records
+from chatledger.transfer.report import Failure, ImportReport, Outcome
+from chatledger.transfer.shapes.requests import each_request
+from chatledger.transfer.store import store_record
+
+# Errors of a record. Any other error comes from the database and ends the import.
+_OF_A_RECORD = (FormatError, RuleViolation, Conflict, LimitExceeded, NotFound, ValidationError)
+
+
+async def import_file(
+    ledger: Ledger,
+    stream: BinaryIO,
+    options: ImportOptions,
+    *,
+    file: str,
+    lines: bool = False,
+    report: ImportReport | None = None,
+    on_bytes: Callable[[int], None] = lambda _: None,
+) -> ImportReport:
+    """Import the records of a stream while reading it. Adds to the report, or returns a new one.
+
+    `file` is the name for reports and metadata. With `lines`, each line is a record. `on_bytes` is called with the
+    number of bytes read. A bad record is reported and the others are imported, unless `stop_on_error` is set.
+
+    Raises UnknownFormat before it stores anything of the file: for an unknown format name, or with "auto" for a file of
+    unknown format. Raises StorageError if the database fails; the records reported until then are stored.
+    """
+    report = ImportReport() if report is None else report
+    importing = _FileImport(ledger, options, file, report)
+    try:
+        found = None
+        for found in read_records(stream, field=options.field, lines=lines):
+            for record in each_request(found):
+                await importing.add(record)
+                report.stopped = options.stop_on_error and importing.failed
+                if report.stopped:
+                    break
+            on_bytes(found.end)
+            if report.stopped:
+                break
+        if found is None:
+            report.empty.append(file)
+        await importing.finish()
+    finally:
+        await importing.abandon()
+    return report
+
+
+class _FileImport:
+    def __init__(self, ledger: Ledger, options: ImportOptions, file: str, report: ImportReport) -> None:
+        self._ledger = ledger
+        self._options = options
+        self._file = file
+        self._report = report
+        self._planner = Planner(options, file)
+        self._new = NewThreads(ledger)
+        # With either option, the outcome of a record must be known before the next one is read.
+        self._one_by_one = options.dry_run or options.stop_on_error
+        self._loading: asyncio.Task[Loaded] | None = None
+        self._read_as: Counter[str] = Counter()
+        self._unknown: list[Failure] = []
+
+    @property
+    def failed(self) -> bool:
+        return bool(self._report.failures or self._unknown)
+
+    async def add(self, record: Record | BadRecord) -> None:
+        try:
+            planned = self._plan(record)
+        except UnknownFormat as error:
+            self._refuse(record, error)
+            return
+        except _OF_A_RECORD as error:
+            self._failed(record, error)
+            return
+        assert isinstance(record, Record)
+        if not self._read_as:
+            await self._look_for_others(record, planned)
+        self._read_as[planned.envelope.format] += 1
+        if self._one_by_one or not self._new.add(record, planned):
+            await self.store_gathered()
+            stored = await self._ledger.threads.find_many([planned.thread_id])
+            await self._store(record, planned, stored.get(planned.thread_id))
+        elif self._new.full:
+            await self._begin_to_store()
+            if not self._ledger.has_server:  # the writer thread of SQLite and this one would only wait for each other
+                await self._loaded()
+        elif self._loading is not None:
+            await asyncio.sleep(0)  # let the load continue
+
+    async def finish(self) -> None:
+        """Store the gathered records. Raises UnknownFormat if every request of a recording is of unknown format."""
+        await self.store_gathered()
+        if self._unknown and not self._read_as:
+            raise UnknownFormat(None, str(self._unknown[0]))
+        self._report.failures += self._unknown
+        if self._read_as:
+            self._report.read_as.setdefault(self._file, Counter()).update(self._read_as)
+
+    async def store_gathered(self) -> None:
+        """Store and report all records added until now."""
+        await self._begin_to_store()
+        await self._loaded()
+
+    async def _begin_to_store(self) -> None:
+        """Load the gathered records in a task, while more are read and planned. One batch is loaded at a time."""
+        await self._loaded()
+        self._loading = asyncio.create_task(self._new.load())
+
+    async def abandon(self) -> None:
+        """Cancel a running load. After an error its batch may be stored or not, as if the process had died."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+
+    async def _loaded(self) -> None:
+        if self._loading is None:
+            return
+        gathered, found = await self._loading
+        self._loading = None
+        for one in gathered:
+            if found is None:
+                self._stored(one.planned, "created", one.planned.count, one.new.violations)
+            else:
+                await self._store(one.record, one.planned, found.get(one.planned.thread_id))
+
+    def _refuse(self, record: Record | BadRecord, error: UnknownFormat) -> None:
+        """Refuse a file whose first record is of unknown format. In a recording, refuse only that request."""
+        failure = Failure(self._file, record.place, error)
+        if not isinstance(record, Record) or record.item is None:
+            raise UnknownFormat(None, str(failure)) from error
+        self._unknown.append(failure)
+
+    async def _look_for_others(self, record: Record, planned: PlannedThread) -> None:
+        """Report the first record if it is stored under another id: then the whole file would be stored twice."""
+        others = self._planner.other_ids(record, planned)
+        found = await self._ledger.threads.find_many([planned.thread_id, *others])
+        twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]
+        if twins and planned.thread_id not in found:
+            self._report.twins[self._file] = twins[0].thread_id
+
+    def _plan(self, record: Record | BadRecord) -> PlannedThread:
+        if isinstance(record, BadRecord):
+            raise record.error
+        try:
+            return self._planner.plan(record)
+        except DecodeError as error:
+            raise DecodeError(error.path, error.detail, record=record.index, byte=record.byte) from error
+
+    async def _store(self, record: Record, planned: PlannedThread, thread: Thread | None) -> None:
+        try:
+            outcome, messages = await store_record(self._ledger, planned, self._options, thread)
+        except _OF_A_RECORD as error:
+            self._failed(record, error)
+        else:
+            violations = [violation for message in messages for violation in message.violations]
+            self._stored(planned, outcome, len(messages), violations)
+
+    def _stored(self, planned: PlannedThread, outcome: Outcome, messages: int, violations: Sequence[Violation]) -> None:
+        self._report.add(outcome, messages, violations)
+        self._report.losses.update(loss.code for loss in planned.losses)
+        self._report.without_time += not planned.has_time
+
+    def _failed(self, record: Record | BadRecord, error: Exception) -> None:
+        self._report.failures.append(Failure(self._file, record.place, error))

@@ -1,0 +1,89 @@
+"""Gathers records for new threads, to load them in batches.
+
+Loading shows whether their threads are new. Looking for each thread first would cost more than the load itself, and
+most imports bring new threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from chatledger.errors import AlreadyExists, Conflict, LimitExceeded, RuleViolation
+from chatledger.ledger import Ledger
+from chatledger.models import Limits, Thread
+from chatledger.storage.repositories.bulk import NewThread
+from chatledger.transfer.plan import PlannedThread
+from chatledger.transfer.records import Record
+
+MAX_BYTES = 1024 * 1024
+"""Bytes of a file that are gathered before they are loaded. A record of this size is stored alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    record: Record
+    planned: PlannedThread
+    new: NewThread
+
+
+Loaded: TypeAlias = tuple[list[Gathered], dict[str, Thread] | None]
+
+
+class NewThreads:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._gathered: dict[str, Gathered] = {}
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        return self._bytes >= MAX_BYTES
+
+    def add(self, record: Record, planned: PlannedThread) -> bool:
+        """Gather a record; False for one that must be stored alone.
+
+        These are large records, records with several branches, the second record of a thread, and refused records: if
+        such a record is stored already, nothing is wrong with it.
+        """
+        large = record.end - record.byte >= MAX_BYTES or planned.count > Limits().messages
+        if large or len(planned.branches) > 1 or planned.thread_id in self._gathered:
+            return False
+        try:
+            new = self._ledger.threads.prepare(_thread(planned), planned.branches[0].messages, rules=planned.rules)
+        except (RuleViolation, Conflict, LimitExceeded):
+            return False
+        self._gathered[planned.thread_id] = Gathered(record, planned, new)
+        self._bytes += record.end - record.byte
+        return True
+
+    def load(self) -> Coroutine[Any, Any, Loaded]:
+        """A coroutine that stores the records gathered until now, and returns them.
+
+        If one of their threads exists already, it stores none of them, and also returns the existing threads by id.
+        """
+        gathered = list(self._gathered.values())
+        self._gathered, self._bytes = {}, 0
+        return self._load(gathered)
+
+    async def _load(self, gathered: list[Gathered]) -> Loaded:
+        if not gathered:
+            return [], None
+        try:
+            await self._ledger.threads.load([one.new for one in gathered])
+        except AlreadyExists:
+            return gathered, await self._ledger.threads.find_many([one.planned.thread_id for one in gathered])
+        return gathered, None
+
+
+def _thread(planned: PlannedThread) -> Thread:
+    now = datetime.now(UTC)
+    return Thread(
+        thread_id=planned.thread_id,
+        user_id=planned.user_id,
+        metadata=planned.metadata,
+        created_at=planned.created_at or now,
+        active_at=now,
+    )

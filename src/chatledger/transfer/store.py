@@ -1,0 +1,143 @@
+"""Store one record: compare it with the stored thread, and write only the missing messages.
+
+The thread and its messages are one transaction, so that a record is stored completely or not at all. A long record is
+appended in batches. The branches of a record keep their numbers. A thread may have more messages than its record, added
+since the import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chatledger.errors import AlreadyExists, VersionConflict
+from chatledger.ledger import Ledger, Transaction
+from chatledger.models import ChatMessage, Limits, Thread
+from chatledger.models.json import same_json
+from chatledger.storage.rows.messages import encode_message
+from chatledger.transfer.attach import Stored, Tail, attach
+from chatledger.transfer.envelope import Envelope, from_metadata
+from chatledger.transfer.plan import ImportOptions, PlannedThread
+from chatledger.transfer.report import Outcome
+from chatledger.transfer.shapes import BranchMessages, get_shape
+
+
+async def store_record(
+    ledger: Ledger, planned: PlannedThread, options: ImportOptions, thread: Thread | None
+) -> tuple[Outcome, Sequence[ChatMessage]]:
+    """Returns the outcome for the thread, and the messages that were stored. Raises the error of a bad record.
+
+    `thread` is the stored thread of that id, or None if none was found.
+    """
+    if thread is None:
+        try:
+            tails = list(attach(planned.thread_id, planned.branches, Stored()))
+            return "created", await _write(ledger, planned, options, None, tails, planned.metadata)
+        except AlreadyExists:  # a concurrent import stored it first: compare
+            thread = await ledger.threads.get(planned.thread_id)
+    metadata = planned.metadata_over(_require_imported(thread))
+    is_list = len(planned.branches) == 1 and not get_shape(planned.envelope.format).branching
+    tails = await _following(ledger, planned) if is_list else await _new_replies(ledger, planned)
+    if not tails and same_json(metadata, thread.metadata):
+        return "unchanged", ()
+    return "grown", await _write(ledger, planned, options, thread, tails, metadata)
+
+
+def _require_imported(thread: Thread) -> Envelope:
+    """Raises AlreadyExists for a thread that the application created: an import must not continue it."""
+    imported = from_metadata(thread.metadata)
+    if imported is None:
+        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already and was not imported")
+    return imported[1]
+
+
+async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
+    """The messages of the record that are not stored yet. Raises VersionConflict if the stored ones differ.
+
+    A thread that continued after its import has more messages than the record: then nothing is missing.
+    """
+    thread_id, messages = planned.thread_id, planned.branches[0].messages
+    history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
+    for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
+        if encode_message(stored) != encode_message(given):
+            detail = f"message {position} of the record is not what is stored there"
+            raise VersionConflict(thread_id, 0, position, history.version, detail)
+    rest = messages[len(history) :]
+    return [Tail(rest)] if rest else []
+
+
+async def _new_replies(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
+    stored = Stored()
+    for number, branch in (await read_branches(ledger, planned.thread_id)).items():
+        stored.add(number, branch)
+    return list(attach(planned.thread_id, planned.branches, stored))
+
+
+async def read_branches(ledger: Ledger, thread_id: str) -> dict[int, BranchMessages]:
+    """The own messages of each branch of a thread. One query per branch."""
+    branches = {}
+    for branch in await ledger.branches.list(thread_id):
+        at = branch.forked_at or 0
+        history = await ledger.messages.history(thread_id, branch=branch.branch)
+        branches[branch.branch] = BranchMessages(history.messages[at:], branch.forked_from or 0, at)
+    return branches
+
+
+async def _write(
+    ledger: Ledger,
+    planned: PlannedThread,
+    options: ImportOptions,
+    thread: Thread | None,
+    tails: Sequence[Tail],
+    metadata: dict[str, object],
+) -> list[ChatMessage]:
+    """Write the thread and its messages in one transaction, which a dry run rolls back."""
+    stored: list[ChatMessage] = []
+    try:
+        async with ledger.begin() as tx:
+            if thread is None:
+                await tx.threads.create(
+                    planned.thread_id,
+                    user_id=planned.user_id,
+                    metadata=metadata,
+                    created_at=planned.created_at,
+                )
+            elif not same_json(thread.metadata, metadata):
+                await tx.threads.update(planned.thread_id, metadata=metadata)
+            for tail in tails:
+                stored += await _append(tx, planned.thread_id, tail, options)
+            if options.dry_run:
+                raise _DryRun
+    except _DryRun:
+        pass
+    return stored
+
+
+async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOptions) -> list[ChatMessage]:
+    """Raises VersionConflict if somebody else forked the thread meanwhile."""
+    if tail.fork_at is not None:
+        made = await tx.branches.fork(thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
+        if made.branch != tail.branch:
+            raise VersionConflict(thread_id, tail.branch, 0, made.branch, "it was forked by somebody else meanwhile")
+    stored: list[ChatMessage] = []
+    for batch in batches(tail.messages):
+        appended = await tx.messages.append(thread_id, batch, branch=tail.branch, rules=options.rules)
+        stored += appended.messages
+    return stored
+
+
+class _DryRun(Exception):
+    """Leaves the transaction without committing it."""
+
+
+def batches(messages: Sequence[ChatMessage], limits: Limits | None = None) -> Iterator[Sequence[ChatMessage]]:
+    """Split the messages into batches within the limits of an append. It will refuse a message too large by itself."""
+    limits = limits or Limits()
+    first = size = 0
+    for index, message in enumerate(messages):
+        own = encode_message(message).bytes
+        if index > first and (index - first == limits.messages or size + own > limits.bytes):
+            yield messages[first:index]
+            first, size = index, 0
+        size += own
+    if messages[first:]:
+        yield messages[first:]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.commands import SOURCE, chatledger
+
+COMMANDS = [
+    "migrate",
+    "schema",
+    "import",
+    "export",
+    "threads",
+    "show",
+    "history",
+    "repair",
+    "feedback record",
+    "feedback summary",
+    "check",
+    "erase",
+    "redact",
+    "retain",
+    "backup",
+    "restore",
+    "reencrypt",
+    "partials",
+    "demo",
+]
+WITHOUT_DATABASE = ["convert", "formats"]
+PROBE = """
+import sys
+from chatledger.cli import main
+codes = {main([*words.split(), "--help"]) for words in sys.argv[1:]}
+heavy = {"sqlalchemy", "alembic", "asyncpg", "aiosqlite", "chatledger.models", "chatledger.ledger"} & {*sys.modules}
+print(codes, heavy)
+"""
+
+
+def test_no_help_loads_database_code() -> None:
+    call = [sys.executable, "-c", PROBE, "", "feedback", *COMMANDS, *WITHOUT_DATABASE]
+    done = subprocess.run(call, capture_output=True, env={"PYTHONPATH": str(SOURCE)}, check=True)
+    assert done.stdout.decode().splitlines()[-1] == "{0} set()"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_the_common_options(command: str) -> None:
+    words = chatledger(*command.split(), "--help").out.split()
+    assert {"--url", "--tenant", "--json", "--debug"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    "words", ["bogus", "show", "import", "threads --limit 0", "threads --limit x", "feedback record r k x"]
+)
+def test_wrong_words_are_a_usage_error(words: str) -> None:
+    outcome = chatledger(*words.split())
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import chatledger as package
+
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", package.__version__)
+    outcome = chatledger("--version")
+    assert (outcome.code, outcome.out) == (0, f"chatledger {package.__version__}\n")

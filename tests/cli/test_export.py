@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+from tests.transfer.files import array, lines, record_scores, talk
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A file of two records."""
+    (tmp_path / "two.json").write_bytes(array({"n": 1, "messages": talk("a", "b")}, {"n": 2, "messages": talk("c")}))
+    return tmp_path
+
+
+def test_export_to_a_file_in_the_container_asked_for(folder: Path) -> None:
+    chatledger("import", "two.json", url="l.db", cwd=folder)
+    outcome = chatledger("export", "--all", "--container", "lines", "-o", "out.jsonl", url="l.db", cwd=folder)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert len((folder / "out.jsonl").read_text().splitlines()) == 2
+    assert not (folder / "out.jsonl.part").exists()
+
+
+def test_export_of_one_thread(folder: Path) -> None:
+    chatledger("import", "two.json", "--thread-field", "n", url="l.db", cwd=folder)
+    assert chatledger("export", "2", url="l.db", cwd=folder).json == {"n": 2, "messages": talk("c")}
+    assert chatledger("export", "2", "--format", "openai-chat", url="l.db", cwd=folder).json == talk("c")
+
+
+@pytest.mark.parametrize("words", [(), ("1", "--all")])
+def test_export_wants_a_thread_or_all(folder: Path, words: tuple[str, ...]) -> None:
+    chatledger("import", "two.json", url="l.db", cwd=folder)
+    assert chatledger("export", *words, url="l.db", cwd=folder).code == 2
+
+
+def test_an_export_to_a_pipe_leaves_it_a_pipe(folder: Path) -> None:
+    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
+    os.mkfifo(folder / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((folder / "pipe").read_text)
+        assert chatledger("export", "--all", "-o", "pipe", url="l.db", cwd=folder).code == 0
+        assert (folder / "pipe").is_fifo()
+        assert json.loads(read.result(timeout=10)) == json.loads((folder / "two.json").read_bytes())
+
+
+def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
+    chatledger("import", folder / "two.json", url="l.db", cwd=folder)
+    (folder / "link.json").symlink_to(folder / "out.json")
+    assert chatledger("export", "--all", "-o", "link.json", url="l.db", cwd=folder).code == 0
+    assert (folder / "link.json").is_symlink()
+    assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())
+
+
+def test_what_a_format_cannot_say_is_counted_by_code(folder: Path) -> None:
+    spoken = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]
+    (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
+    url = str(folder / "ledger.db")
+    assert chatledger("import", "spoken.json", "--thread-field", "id", url=url, cwd=folder).code == 0
+    for words in (("export", "t"), ("export", "--all"), ("history", "t")):
+        assert chatledger(*words, "--format", "anthropic", url=url).error == "chatledger: lost: media × 1"
+
+
+@pytest.fixture
+def imported(database: Database, tmp_path: Path) -> str:
+    file = tmp_path / "in.json"
+    file.write_bytes(
+        array(*({"id": name, "n": 1, "messages": talk(name, "ok")} for name in "abc"), {"id": "d", "messages": []})
+    )
+    chatledger("import", file, "--thread-field", "id", "--format", "openai-chat", url=database.url)
+    return database.url
+
+
+def export(url: str, *words: str) -> Any:
+    done = chatledger("export", *words, url=url)
+    assert (done.code, done.err) == (0, "")
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_jsonl_is_a_conversation_a_line_and_nothing_else(imported: str) -> None:
+    assert export(imported, "--jsonl", "--format", "openai-chat") == [{"messages": talk(name, "ok")} for name in "abc"]
+    assert export(imported, "--jsonl") == export(imported, "--jsonl", "--all")
+    assert export(imported, "b", "--jsonl") == [{"messages": talk("b", "ok")}]
+
+
+async def test_min_score_filters(database: Database, imported: str) -> None:
+    async with database.open() as ledger:
+        for name, stars in (("a", 4.0), ("b", 3.5)):
+            await record_scores(ledger, name, stars)
+    assert export(imported, "--jsonl", "--min-score", "stars=4") == [{"messages": talk("a", "ok")}]
+    assert [
+        record["id"] for record in export(imported, "--all", "--container", "lines", "--min-score", "stars=3.5")
+    ] == ["a", "b"]
+
+
+@pytest.mark.parametrize("words", [("--min-score", "stars"), ("--min-score", "=4"), ("--min-score", "stars=nan"), ()])
+def test_wrong_words_are_a_usage_error(imported: str, words: tuple[str, ...]) -> None:
+    assert chatledger("export", *words, *(["--all"] if words else []), url=imported).code == 2
+    assert chatledger("export", "a", "--min-score", "stars=1", url=imported).code == 2
+
+
+def test_model_view_is_what_the_provider_accepts(database: Database, tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    wedged = [*talk("a"), {"role": "assistant", "content": None, "tool_calls": [call]}, *talk("b")]
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(lines({"id": "t", "messages": wedged}, {"id": "u", "messages": talk("x", "y")}))
+    chatledger("import", file, "--thread-field", "id", url=database.url)
+    done = chatledger("export", "--jsonl", "--view", "model", url=database.url)
+    repaired, whole = [json.loads(line)["messages"] for line in done.out.splitlines()]
+    assert [message["role"] for message in repaired] == ["user", "assistant", "tool", "user"]
+    assert (repaired[2]["tool_call_id"], whole) == ("c", talk("x", "y"))
+    assert "made, so that the provider accepts the messages" in done.err
+    assert export(database.url, "--jsonl")[0]["messages"] == wedged
+
+
+def test_model_view_needs_a_provider_and_jsonl(imported: str) -> None:
+    assert chatledger("export", "--jsonl", "--view", "model", "--format", "qwen-agent", url=imported).code == 2
+    assert chatledger("export", "--all", "--view", "model", url=imported).code == 2

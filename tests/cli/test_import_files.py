@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+from tests.transfer.files import array, lines, talk
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A file of two records as an array, and one of a good, a bad and a torn line."""
+    (tmp_path / "two.json").write_bytes(array({"n": 1, "messages": talk("a", "b")}, {"n": 2, "messages": talk("c")}))
+    (tmp_path / "bad.jsonl").write_bytes(lines({"n": 3, "messages": talk("d")}, {"n": 4}) + b'{"n": 5, "mess')
+    return tmp_path
+
+
+def counts(outcome: Any) -> list[int]:
+    return [*outcome.json["threads"].values(), outcome.json["messages"]]
+
+
+def test_import_twice_and_export(database: Database, folder: Path) -> None:
+    first = chatledger("import", folder / "two.json", "--json", url=database.url)
+    again = chatledger("import", folder / "two.json", "--json", url=database.url)
+    assert (first.code, counts(first)) == (0, [2, 0, 0, 0, 3])
+    assert (again.code, counts(again)) == (0, [0, 0, 2, 0, 0])
+    export = chatledger("export", "--all", url=database.url)
+    assert (export.json, export.err) == (json.loads((folder / "two.json").read_bytes()), "")
+
+
+def test_bad_records_are_said_and_the_rest_goes_in(database: Database, folder: Path) -> None:
+    outcome = chatledger("import", folder / "two.json", folder / "bad.jsonl", url=database.url)
+    assert outcome.code == 1
+    assert outcome.out.splitlines() == [
+        "two.json: read as openai-chat (2)",
+        "bad.jsonl: read as openai-chat (1)",
+        "3 threads (3 created), 4 messages stored, 2 records failed",
+        "3 records without a time got the current time; --time-field names its field",
+    ]
+    assert [line.split(": ")[1] for line in outcome.err.splitlines()] == [
+        "bad.jsonl, line 2, byte 57",
+        "bad.jsonl, line 3, byte 75",
+    ]
+    exported = chatledger("export", "--all", url=database.url).out.splitlines()
+    assert [json.loads(line)["n"] for line in exported] == [1, 2, 3]
+
+
+def test_stop_on_error_stops(folder: Path) -> None:
+    files = (folder / "bad.jsonl", folder / "two.json")
+    outcome = chatledger("import", *files, "--stop-on-error", "--json", url=str(folder / "l.db"))
+    assert (outcome.code, counts(outcome), outcome.json["stopped"]) == (1, [1, 0, 0, 1, 1], True)
+
+
+def test_dry_run_makes_no_file(folder: Path) -> None:
+    outcome = chatledger("import", "two.json", "--dry-run", url="l.db", cwd=folder)
+    assert outcome.code == 0
+    assert "dry run, nothing is written: 2 threads (2 created), 3 messages to store\n" in outcome.out
+    assert not (folder / "l.db").exists()
+
+
+def test_failures_of_one_kind_are_said_once(folder: Path) -> None:
+    outcome = chatledger("import", "two.json", "--field", "talk", url="l.db", cwd=folder)
+    assert outcome.code == 1
+    assert outcome.error == (
+        "chatledger: two.json, record 0, byte 3: talk: the record has no such field; there is a list under 'messages'"
+        " (and 1 record more)"
+    )
+
+
+def test_standard_input_is_read(folder: Path) -> None:
+    outcome = chatledger("import", "-", "--json", url=str(folder / "l.db"), given=lines(talk("a")))
+    assert counts(outcome) == [1, 0, 0, 0, 1]
+
+
+def test_a_folder_is_said_to_be_one(folder: Path) -> None:
+    outcome = chatledger("import", ".", url="l.db", cwd=folder)
+    assert (outcome.code, outcome.error) == (2, "chatledger: . is a folder; give its files")
+
+
+def test_missing_file_is_a_usage_error(folder: Path) -> None:
+    outcome = chatledger("import", "two.json", "none.json", url="l.db", cwd=folder)
+    assert (outcome.code, outcome.error) == (2, "chatledger: there is no file none.json")
+    assert not (folder / "l.db").exists()
+
+
+def test_file_of_no_known_format_is_refused_and_the_others_go_in(folder: Path) -> None:
+    (folder / "other.json").write_text('{"a": 1}')
+    both = chatledger("import", "other.json", "two.json", url="l.db", cwd=folder)
+    assert (both.code, both.out.splitlines()[0]) == (1, "two.json: read as openai-chat (2)")
+    assert both.err.startswith("chatledger: other.json, line 1: a record with 'a' is of no known format")
+    alone = chatledger("import", "other.json", url="m.db", cwd=folder)
+    assert (alone.code, alone.out) == (3, "")
+    assert chatledger("export", "--all", url="m.db", cwd=folder).out == ""
+
+
+def test_tenants_do_not_see_each_other(folder: Path) -> None:
+    chatledger("import", "two.json", "--tenant", "a", url="l.db", cwd=folder)
+    assert chatledger("export", "--all", "--tenant", "b", url="l.db", cwd=folder).out == ""
+    assert len(chatledger("export", "--all", "--tenant", "a", url="l.db", cwd=folder).json) == 2

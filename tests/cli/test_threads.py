@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall
+from chatledger.cli.render import cut
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+
+CONVERSATION = [
+    ChatMessage(role="user", content="Tokyo?", name="ada"),
+    ChatMessage(
+        role="assistant",
+        content="Let me see.",
+        reasoning="two calls",
+        tool_calls=[ToolCall(id="c", name="weather", arguments='{"n":1}'), ToolCall(id="d", name="time", arguments={})],
+    ),
+    ChatMessage(role="tool", tool_call_id="d", content="noon", is_error=True),
+    ChatMessage(role="tool", tool_call_id="c", content=[TextPart(text="sun"), ImagePart(url="http://x/i.png")]),
+    ChatMessage(role="assistant", content=[ThinkPart(text="hm"), OpaquePart(type="map", value={"a": 1})]),
+    ChatMessage(role="assistant", content=None, tool_calls=[ToolCall(id="c", name="weather", arguments="not json")]),
+    ChatMessage(role="tool", tool_call_id="c", content="again"),
+    ChatMessage(role="tool", tool_call_id="x", content="orphan"),
+    ChatMessage(role="assistant", content="", tool_calls=[ToolCall(name="wait")]),
+]
+DRAWN = """\
+thread t
+"Weather" · user ada · 9 messages
+
+  1  user · ada
+     Tokyo?
+
+  2  assistant
+     thinks: two calls
+     Let me see.
+     → weather {"n":1}
+       ← 4: sun
+            [image] http://x/i.png
+     → time {}
+       ← 3 error: noon
+
+  5  assistant
+     hm
+     [map] {"a":1}
+
+  6  assistant
+     ! R9: the arguments of tool call 0 (weather) are not JSON
+     → weather not json
+       ← 7: again
+
+  8  tool · for call x
+     orphan
+     ! R6: a tool result with id 'x', but no call is open
+
+  9  assistant
+     → wait
+       ← no result
+"""
+
+
+def without_times(drawn: str) -> str:
+    """What `show` prints without when: ` · 2025-…` at the end of a heading, and that of the creation."""
+    return "\n".join(line.split(" · created ")[0].split(" · 20")[0].rstrip() for line in drawn.split("\n"))
+
+
+async def store(url: str, messages: list[ChatMessage], **thread: Any) -> None:
+    async with Ledger.open(url) as ledger:
+        await ledger.threads.create("t", **thread)
+        await ledger.messages.append("t", messages, rules="lenient")
+
+
+@pytest.fixture
+async def conversation(database: Database) -> Database:
+    await store(database.url, CONVERSATION, title="Weather", user_id="ada")
+    return database
+
+
+def test_calls_stand_beside_their_results(conversation: Database) -> None:
+    outcome = chatledger("show", "t", url=conversation.url)
+    assert (outcome.code, without_times(outcome.out)) == (0, DRAWN)
+
+
+def test_end_of_a_conversation(conversation: Database) -> None:
+    drawn = without_times(chatledger("show", "t", "--last", "3", url=conversation.url).out)
+    assert drawn.endswith(DRAWN[DRAWN.index("  8  tool") :])
+
+
+def test_show_as_json(conversation: Database) -> None:
+    shown = chatledger("show", "t", "--json", url=conversation.url).json
+    assert (shown["thread"]["title"], shown["version"]) == ("Weather", 9)
+    assert [message["role"] for message in shown["messages"]] == [message.role for message in CONVERSATION]
+
+
+def test_check_finds_what_is_broken_and_what_is_open(conversation: Database) -> None:
+    outcome = chatledger("check", "--json", url=conversation.url)
+    found = [(one["seq"], one["rule"], one["state"]) for one in outcome.json["findings"]]
+    assert (outcome.code, outcome.json["checked"]) == (1, 1)
+    assert found == [(6, "R9", "broken"), (8, "R6", "broken"), (9, "R6", "open")]
+    in_text = chatledger("check", "t", url=conversation.url)
+    assert (in_text.code, len(in_text.out.splitlines())) == (1, 4)
+
+
+async def test_check_finds_nothing(sqlite_database: Database) -> None:
+    await store(sqlite_database.url, CONVERSATION[:1])
+    outcome = chatledger("check", url=sqlite_database.url)
+    assert (outcome.code, outcome.out, outcome.error) == (0, "", "chatledger: 1 thread checked, all well")
+
+
+async def test_abandoned_partial_message_is_found(sqlite_database: Database) -> None:
+    await store(sqlite_database.url, [CONVERSATION[0], ChatMessage(role="assistant", content="Hm", state="partial")])
+    outcome = chatledger("check", "--json", url=sqlite_database.url)
+    assert [(one["seq"], one["rule"], one["state"]) for one in outcome.json["findings"]] == [(2, "R10", "open")]
+    assert "assistant · partial" in chatledger("show", "t", url=sqlite_database.url).out
+
+
+async def test_stored_text_cannot_speak_to_the_terminal(sqlite_database: Database) -> None:
+    evil = "\x1b]0;pwned\x07\x1b[31m\x9b2J\u202e[bold]x[/bold]"
+    call = ToolCall(id=evil, name=evil, arguments=evil)
+    messages = [
+        ChatMessage(role="user", content=evil, name=evil),
+        ChatMessage(role="assistant", content=evil, reasoning=evil, tool_calls=[call]),
+        ChatMessage(role="tool", content=[OpaquePart(type=evil, value=evil), ImagePart(url=evil)], tool_call_id=evil),
+        ChatMessage(role="tool", content=evil, tool_call_id=evil + "2", name=evil),
+    ]
+    await store(sqlite_database.url, messages, title=evil, user_id=evil)
+    for words in (["show", "t"], ["threads"], ["check"]):
+        out = chatledger(*words, url=sqlite_database.url).out
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out)
+    assert r"\x1b]0;pwned\x07\x1b[31m\x9b2J\u202e[bold]x[/bold]" in chatledger("show", "t", url=sqlite_database.url).out
+
+
+async def test_long_text_is_cut_with_a_note(sqlite_database: Database) -> None:
+    await store(sqlite_database.url, [ChatMessage(role="user", content="x" * 5_000)])
+    assert "… 3,500 more characters (--full)" in chatledger("show", "t", url=sqlite_database.url).out
+    assert "x" * 5_000 in chatledger("show", "t", "--full", url=sqlite_database.url).out
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("short", ("short", "")),
+        ("\n" * 19, ("\n" * 19, "")),
+        ("\n" * 20, ("\n" * 19, "… 1 more characters (--full)")),
+        ("x" * 1_501, ("x" * 1_500, "… 1 more characters (--full)")),
+    ],
+)
+def test_cut(text: str, shown: tuple[str, str]) -> None:
+    assert cut(text) == shown
+
+
+async def test_threads_are_listed_newest_first_by_page(sqlite_database: Database, tmp_path: Path) -> None:
+    async with Ledger.open(sqlite_database.url) as ledger:
+        for user in ("ada", "bob", "ada"):
+            await ledger.threads.create(user_id=user, title=f"of {user}")
+    assert len(chatledger("threads", "--user", "ada", "--json", url=sqlite_database.url).json["threads"]) == 2
+    first = chatledger("threads", "--limit", "2", "--json", url=sqlite_database.url).json
+    rest = chatledger("threads", "--cursor", first["next_cursor"], "--json", url=sqlite_database.url).json
+    users = [thread["user_id"] for thread in first["threads"] + rest["threads"]]
+    assert (users, rest["next_cursor"]) == (["ada", "bob", "ada"], None)
+    table = chatledger("threads", url=sqlite_database.url).out.splitlines()
+    assert [line.split()[-1] for line in table] == ["TEXT", "ada", "bob", "ada"]

@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import asyncio
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chatledger import (
+    AlreadyExists,
+    ChatMessage,
+    DecodeError,
+    Ledger,
+    LimitExceeded,
+    Limits,
+    RuleViolation,
+    StorageError,
+    VersionConflict,
+)
+from chatledger.storage.repositories.threads import ThreadRepository
+from chatledger.transfer import import_file, new_threads
+from chatledger.transfer.plan import ImportOptions
+from chatledger.transfer.store import batches
+from tests.transfer.files import array, bring, exported, lines, talk, texts
+
+ORPHAN = {"role": "tool", "tool_call_id": "nobody", "content": "?"}
+
+
+def outcome(report: Any) -> tuple[int, int, int, int, int]:
+    return report.created, report.grown, report.unchanged, report.failed, report.messages
+
+
+async def test_one_thread_for_each_record(ledger: Ledger) -> None:
+    report = await bring(ledger, array({"messages": talk("a", "b")}, talk("c"), {"messages": []}))
+    assert outcome(report) == (3, 0, 0, 0, 3)
+    assert await texts(ledger) == [["a", "b"], ["c"], []]
+
+
+async def test_importing_again_stores_nothing(ledger: Ledger) -> None:
+    content = lines({"messages": talk("a", "b"), "n": 1}, {"messages": talk("a", "b"), "n": 2}, talk("c"))
+    await bring(ledger, content)
+    assert outcome(await bring(ledger, content)) == (0, 0, 3, 0, 0)
+    assert await texts(ledger) == [["a", "b"], ["a", "b"], ["c"]]
+
+
+async def test_same_record_in_another_file_is_the_same_thread(ledger: Ledger) -> None:
+    await bring(ledger, array({"messages": talk("a")}))
+    assert outcome(await bring(ledger, lines({"messages": talk("a")}))) == (0, 0, 1, 0, 0)
+
+
+async def test_file_that_grew_brings_only_what_is_new(ledger: Ledger) -> None:
+    old, new = {"messages": talk("a")}, {"messages": talk("b")}
+    await bring(ledger, lines(old))
+    assert outcome(await bring(ledger, lines(old, new))) == (1, 0, 1, 0, 1)
+    assert await texts(ledger) == [["a"], ["b"]]
+
+
+async def test_record_with_an_id_grows(ledger: Ledger) -> None:
+    await bring(ledger, lines({"id": 7, "messages": talk("a", "b")}), id_field="id")
+    report = await bring(ledger, lines({"id": 7, "messages": talk("a", "b", "c"), "score": 1.0}), id_field="id")
+    assert outcome(report) == (0, 1, 0, 0, 1)
+    assert await exported(ledger) == [{"id": 7, "messages": talk("a", "b", "c"), "score": 1.0}]
+
+
+async def test_record_with_other_keys_changes_them(ledger: Ledger) -> None:
+    await bring(ledger, lines({"id": 7, "messages": talk("a"), "score": 1}), id_field="id")
+    report = await bring(ledger, lines({"id": 7, "score": 2, "messages": talk("a")}), id_field="id")
+    assert outcome(report) == (0, 1, 0, 0, 0)
+    assert [list(record.items()) for record in await exported(ledger)] == [
+        [("id", 7), ("score", 2), ("messages", talk("a"))]
+    ]
+
+
+async def test_record_that_differs_from_what_is_stored_fails(ledger: Ledger) -> None:
+    await bring(ledger, lines({"id": 7, "messages": talk("a", "b")}), id_field="id")
+    report = await bring(ledger, lines({"id": 7, "messages": talk("a", "other", "c")}), id_field="id")
+    [failure] = report.failures
+    assert isinstance(failure.error, VersionConflict)
+    assert (failure.place, failure.error.expected) == ("line 1", 1)
+    assert await texts(ledger) == [["a", "b"]]
+
+
+async def test_thread_that_went_on_is_left_alone(ledger: Ledger) -> None:
+    content = lines({"id": 7, "messages": talk("a", "b")})
+    await bring(ledger, content, id_field="id")
+    [thread] = await ledger.threads.list()
+    await ledger.messages.append(thread.thread_id, [ChatMessage(role="user", content="live")])
+    assert outcome(await bring(ledger, content, id_field="id")) == (0, 0, 1, 0, 0)
+    grown = await bring(ledger, lines({"id": 7, "messages": talk("a", "b", "c")}), id_field="id")
+    assert isinstance(grown.failures[0].error, VersionConflict)
+    assert await texts(ledger) == [["a", "b", "live"]]
+
+
+async def test_branch_of_an_imported_thread_is_left_alone(ledger: Ledger) -> None:
+    content = lines({"id": 7, "messages": talk("a", "b")})
+    await bring(ledger, content, id_field="id")
+    [thread] = await ledger.threads.list()
+    await ledger.branches.fork(thread.thread_id, 1)
+    await ledger.messages.append(thread.thread_id, [ChatMessage(role="assistant", content="edited")])
+    assert outcome(await bring(ledger, content, id_field="id")) == (0, 0, 1, 0, 0)
+
+
+async def test_thread_of_the_application_is_not_continued(ledger: Ledger) -> None:
+    await ledger.threads.create("mine")
+    report = await bring(ledger, lines({"id": "mine", "messages": talk("a")}), thread_field="id")
+    assert isinstance(report.failures[0].error, AlreadyExists)
+    assert await texts(ledger) == [[]]
+
+
+async def test_bad_record_is_reported_and_the_rest_goes_in(ledger: Ledger) -> None:
+    bad = [{"messages": [{"role": "user", "content": 3}]}, {"nothing": []}, 17]
+    content = lines({"messages": talk("a")}, *bad, {"messages": talk("z")}) + b'{"torn'
+    report = await bring(ledger, content)
+    assert [(failure.place, type(failure.error)) for failure in report.failures] == [
+        (f"line {number}", DecodeError) for number in (2, 3, 4, 6)
+    ]
+    assert await texts(ledger) == [["a"], ["z"]]
+
+
+async def test_what_stood_before_a_tear_is_stored(ledger: Ledger) -> None:
+    torn = array({"messages": talk("a")}, {"messages": talk("b")})[:-20]
+    report = await bring(ledger, torn)
+    [failure] = report.failures
+    assert isinstance(failure.error, DecodeError)
+    assert (failure.error.record, failure.error.byte) == (1, torn.rindex(b'{\n  "messages"'))
+    assert await texts(ledger) == [["a"]]
+
+
+async def test_invalid_utf8_is_reported_with_its_byte(ledger: Ledger) -> None:
+    content = lines({"messages": talk("a")}) + b'{"messages": "\xff"}\n' + lines({"messages": talk("c")})
+    report = await bring(ledger, content)
+    assert [str(failure) for failure in report.failures] == [f"in.json, line 2, byte {content.index(0xFF)}: not UTF-8"]
+    assert await texts(ledger) == [["a"], ["c"]]
+
+
+async def test_json_deeper_than_500_is_reported(ledger: Ledger) -> None:
+    def deep(depth: int) -> bytes:
+        return b'{"messages": [], "x": ' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}\n"
+
+    report = await bring(ledger, deep(500) + deep(501))
+    assert [failure.place for failure in report.failures] == ["line 2"]
+    assert report.created == 1
+
+
+async def test_stop_on_error_stops(ledger: Ledger) -> None:
+    content = lines({"messages": talk("a")}, {}, {"messages": talk("c")})
+    report = await bring(ledger, content, stop_on_error=True)
+    assert (report.stopped, outcome(report)) == (True, (1, 0, 0, 1, 1))
+
+
+async def test_two_imports_at_once_store_once(ledger: Ledger) -> None:
+    content = lines(*({"messages": talk(str(number))} for number in range(8)))
+    reports = await asyncio.gather(bring(ledger, content), bring(ledger, content))
+    assert sum(report.messages for report in reports) == 8
+    assert [report.failures for report in reports] == [[], []]
+    assert len(await texts(ledger)) == 8
+
+
+async def test_dry_run_reports_and_writes_nothing(ledger: Ledger) -> None:
+    await bring(ledger, lines({"id": 1, "messages": talk("a")}), id_field="id")
+    content = lines({"id": 1, "messages": talk("a", "b"), "x": 1}, {"id": 2, "messages": [ORPHAN]}, {"id": 3})
+    report = await bring(ledger, content, id_field="id", dry_run=True)
+    assert (outcome(report), report.violations) == ((1, 1, 0, 1, 2), {"R6": 1})
+    assert await exported(ledger) == [{"id": 1, "messages": talk("a")}]
+
+
+async def test_lenient_keeps_and_strict_refuses(ledger: Ledger) -> None:
+    content = lines({"messages": [*talk("a"), ORPHAN, {"role": "alien", "content": "x"}]})
+    report = await bring(ledger, content, rules="strict")
+    assert isinstance(report.failures[0].error, (DecodeError, RuleViolation))
+    assert await texts(ledger) == []
+    report = await bring(ledger, content)
+    assert report.violations == {"R3": 1, "R6": 1}
+    assert await texts(ledger) == [["a", "?", "x"]]
+
+
+async def test_refused_thread_is_not_left_empty(ledger: Ledger) -> None:
+    report = await bring(ledger, lines({"messages": [*talk("a"), ORPHAN]}), rules="strict")
+    assert isinstance(report.failures[0].error, RuleViolation)
+    assert (await ledger.threads.list()).items == []
+
+
+async def test_long_record_is_split_into_appends(ledger: Ledger) -> None:
+    record = {"messages": talk(*map(str, range(2_500)))}
+    assert outcome(await bring(ledger, lines(record))) == (1, 0, 0, 0, 2_500)
+    assert outcome(await bring(ledger, lines(record))) == (0, 0, 1, 0, 0)
+    assert await exported(ledger) == [record]
+
+
+async def test_interrupted_import_is_finished_by_the_next(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = lines({"messages": talk("a")}, {"messages": talk("b")})
+
+    async def store_then_fail(*given: Any) -> Any:
+        monkeypatch.undo()
+        raise StorageError("gone")
+
+    monkeypatch.setattr(ThreadRepository, "load", store_then_fail)
+    with pytest.raises(StorageError):
+        await bring(ledger, content)
+    assert outcome(await bring(ledger, content)) == (2, 0, 0, 0, 2)
+
+
+def test_batches_hold_to_both_limits() -> None:
+    messages = [ChatMessage(role="user", content="x" * size) for size in (10, 10, 100, 10, 10, 10)]
+    sizes = [[len(message.text) for message in batch] for batch in batches(messages, Limits(messages=2, bytes=60))]
+    assert sizes == [[10, 10], [100], [10, 10], [10]]
+
+
+async def test_message_too_large_for_any_append_fails() -> None:
+    async with Ledger.open(":memory:") as ledger:
+        report = await bring(ledger, lines({"messages": talk("x" * (Limits().bytes + 1))}, {"messages": talk("y")}))
+    assert [type(failure.error) for failure in report.failures] == [LimitExceeded]
+    assert report.created == 1
+
+
+async def test_records_are_stored_together_up_to_a_size(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    load = ThreadRepository.load
+
+    async def counted(self: ThreadRepository, new: Any) -> None:
+        sizes.append(len(new))
+        await load(self, new)
+
+    monkeypatch.setattr(ThreadRepository, "load", counted)
+    monkeypatch.setattr(new_threads, "MAX_BYTES", 250)
+    records = [{"messages": talk(f"{number:040}")} for number in range(8)]
+    assert outcome(await bring(ledger, lines(*records))) == (8, 0, 0, 0, 8)
+    assert sizes == [3, 3, 2]
+    assert await exported(ledger) == records
+
+
+async def test_threads_of_a_batch_are_looked_for_at_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = lines(*({"messages": talk(str(number))} for number in range(20)))
+    await bring(ledger, content)
+    asked: list[int] = []
+    find_many = ThreadRepository.find_many
+
+    async def counted(self: ThreadRepository, thread_ids: Any) -> Any:
+        asked.append(len(thread_ids))
+        return await find_many(self, thread_ids)
+
+    monkeypatch.setattr(ThreadRepository, "find_many", counted)
+    monkeypatch.delattr(ThreadRepository, "find")
+    assert outcome(await bring(ledger, content)) == (0, 0, 20, 0, 0)
+    assert asked[1:] == [20]  # the first asks whether the file is there under other ids
+
+
+async def test_second_record_of_a_thread_continues_it(ledger: Ledger) -> None:
+    content = lines({"id": "t", "messages": talk("a")}, {"id": "t", "messages": talk("a", "b")})
+    assert outcome(await bring(ledger, content, thread_field="id")) == (1, 1, 0, 0, 2)
+
+
+async def test_key_over_512_bytes_fails(ledger: Ledger) -> None:
+    report = await bring(ledger, lines({"id": "k" * 513, "messages": []}), thread_field="id")
+    assert [type(failure.error) for failure in report.failures] == [LimitExceeded]
+
+
+async def test_thread_and_user_fields(ledger: Ledger) -> None:
+    record = {"meta": {"thread": "t/1", "user": 42}, "messages": talk("a")}
+    await bring(ledger, lines(record), thread_field="meta.thread", user_field="meta.user")
+    thread = await ledger.threads.get("t/1")
+    assert (thread.user_id, thread.message_count) == ("42", 1)
+    assert await exported(ledger) == [record]
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "", ["x"], None])
+async def test_id_must_be_text_or_a_whole_number(value: Any) -> None:
+    async with Ledger.open(":memory:") as ledger:
+        report = await bring(ledger, lines({"id": value, "messages": []}), id_field="id")
+    assert [failure.problem.split(":")[0] for failure in report.failures] == ["id"]
+
+
+async def test_times_of_the_source_are_kept(ledger: Ledger) -> None:
+    messages = [{"role": "user", "content": "a", "at": 1741943532.25}, {"role": "assistant", "content": "b"}]
+    await bring(ledger, lines({"id": "t", "at": "2025-03-14T09:12:00+09:00", "messages": messages}), **TIMED)
+    thread = await ledger.threads.get("t")
+    of_record = datetime(2025, 3, 14, 0, 12, tzinfo=UTC)
+    assert thread.created_at == of_record
+    assert [message.created_at for message in await ledger.messages.history("t")] == [
+        datetime(2025, 3, 14, 9, 12, 12, 250_000, tzinfo=UTC),
+        of_record,
+    ]
+    assert (await exported(ledger))[0]["messages"] == messages
+
+
+TIMED: dict[str, Any] = {"thread_field": "id", "time_field": "at"}
+
+
+@pytest.mark.parametrize("value", ["2025-03-14T09:12:00", "2025-03-14", "soon", True, [], float("nan"), 1e300])
+async def test_time_that_is_none_or_has_no_zone_is_refused_with_its_place(value: Any) -> None:
+    async with Ledger.open(":memory:") as ledger:
+        late = {"id": "u", "messages": [*talk("a"), {"role": "user", "content": "b", "at": value}]}
+        report = await bring(ledger, lines({"id": "t", "at": value, "messages": []}, late), **TIMED)
+    assert [(failure.place, failure.problem.partition(":")[0]) for failure in report.failures] == [
+        ("line 1", "at"),
+        ("line 2", "messages[1].at"),
+    ]
+
+
+async def test_records_without_the_time_asked_for_are_counted(ledger: Ledger) -> None:
+    report = await bring(ledger, lines({"id": "t", "messages": talk("a")}), **TIMED)
+    assert (report.created, report.without_time) == (1, 1)
+
+
+async def test_repeated_keys_are_a_loss(ledger: Ledger) -> None:
+    report = await bring(ledger, b'{"messages": [], "a": 1, "a": 2}\n')
+    assert report.losses == {"repeated-key": 1}
+
+
+async def test_other_tenant_has_its_own_threads(ledger: Ledger) -> None:
+    content = lines({"messages": talk("a")})
+    await bring(ledger, content)
+    assert outcome(await bring(ledger.tenant("other"), content)) == (1, 0, 0, 0, 1)
+
+
+async def test_reading_is_told_as_it_goes(ledger: Ledger) -> None:
+    heard: list[int] = []
+    content = lines({"messages": talk("a")}, {"messages": talk("b")})
+    options = ImportOptions()
+    await import_file.import_file(ledger, io.BytesIO(content), options, file="x", on_bytes=heard.append)
+    assert heard == [len(content) // 2, len(content)]
+
+
+async def test_record_over_64_mib_is_split_into_appends(ledger: Ledger) -> None:
+    record = {"messages": talk(*(str(number) * 10 * 1024 * 1024 for number in range(7)))}
+    assert outcome(await bring(ledger, lines(record))) == (1, 0, 0, 0, 7)
+    assert await exported(ledger) == [record]
+
+
+async def test_a_database_that_fails_while_more_is_planned_ends_the_import(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = ThreadRepository.load
+    before = asyncio.all_tasks()
+
+    async def failing(self: ThreadRepository, new: Any) -> None:
+        if any(one.thread.thread_id == "d" for one in new):
+            raise StorageError("gone", retryable=True)
+        await load(self, new)
+
+    monkeypatch.setattr(ThreadRepository, "load", failing)
+    records = [{"id": name, "messages": talk(name)} for name in "abcdefgh"]
+    monkeypatch.setattr(new_threads, "MAX_BYTES", 2 * len(lines(records[0])))
+    content = lines(*records)
+    with pytest.raises(StorageError, match="gone"):
+        await bring(ledger, content, thread_field="id")
+    assert sorted(await texts(ledger)) == [["a"], ["b"]]
+    assert asyncio.all_tasks() == before
