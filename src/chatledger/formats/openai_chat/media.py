@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatledger.formats.data_uris import is_data_uri
+from chatledger.formats.wire.data_uris import is_data_uri
 from chatledger.models import AudioPart, FilePart, ImagePart, MediaPart
 from chatledger.models.json import JsonValue
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatledger.formats.openai_chat.fields import nested
 from chatledger.formats.openai_responses.items import CALL, CUSTOM_CALL, FUNCTION_CALL
 from chatledger.formats.openai_responses.message import ITEMS, NAME
+from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage
 from chatledger.rules.pairing import answer
 from chatledger.rules.tip import OpenCall, Tip

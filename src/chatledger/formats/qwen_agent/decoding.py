@@ -13,10 +13,11 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded
 from chatledger.formats.qwen_agent.carrying import carried, carried_rows
 from chatledger.formats.qwen_agent.linking import follow, has_default_id
-from chatledger.formats.qwen_agent.plainness import make_plain, require_plain
+from chatledger.formats.qwen_agent.plainness import make_plain
 from chatledger.formats.qwen_agent.rows import message_of
 from chatledger.formats.qwen_agent.sources import source_of
 from chatledger.formats.qwen_agent.validity import problems
+from chatledger.formats.wire.plain import require_json
 from chatledger.models import ChatMessage, Loss
 from chatledger.rules import Tip
 
@@ -45,7 +46,7 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
         fields, coerced = make_plain(fields, path)
         losses += coerced
     else:
-        require_plain(fields, path)
+        require_json(fields, path)
     if not isinstance(fields.get("role"), str):
         raise DecodeError(f"{path}.role", "missing or not text")
     problem = None if lenient else next(problems(fields), None)

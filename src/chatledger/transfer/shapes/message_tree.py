@@ -11,7 +11,7 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats import Encoded, losses
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT

@@ -1,8 +1,6 @@
-"""Taking typed values out of a source object, or saying at which path another thing stands."""
+"""Typed values of a source object, or a DecodeError with the path at which something else stands."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.models.json import JsonValue
@@ -25,7 +23,7 @@ def text_at(source: dict[str, JsonValue], key: str, path: str) -> str:
 
 
 def optional_text_at(source: dict[str, JsonValue], key: str, path: str) -> str | None:
-    """The text under a key; None where it is null or absent, which only the residual tells apart."""
+    """The text under a key; None where it is null or absent. Only the residual tells the two apart."""
     return None if source.get(key) is None else text_at(source, key, path)
 
 
@@ -39,10 +37,3 @@ def as_object(value: JsonValue, path: str) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise wrong(path, "an object", value)
     return value
-
-
-def nested(residual: JsonValue, *keys: str) -> Any:
-    """What a residual holds under a path of keys; None where it has another shape."""
-    for key in keys:
-        residual = residual.get(key) if isinstance(residual, dict) else None
-    return residual
