@@ -16,7 +16,6 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded, Encoded
 from chatledger.formats.kosong.adapting import adapt, adapt_message, is_as_read, is_record
 from chatledger.formats.kosong.given import restore_given
-from chatledger.formats.kosong.linking import Links
 from chatledger.formats.kosong.objects import build, is_object
 from chatledger.formats.kosong.revision import (
     AS_DICT,
@@ -32,6 +31,7 @@ from chatledger.formats.kosong.revision import (
 from chatledger.formats.kosong.sources import decode_dict, decode_object
 from chatledger.formats.kosong.writing import Row, dump, shortened, write
 from chatledger.formats.measuring import Written, measured
+from chatledger.formats.wire.pairing import Pairing
 from chatledger.formats.wire.residual import restore_deep
 from chatledger.models import ChatMessage, Loss, RulesLevel
 
@@ -132,7 +132,7 @@ class KosongCodec:
     def _nearest(self, message: ChatMessage) -> Any:
         """What lenient let in and no class takes, as if another revision had written it; its role stays."""
         foreign = message.model_copy(update={"format": FAMILY, "role": "user"})
-        adapted = adapt_message(foreign, self.revision, Links(), 1)
+        adapted = adapt_message(foreign, self.revision, Pairing(), 1)
         assert adapted is not None  # a user message is never left out
         model = build(self.revision, write(adapted, self.revision), None)
         model.role = message.role

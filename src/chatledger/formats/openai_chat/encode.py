@@ -9,7 +9,7 @@ from chatledger.formats.measuring import Written
 from chatledger.formats.openai_chat.fit import fit
 from chatledger.formats.openai_chat.fit_parts import is_as_read
 from chatledger.formats.openai_chat.message import NAME, write_message
-from chatledger.formats.openai_chat.pairing import Pairing
+from chatledger.formats.wire.pairing import Pairing
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage
 
