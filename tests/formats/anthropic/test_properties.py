@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic import CODEC
 from chatledger.formats.anthropic.encode import write_payload
-from chatledger.formats.measuring import losses_between
+from chatledger.formats.losses.measure import losses_between
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from tests.formats.anthropic.sdk import validate

@@ -30,7 +30,7 @@ from chatledger.formats.kosong.revision import (
 )
 from chatledger.formats.kosong.sources import decode_dict, decode_object
 from chatledger.formats.kosong.writing import Row, dump, shortened, write
-from chatledger.formats.measuring import Written, measured
+from chatledger.formats.losses.measure import Written, measured
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.formats.wire.residual import restore_deep
 from chatledger.models import ChatMessage, Loss, RulesLevel

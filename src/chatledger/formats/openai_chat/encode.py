@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger.formats.measuring import Written
+from chatledger.formats.losses.measure import Written
 from chatledger.formats.openai_chat.fit import fit
 from chatledger.formats.openai_chat.fit_parts import is_as_read
 from chatledger.formats.openai_chat.message import NAME, write_message

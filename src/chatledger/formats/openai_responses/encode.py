@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from chatledger.formats.measuring import Written
+from chatledger.formats.losses.measure import Written
 from chatledger.formats.openai_responses.fit import fit
 from chatledger.formats.openai_responses.grouping import Mark, Spoken, grouped
 from chatledger.formats.openai_responses.items import CALL, MESSAGE, OPAQUE, OUTPUT, ROLES, Source, read_item

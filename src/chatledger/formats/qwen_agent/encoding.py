@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatledger.formats.measuring import Written
+from chatledger.formats.losses.measure import Written
 from chatledger.formats.qwen_agent.carrying import with_carried
 from chatledger.formats.qwen_agent.items import is_as_read
 from chatledger.formats.qwen_agent.rows import NAME, plain_row, row_of

@@ -13,7 +13,7 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats import Encoded
-from chatledger.formats.measuring import Written, losses_between
+from chatledger.formats.losses.measure import Written, losses_between
 from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, RulesLevel, ToolCall
 from chatledger.models.json import JsonValue

@@ -1,7 +1,7 @@
-"""One or several messages against what came back of them, as (index of the message, code, path).
+"""Compares one or several messages with what came back of them. Differences are (index of the message, code, path).
 
-Both sides are joined first: the contents of the pieces of a message one after the other, its calls likewise, and a
-field that all pieces agree on. So a message in three pieces is compared as one, and two that became one as well.
+Both sides are joined first: the contents of all pieces one after the other, their calls likewise, and each field on
+which the pieces agree. So a message in three pieces is compared as one, and so are two messages that became one.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from chatledger.formats import losses
-from chatledger.formats.channels import Channel, Thoughts, calls_of, channel_of, compare_parts
+from chatledger.formats.losses import codes
+from chatledger.formats.losses.compare_parts import Channel, Thoughts, calls_of, channel_of, compare_parts
 from chatledger.models import ChatMessage, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, loads, same_json
 
 Found: TypeAlias = tuple[int, str, str]
 Said: TypeAlias = Sequence[tuple[int, ChatMessage]]
 
-_DISAGREE = object()  # what pieces that say different things say together
+_DISAGREE = object()  # the value of a field in which the pieces differ
 
 
 def compare(said: Said, read: Sequence[ChatMessage], kept: Collection[int]) -> Iterator[Found]:
-    """The differences of a group. The residual of a message in `kept` is not one of them."""
+    """The differences of a group. The residual of a message in `kept` is not compared."""
     yield from _compare_fields(said, read)
     yield from _compare_contents(said, read)
     yield from _compare_calls(said, read)
     residual = _agreed(read, "residual")
     for index, message in said:
         if message.residual is not None and index not in kept and not _same(message.residual, residual):
-            yield index, losses.RESIDUAL, "residual"
+            yield index, codes.RESIDUAL, "residual"
 
 
 def _compare_fields(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
-    for name, code in losses.FIELDS.items():
+    for name, code in codes.FIELDS.items():
         back = _agreed(read, name)
         for index, message in said:
             value = getattr(message, name)
@@ -41,7 +41,7 @@ def _compare_fields(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
 
 
 def _agreed(read: Sequence[ChatMessage], name: str) -> Any:
-    """What the pieces say together: those that say nothing do not count."""
+    """The value on which all pieces agree that have one."""
     if len(read) == 1:
         return getattr(read[0], name)
     values = [value for message in read if (value := getattr(message, name)) is not None]
@@ -69,7 +69,7 @@ def _compare_contents(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found
 
 
 def _same_texts(message: ChatMessage, back: ChatMessage) -> bool:
-    """The common case, cheaply: no parts on either side, and equal."""
+    """Whether both sides are equal without any parts: the common case, at little cost."""
     content, reasoning = message.content, message.reasoning
     if isinstance(content, list) or isinstance(reasoning, list):
         return False
@@ -77,7 +77,7 @@ def _same_texts(message: ChatMessage, back: ChatMessage) -> bool:
 
 
 def _thoughts(channels: dict[str, Channel]) -> str:
-    """All reasoning of a side, wherever it stands."""
+    """All reasoning of one side, whether it stands in the content or beside it."""
     own = "".join(channels["reasoning"].texts)
     return own + "".join(atom.value.text for atom in channels["content"].atoms if atom.value.kind == "think")
 
@@ -92,22 +92,22 @@ def _compare_calls(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
     if not sources:
         empty = [index for index, message in said if message.tool_calls == []]
         if back:
-            yield said[0][0], losses.MADE_UP, "tool_calls"
+            yield said[0][0], codes.MADE_UP, "tool_calls"
         elif all((message.tool_calls is None) for message in read) == bool(empty):
-            yield (empty or [said[0][0]])[0], losses.CALLS, "tool_calls"
+            yield (empty or [said[0][0]])[0], codes.CALLS, "tool_calls"
         return
     pairs = _paired([atom.value for atom in sources], back)
     for atom, pair in zip(sources, pairs, strict=True):
         if pair is None:
-            yield atom.index, losses.CALLS, atom.path
+            yield atom.index, codes.CALLS, atom.path
         else:
             yield from ((atom.index, code, f"{atom.path}.{name}") for code, name in _call_losses(atom.value, pair))
     if len(back) > sum(pair is not None for pair in pairs):
-        yield said[0][0], losses.MADE_UP, "tool_calls"
+        yield said[0][0], codes.MADE_UP, "tool_calls"
 
 
 def _paired(calls: Sequence[ToolCall], back: Sequence[ToolCall]) -> list[ToolCall | None]:
-    """For each call what came back of it: by place, or where some are missing, the next of its name."""
+    """For each call the one that came back: by place, or if some are missing, the next one of its name."""
     if len(calls) == len(back):
         return list(back)
     pairs: list[ToolCall | None] = []
@@ -122,21 +122,21 @@ def _paired(calls: Sequence[ToolCall], back: Sequence[ToolCall]) -> list[ToolCal
 
 def _call_losses(call: ToolCall, back: ToolCall) -> Iterator[tuple[str, str]]:
     if call.id != back.id:
-        yield losses.CALL_ID, "id"
+        yield codes.CALL_ID, "id"
     if call.name != back.name:
-        yield losses.NAME, "name"
+        yield codes.NAME, "name"
     if not _same(call.arguments, back.arguments):
         yield _arguments_code(call.arguments, back.arguments), "arguments"
     if not _same(call.extras, back.extras):
-        yield losses.EXTRAS, "extras"
+        yield codes.EXTRAS, "extras"
 
 
 def _arguments_code(given: JsonValue, back: JsonValue) -> str:
-    return losses.ARGUMENTS_FORM if _same(_meant(given), _meant(back)) else losses.ARGUMENTS
+    return codes.ARGUMENTS_FORM if _same(_meant(given), _meant(back)) else codes.ARGUMENTS
 
 
 def _meant(arguments: JsonValue) -> JsonValue:
-    """The value that arguments spell. None is no argument, and so is an empty object."""
+    """The value that arguments spell. None means no arguments, and so does an empty object."""
     if isinstance(arguments, str):
         try:
             return loads(arguments)

@@ -1,4 +1,4 @@
-"""What a conversion may lose: one set of codes for all formats, and how a path says where.
+"""The codes of losses, one set for all formats, and the paths that say where a loss is.
 
     Loss(code, seq, path)       seq is that of the message that was to be written, path a place in it:
 
@@ -7,12 +7,12 @@
     content[2], tool_calls[0]   a part, a call; `reasoning` likewise
     content[2].signature        a field of a part or a call; of a medium `media-form` stands for url, data and mime_type
 
-A path says that what stands there, and all below it, is not what it was or where it was. What is not named came back
-equal, value by value with key order. A text that is joined into another form of the content is still there, so only the
-form is named; and a signature is named beside the reasoning that it is lost with.
+A path says that the value there, and all below it, changed or moved. Everything that no path names came back equal,
+value by value with key order. A text that is joined into another form of the content is still there, so only the form
+is named. A signature is named beside the reasoning that it is lost with.
 
-Never compared, since the ledger gives them or they say who wrote: message_id, thread_id, branch, seq, created_at,
-violations, format. A residual is one only where the message had it: reading may add its own.
+message_id, thread_id, branch, seq, created_at, violations and format are never compared: the ledger assigns them, or
+they name the writer. A residual counts as lost only if the message had one: reading may add its own.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatledger.formats import format_names, get_codec
-from chatledger.formats.losses import CODES
+from chatledger.formats.losses.codes import CODES
 from chatledger.models import ChatMessage
 from tests.formats.any_messages import conversations, numbered
-from tests.formats.differences import problems
+from tests.formats.losses.differences import problems
 
 
 @pytest.mark.parametrize("target", format_names())

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from chatledger.formats.joining import groups_of, unordered
-from chatledger.formats.losses import CODES
-from chatledger.formats.measuring import Written, losses_between
+from chatledger.formats.losses.codes import CODES
+from chatledger.formats.losses.measure import Written, groups_of, losses_between, unordered
 from chatledger.models import ChatMessage, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 
 Found = list[tuple[str, int | None, str]]

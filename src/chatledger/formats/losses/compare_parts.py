@@ -1,8 +1,8 @@
-"""Parts against the parts that came back: the content of messages, or their reasoning.
+"""Compares parts with the parts that came back: the content of messages, or their reasoning.
 
-Parts are paired in order by what they are: a text by its text, a medium by where or what it is. What finds no pair is
-lost, or stands elsewhere; of a pair each field is compared. Against a content that is one text, a text is there if it
-stands in it, in its order.
+Parts are paired in order by identity: a text by its text, a medium by its URL or its data. A part without a pair is
+lost, or stands elsewhere; the fields of a pair are compared. If one text came back, a text part counts as found if the
+text contains it, in order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from chatledger.formats import losses
+from chatledger.formats.losses import codes
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import dumps, same_json
@@ -25,7 +25,7 @@ _MEDIA_FIELDS = ("url", "data", "mime_type", "name", "id")
 
 @dataclass(frozen=True, slots=True)
 class Atom(Generic[V]):
-    """A part or a call, of which message it is (by index) and where it stands there."""
+    """A part or a call, the index of its message, and its path there."""
 
     value: V
     index: int
@@ -48,14 +48,14 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Thoughts:
-    """What came back of all reasoning, wherever it stands: whether its text is the `same`, and its signatures."""
+    """All reasoning that came back, in any place: whether its text is the `same`, and its signatures."""
 
     same: bool
     signatures: set[str]
 
 
 def channel_of(messages: Sequence[tuple[int, ChatMessage]], name: str) -> Channel:
-    """What messages say together. Those that say nothing do not count, unless all do."""
+    """The content or reasoning of some messages together. Messages without any do not count, unless all are."""
     speaking = [(index, message) for index, message in messages if getattr(message, name)] or list(messages[:1])
     atoms = [atom for index, message in speaking for atom in _atoms(getattr(message, name), index, name)]
     form = _form(getattr(speaking[0][1], name)) if len(speaking) == 1 else "parts"
@@ -83,9 +83,9 @@ def _form(content: str | list[Part] | None) -> Form:
 
 
 def compare_parts(said: Channel, back: Channel, thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
-    """The differences, as (index of the message, code, path). Of reasoning that is not there at all the field is named,
-    and each signature."""
-    thought = losses.REASONING_FORM if thoughts.same else losses.REASONING
+    """The differences, as (index of the message, code, path). Reasoning that is missing altogether is one difference,
+    beside its signatures."""
+    thought = codes.REASONING_FORM if thoughts.same else codes.REASONING
     if said.name == "reasoning" and said.atoms and not back.atoms:
         yield from dict.fromkeys((atom.index, thought, said.name) for atom in said.atoms)
         yield from _lost_signatures(said.atoms, thoughts)
@@ -97,10 +97,10 @@ def compare_parts(said: Channel, back: Channel, thoughts: Thoughts) -> Iterator[
     yield from found
     if said.form != back.form:
         if all(path != said.name for _, _, path in found):
-            yield said.index, losses.CONTENT_FORM if said.name == "content" else thought, said.name
+            yield said.index, codes.CONTENT_FORM if said.name == "content" else thought, said.name
     elif rest and not found:
         only_thoughts = said.name == "reasoning" or all(isinstance(part, ThinkPart) for part in rest)
-        yield said.index, thought if only_thoughts else losses.MADE_UP, said.name
+        yield said.index, thought if only_thoughts else codes.MADE_UP, said.name
 
 
 def _part_losses(
@@ -113,26 +113,26 @@ def _part_losses(
         elif elsewhere.isdisjoint(_anchors(atom.value)):
             yield atom.index, _lost_code(atom.value, said.name, thought), atom.path
         else:
-            yield atom.index, losses.ORDER, atom.path
+            yield atom.index, codes.ORDER, atom.path
 
 
 def _lost_signatures(lost: Sequence[Atom[Part]], thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
     for atom in lost:
         signature = atom.value.signature if isinstance(atom.value, ThinkPart) else None
         if signature is not None and signature not in thoughts.signatures:
-            yield atom.index, losses.SIGNATURE, f"{atom.path}.signature"
+            yield atom.index, codes.SIGNATURE, f"{atom.path}.signature"
 
 
 def _lost_code(part: Part, channel: str, thought: str) -> str:
     if isinstance(part, MediaPart):
-        return losses.MEDIA
+        return codes.MEDIA
     if isinstance(part, OpaquePart):
-        return losses.OPAQUE
-    return losses.TEXT if isinstance(part, TextPart) and channel == "content" else thought
+        return codes.OPAQUE
+    return codes.TEXT if isinstance(part, TextPart) and channel == "content" else thought
 
 
 def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[list[Part | None], list[Part]]:
-    """For each part the next one that is the same thing; and those that are nobody's."""
+    """For each part the next one of the same identity; and the parts that are left over."""
     places: dict[_Anchor, list[int]] = {}
     for place, atom in enumerate(back):
         for anchor in _anchors(atom.value):
@@ -149,14 +149,8 @@ def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[lis
     return pairs, [atom.value for place, atom in enumerate(back) if place not in taken]
 
 
-def _next(places: list[int], start: int) -> list[int]:
-    """The first of some places that is not before the start, if there is one."""
-    nearest = bisect_left(places, start)
-    return places[nearest : nearest + 1]
-
-
 def _pairs_in_text(said: Channel, back: Channel) -> tuple[list[Part | None], list[Part]]:
-    """The same where all that came back is one text; parts of which it is made are found in it, in their order."""
+    """The same if one text came back: the parts that it was made of are searched in it, in order."""
     text, start = "".join(back.texts), 0
     kinds = TextPart if said.name == "content" else (TextPart, ThinkPart)
     pairs: list[Part | None] = []
@@ -175,7 +169,7 @@ _Anchor: TypeAlias = tuple[str | None, ...]
 
 
 def _anchors(part: Part) -> list[_Anchor]:
-    """What a part is known by. A medium may be known by more than one thing."""
+    """The identities of a part. A medium may have more than one."""
     if isinstance(part, (TextPart, ThinkPart)):
         return [(part.kind, part.text)]
     if isinstance(part, OpaquePart):
@@ -192,17 +186,17 @@ def _resolved(part: MediaPart) -> tuple[str | None, str | None, str | None]:
 
 
 def _differences(part: Part, back: Part) -> Iterator[tuple[str, str]]:
-    """The fields in which two parts of the same kind differ. A medium that is said in another way is one difference."""
+    """The fields in which two parts of one kind differ. Another spelling of the same medium is one difference."""
     if isinstance(part, MediaPart) and isinstance(back, MediaPart):
         fields: tuple[str, ...] = _MEDIA_FIELDS
         if _resolved(part) == _resolved(back) and (part.url, part.mime_type) != (back.url, back.mime_type):
-            yield losses.MEDIA_FORM, ""
+            yield codes.MEDIA_FORM, ""
             fields = fields[3:]
-        yield from ((losses.MEDIA, f".{name}") for name in fields if getattr(part, name) != getattr(back, name))
+        yield from ((codes.MEDIA, f".{name}") for name in fields if getattr(part, name) != getattr(back, name))
     if isinstance(part, ThinkPart) and isinstance(back, ThinkPart) and part.signature != back.signature:
-        yield losses.SIGNATURE, ".signature"
+        yield codes.SIGNATURE, ".signature"
     if isinstance(part, OpaquePart) and isinstance(back, OpaquePart):
         if part.type != back.type:
-            yield losses.OPAQUE, ".type"
+            yield codes.OPAQUE, ".type"
     elif not same_json(getattr(part, "extras", None), getattr(back, "extras", None)):
-        yield losses.EXTRAS, ".extras"
+        yield codes.EXTRAS, ".extras"

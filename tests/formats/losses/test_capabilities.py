@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatledger.formats import format_names
-from chatledger.formats.capabilities import SAMPLES, capabilities
+from chatledger.formats.losses.capabilities import SAMPLES, capabilities
 
 TABLE = capabilities()
 

@@ -1,5 +1,7 @@
-"""What each format can express, found by trying: a small conversation with the thing in it is written, and the thing is
-expressed as far as nothing is lost that is not lost without it. Nothing is declared, so nothing can be out of date.
+"""What each format can express, found by trying.
+
+A small conversation with the thing in it is written. The format expresses the thing if nothing is lost beyond what is
+lost without it. Nothing is declared, so nothing can be out of date.
 """
 
 from __future__ import annotations
@@ -8,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from chatledger.formats import format_names, get_codec, losses
+from chatledger.formats import format_names, get_codec
+from chatledger.formats.losses import codes
 from chatledger.models import (
     AudioPart,
     ChatMessage,
@@ -28,8 +31,8 @@ _OTHER = ToolCall(id="call_b", name="tides", arguments='{"city":"Oslo"}')
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Conversations with a thing in them: the one that is written best counts. `needs`: another thing without which
-    this one is not there.
+    """Conversations with a thing in them, of which the best written one counts. `needs` names another thing that this
+    one depends on.
     """
 
     alternatives: Sequence[Sequence[ChatMessage]]
@@ -40,13 +43,13 @@ Expression: TypeAlias = Literal["yes", "form", "no"]
 """Whole; there, but in another form (split over messages, joined, as an address in place of data); or lost."""
 
 _FORM_ONLY = frozenset(
-    {losses.CONTENT_FORM, losses.ARGUMENTS_FORM, losses.MEDIA_FORM, losses.REASONING_FORM, losses.SPLIT, losses.MERGED}
+    {codes.CONTENT_FORM, codes.ARGUMENTS_FORM, codes.MEDIA_FORM, codes.REASONING_FORM, codes.SPLIT, codes.MERGED}
 )
 _BEST_FIRST: Sequence[Expression] = ("yes", "form", "no")
 
 
 def capabilities(names: Sequence[str] | None = None) -> dict[str, dict[str, Expression]]:
-    """By format (None: all), what it expresses and how well, in the order of SAMPLES."""
+    """How well each format (None: all) expresses each thing, in the order of SAMPLES."""
     return {name: _expressed(name) for name in (format_names() if names is None else names)}
 
 
@@ -78,7 +81,7 @@ def _talk(*messages: tuple[str, Any], **last: Any) -> list[ChatMessage]:
 
 
 def _asked(*calls: ToolCall, text: str | None = None, **result: Any) -> list[ChatMessage]:
-    """A question, calls, their results with `result` more to say, the answer."""
+    """A question, calls, their results with the fields of `result`, the answer."""
     said = {"role": "tool", "content": "4 °C", **result}
     messages = [
         ChatMessage(role="user", content="Oslo?"),
@@ -92,7 +95,7 @@ def _asked(*calls: ToolCall, text: str | None = None, **result: Any) -> list[Cha
 def _asked_somehow(
     *calls: ToolCall, text: str | None = None, objects: bool = True, **result: Any
 ) -> list[list[ChatMessage]]:
-    """The same in the ways that formats have: arguments as text or as an object, no content or an empty one, results
+    """The same in the spellings of all formats: arguments as text or as an object, no content or an empty one, results
     with the name of their call or without.
     """
     as_objects = [call.model_copy(update={"arguments": {"city": "Oslo"}}) for call in calls]

@@ -1,4 +1,4 @@
-"""The page of losses says what the code does. `python -m tests.formats.test_losses_page` writes its tables anew."""
+"""The page of losses says what the code does. `python -m tests.formats.losses.test_page` writes its tables anew."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from chatledger.formats import format_names, get_codec
-from chatledger.formats.capabilities import capabilities
-from chatledger.formats.losses import CODES
+from chatledger.formats.losses.capabilities import capabilities
+from chatledger.formats.losses.codes import CODES
 from chatledger.models import ChatMessage
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats" / "losses.md"
+PAGE = Path(__file__).parents[3] / "docs" / "formats" / "losses.md"
 WORDS = {"yes": "yes", "form": "form", "no": "–"}
 
 

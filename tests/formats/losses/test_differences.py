@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from chatledger.formats import format_names, get_codec
-from chatledger.formats.losses import CODES, FIELDS
+from chatledger.formats.losses.codes import CODES, FIELDS
 from chatledger.models import (
     ChatMessage,
     FilePart,
@@ -21,7 +21,7 @@ from chatledger.models import (
     VideoPart,
 )
 from tests.formats.any_messages import numbered
-from tests.formats.differences import problems
+from tests.formats.losses.differences import problems
 
 FULL: list[Part] = [
     ThinkPart(text="hm", signature="s"),
