@@ -79,6 +79,11 @@ def test_json_is_compared_with_its_key_order_and_spelling(back: dict[str, Any]) 
         ([ImagePart(url=PNG)], [ImagePart(data="QQ==", mime_type="image/png")], [("media-form", "content[0]")]),
         ([TextPart(text="a"), ImagePart(url="u")], [ImagePart(url="u"), TextPart(text="a")], [("order", "content[1]")]),
         ([TextPart(text="a")], [TextPart(text="a"), TextPart(text="b")], [("made-up", "content")]),
+        (
+            [TextPart(text="a", extras={})],
+            [TextPart(text="a"), TextPart(text="b")],
+            [("extras", "content[0].extras"), ("made-up", "content")],
+        ),
         ([ThinkPart(text="t", signature="s")], [ThinkPart(text="t")], [("signature", "content[0].signature")]),
     ],
 )

@@ -98,7 +98,7 @@ def compare_parts(said: Channel, back: Channel, thoughts: Thoughts) -> Iterator[
     if said.form != back.form:
         if all(path != said.name for _, _, path in found):
             yield said.index, codes.CONTENT_FORM if said.name == "content" else thought, said.name
-    elif rest and not found:
+    elif rest and not lost:
         only_thoughts = said.name == "reasoning" or all(isinstance(part, ThinkPart) for part in rest)
         yield said.index, thought if only_thoughts else codes.MADE_UP, said.name
 
