@@ -21,7 +21,7 @@ from chatledger.models import (
     VideoPart,
 )
 from chatledger.models.json import same_json
-from tests.formats.openai_chat_strategies import Json, json_values, messages, nullable_texts, texts
+from tests.formats.openai_chat.strategies import Json, json_values, messages, nullable_texts, texts
 
 misshapen = st.dictionaries(
     st.sampled_from(["role", "content", "name", "tool_calls", "function_call", "tool_call_id", "reasoning"]),
