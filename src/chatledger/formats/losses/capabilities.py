@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from chatledger.formats import format_names, get_codec
 from chatledger.formats.losses import codes
+from chatledger.formats.registry import format_names, get_codec
 from chatledger.models import (
     AudioPart,
     ChatMessage,
