@@ -154,9 +154,9 @@ class Repositories:
         is given as it is stored. `max_tokens` then counts the stored messages, not what a repair adds. Raises
         UnknownFormat for a format that no provider stands behind.
         """
-        from chatledger.formats.formatting import Formatting
+        from chatledger.formats.history import HistoryFormat
 
-        formatting = Formatting.of(format, view=view, as_=as_, carry=carry)  # refused before anything is read
+        wanted = HistoryFormat.of(format, view=view, as_=as_, carry=carry)  # refused before anything is read
         history = await self.messages.history(
             thread_id,
             branch=branch,
@@ -172,4 +172,4 @@ class Repositories:
             partials=partials,
             min_position=min_position,
         )
-        return formatting.format(history)
+        return wanted.write(history)

@@ -19,7 +19,7 @@ from tests.formats.anthropic import strategies as anthropic
 from tests.formats.kosong import strategies as kosong
 from tests.formats.kosong.playing import dumps_of
 from tests.formats.message_file import strategies as message_file
-from tests.formats.openai_chat_strategies import messages as openai_messages
+from tests.formats.openai_chat.strategies import messages as openai_messages
 from tests.formats.openai_responses import strategies as openai_responses
 from tests.formats.qwen_agent import strategies as qwen_agent
 

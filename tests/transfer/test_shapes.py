@@ -15,7 +15,7 @@ from chatledger.formats import get_codec
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import from_metadata, pack, take_out
 from chatledger.transfer.shapes import BranchMessages, get_shape, recognise_record, shape_names
-from tests.formats.openai_chat_strategies import messages as openai_messages
+from tests.formats.openai_chat.strategies import messages as openai_messages
 from tests.transfer.files import array, bring, exported, lines, talk
 
 OWN = ("sharegpt", "oasst", "swe-agent")

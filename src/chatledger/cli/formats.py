@@ -27,7 +27,7 @@ def formats(as_json: Json = False, debug: Debug = False) -> None:
     """
 
     def command() -> int:
-        from chatledger.formats.capabilities import capabilities
+        from chatledger.formats.losses.capabilities import capabilities
         from chatledger.transfer.shapes import shape_names
 
         table = capabilities()

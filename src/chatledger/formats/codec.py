@@ -1,11 +1,11 @@
-"""What a format is to the ledger: a name, a way in and a way out.
+"""The interface of a format: a name, `decode` and `encode`.
 
-A codec is pure and works on sequences. Two things can be asked of it:
+A codec is pure and works on sequences. It promises two things:
 
 *Identity*: `encode(decode(payload).messages).payload` is the payload, value by value with key order. What the typed
 fields of a ChatMessage cannot carry stays in `ChatMessage.residual`, which only this format reads.
 
-*Conversion*: `encode` takes messages of any origin, never raises, and returns what it could not express as losses.
+*Conversion*: `encode` takes messages of any origin, never raises, and returns as losses what it could not express.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What the format's own API takes, and what of the messages it could not express.
+    """A payload as the format's own API takes it, and the losses of the messages that it could not express.
 
-    `origins` says, for each message that reading the payload gives, the indexes of those that it was written from: one
-    as a rule, the same for the pieces of a split message, several for merged ones, none for one that was made up.
+    `origins` has, for each message that reading the payload gives, the indexes of the messages that it was written
+    from: usually one, the same one for each piece of a split message, several for merged ones, none for a made-up one.
     """
 
     payload: Any
@@ -49,13 +49,13 @@ class Codec(Protocol):
     def name(self) -> str: ...
 
     def recognises(self, payload: object) -> bool:
-        """Whether the payload is surely of this format: cheap, and False in doubt."""
+        """Whether the payload is certainly of this format. Cheap; False in doubt."""
         ...
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
         """The payload as messages. Raises DecodeError with the path of the first thing that is not of the format.
 
-        `rules="lenient"` keeps what an import would lose otherwise: an unknown role is kept as its text.
+        `rules="lenient"` keeps what an import would otherwise lose: an unknown role is kept as its text.
         """
         ...
 
@@ -72,7 +72,7 @@ class ModelCodec(Codec, Protocol):
     """A format that has classes of its own, which can be given back instead of dicts."""
 
     def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
-        """What a reader gets who does not say: as a rule the kind that came in."""
+        """The kind of a payload for a reader that asks for none: usually the kind that came in."""
         ...
 
     def as_models(self, payload: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.formats.openai_chat_strategies import Json, Objects, json_values, scalars, texts
-from tests.formats.openai_chat_strategies import objects as objects_of
+from tests.formats.openai_chat.strategies import Json, Objects, json_values, scalars, texts
+from tests.formats.openai_chat.strategies import objects as objects_of
 
 nullable_texts = st.none() | texts
 caching = {"cache_control": st.none() | st.just({"type": "ephemeral", "ttl": "1h"})}

@@ -10,7 +10,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats.anthropic import CODEC
 from chatledger.models import ChatMessage, FilePart, ImagePart, Loss, OpaquePart, TextPart, ThinkPart, ToolCall
 from chatledger.rules import Tip, judge
-from tests.formats.openai_chat_strategies import Json
+from tests.formats.openai_chat.strategies import Json
 
 
 def decoded(payload: Json, **options: Any) -> list[ChatMessage]:

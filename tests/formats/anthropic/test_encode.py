@@ -9,7 +9,7 @@ import pytest
 from chatledger.formats.anthropic import CODEC
 from chatledger.models import AudioPart, ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart
 from tests.conversations import assistant, call, result, turn, user
-from tests.formats.openai_chat_strategies import Json
+from tests.formats.openai_chat.strategies import Json
 
 
 def written(*messages: ChatMessage) -> Json:

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic import CODEC
 from chatledger.formats.anthropic.encode import write_payload
-from chatledger.formats.measuring import losses_between
+from chatledger.formats.losses.measure import losses_between
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from tests.formats.anthropic.sdk import validate
 from tests.formats.anthropic.strategies import messages, misshapen_payloads, payloads
-from tests.formats.openai_chat_strategies import Json, json_values
-from tests.formats.test_openai_chat_properties import levels, stored
+from tests.formats.openai_chat.strategies import Json, json_values
+from tests.formats.openai_chat.test_properties import levels, stored
 
 of_part = st.dictionaries(st.sampled_from(["keys", "extra", "source"]), json_values | st.just(["type", "text", "x"]))
 residuals = json_values | st.fixed_dictionaries(

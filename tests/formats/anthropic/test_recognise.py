@@ -6,7 +6,7 @@ import pytest
 
 from chatledger.errors import UnknownFormat
 from chatledger.formats import recognise
-from tests.formats.openai_chat_strategies import Json
+from tests.formats.openai_chat.strategies import Json
 
 ASKED = {"role": "user", "content": "Hi"}
 TEXT = {"type": "text", "text": "Hi"}

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from chatledger import Ledger, RuleViolation
 from chatledger.models.json import same_json
 from tests.formats.anthropic.strategies import payloads
-from tests.formats.openai_chat_strategies import Json
+from tests.formats.openai_chat.strategies import Json
 
 EXAMPLES = settings(
     max_examples=40,

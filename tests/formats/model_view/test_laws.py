@@ -12,9 +12,9 @@ from chatledger import ChatMessage
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import get_provider, model_view, provider_names, repair
 from chatledger.models.json import same_json
-from tests.formats import openai_chat_strategies as openai_chat
 from tests.formats.anthropic import strategies as anthropic
 from tests.formats.model_view.histories import histories
+from tests.formats.openai_chat import strategies as openai_chat
 from tests.formats.openai_responses import strategies as openai_responses
 from tests.formats.provider_checker import refusals
 from tests.formats.sdk_types import validate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.formats.openai_chat_strategies import Json, Objects, json_values, nullable_texts, objects, texts
+from tests.formats.openai_chat.strategies import Json, Objects, json_values, nullable_texts, objects, texts
 
 ROLES = ["system", "developer", "user", "assistant"]
 

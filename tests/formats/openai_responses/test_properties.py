@@ -10,9 +10,9 @@ from chatledger.formats.openai_responses import CODEC
 from chatledger.formats.openai_responses.encode import write_payload
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
-from tests.formats.openai_chat_strategies import Json, json_values
+from tests.formats.openai_chat.strategies import Json, json_values
+from tests.formats.openai_chat.test_properties import inner_residuals, stored
 from tests.formats.openai_responses.strategies import items, lists, payloads
-from tests.formats.test_openai_chat_properties import inner_residuals, stored
 
 levels: st.SearchStrategy[RulesLevel] = st.sampled_from(["strict", "lenient"])
 misshapen = st.dictionaries(

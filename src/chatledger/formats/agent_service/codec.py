@@ -21,7 +21,7 @@ from chatledger.formats.agent_service.sources import MESSAGES, Row, Source, fiel
 from chatledger.formats.agent_service.words import NAME, ROLE_OF_TYPE
 from chatledger.formats.agent_service.writing import write
 from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.measuring import measured
+from chatledger.formats.losses.measure import measured
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Loss, RulesLevel
 

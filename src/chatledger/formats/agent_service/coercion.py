@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger.errors import DecodeError
+from chatledger.formats.wire.plain import COERCED
 from chatledger.models import Loss
-from chatledger.models.json import MAX_DEPTH, JsonValue, Place, is_long, path_of, text_of
-
-COERCED = "coerced"
+from chatledger.models.json import MAX_DEPTH, JsonValue, Place, is_long, json_problem, path_of, text_of
 
 
 def coerce(row: dict[Any, Any], path: str) -> tuple[dict[str, JsonValue], list[Loss]]:
-    """A copy of the row that is JSON throughout, and what had to change. Without recursion."""
+    """The row, or a copy of it that is JSON throughout, and what had to change. Without recursion."""
+    if json_problem(row, max_depth=MAX_DEPTH) is None:
+        return row, []
     losses: list[Loss] = []
     root: list[Any] = [row]
     pending: list[tuple[Any, Any, Place, int]] = [(root, 0, (None, path), 1)]

@@ -9,8 +9,8 @@ from chatledger.formats.agent_service.keeping import around_of, restore_row
 from chatledger.formats.agent_service.sources import MESSAGES, Row
 from chatledger.formats.agent_service.words import NAME
 from chatledger.formats.agent_service.writing import write
-from chatledger.formats.measuring import Written
-from chatledger.formats.residual import restore
+from chatledger.formats.losses.measure import Written
+from chatledger.formats.wire.residual import restore
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models.json import same_json
 

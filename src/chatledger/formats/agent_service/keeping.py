@@ -3,7 +3,7 @@
     calls     one residual for each tool call, None where its own fields say it all
     given     the fields that were set on an object, when not all were
     around    what a chat history holds beside its messages; on the first message of the payload
-    keys, extra    those of the row itself, as in chatledger.formats.residual
+    keys, extra    those of the row itself, as in chatledger.formats.wire.residual
 
 The run of a message is the one thing that storing may add: it comes back even where the row had none.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from chatledger.formats.agent_service.sources import MESSAGES, Row
 from chatledger.formats.agent_service.words import NAME
 from chatledger.formats.agent_service.writing import write
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models.json import JsonValue
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.agent_service.sources import fields_of
+from chatledger.formats.wire.plain import require_json
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Feedback as LedgerFeedback
-from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
+from chatledger.models.json import JsonValue
 
 SECRET_WORDS = ("apikey", "secret", "password", "passwd", "passphrase", "credential", "authorization", "bearer")
 SECRET_ENDINGS = ("token", "accesskey", "accesskeyid", "privatekey")
@@ -34,9 +35,7 @@ def run_input(user_input: object) -> dict[str, JsonValue]:
     Raises DecodeError with the path of what is not JSON.
     """
     request = _request(user_input)
-    problem = json_problem(request, max_depth=MAX_DEPTH)
-    if problem is not None:
-        raise DecodeError(*problem)
+    require_json(request, "$")
     return {name: _without_secrets(value) if name == _CONFIG else value for name, value in request.items()}
 
 

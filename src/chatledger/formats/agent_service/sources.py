@@ -13,8 +13,9 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.agent_service.coercion import coerce
+from chatledger.formats.wire.plain import require_json
 from chatledger.models import Loss, RulesLevel
-from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
+from chatledger.models.json import JsonValue
 
 Row = dict[str, JsonValue]
 
@@ -82,12 +83,9 @@ def _given(message: object, fields: dict[str, Any]) -> list[str] | None:
 
 
 def _as_json(row: dict[Any, Any], path: str, rules: RulesLevel, losses: list[Loss]) -> Row:
-    problem = json_problem(row, max_depth=MAX_DEPTH)
-    if problem is None:
-        return row
     if rules != "lenient":
-        where, detail = problem
-        raise DecodeError(path + where.removeprefix("$"), detail)
+        require_json(row, path)
+        return row
     coerced, lost = coerce(row, path)
     losses += lost
     return coerced

@@ -8,8 +8,7 @@ from __future__ import annotations
 from chatledger.formats.anthropic.media import read_medium, write_medium
 from chatledger.formats.anthropic.names import NAME, TOOL_RESULT, is_result
 from chatledger.formats.anthropic.splitting import NULL
-from chatledger.formats.openai_chat.fields import nested
-from chatledger.formats.residual import KEYS
+from chatledger.formats.wire.residual import KEYS, nested
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chatledger.errors import DecodeError
-from chatledger.formats.anthropic.keeping import put_back
 from chatledger.formats.anthropic.media import read_medium, write_medium
-from chatledger.formats.openai_chat.fields import as_object, nested, optional_text_at, text_at
-from chatledger.formats.residual import keep
+from chatledger.formats.wire.fields import as_object, optional_text_at, text_at
+from chatledger.formats.wire.residual import keep, nested, put_back
 from chatledger.models import FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.json import JsonValue
 

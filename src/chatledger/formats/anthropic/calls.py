@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from chatledger.formats.anthropic.keeping import put_back
 from chatledger.formats.anthropic.names import TOOL_USE
-from chatledger.formats.openai_chat.fields import text_at, wrong
-from chatledger.formats.residual import keep
+from chatledger.formats.wire.fields import text_at, wrong
+from chatledger.formats.wire.residual import keep, put_back
 from chatledger.models import ToolCall
 from chatledger.models.json import JsonValue
 

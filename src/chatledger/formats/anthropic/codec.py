@@ -10,7 +10,7 @@ from chatledger.formats.anthropic.encode import write_payload
 from chatledger.formats.anthropic.names import NAME
 from chatledger.formats.anthropic.recognise import is_anthropic
 from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.measuring import measured
+from chatledger.formats.losses.measure import measured
 from chatledger.models import ChatMessage, RulesLevel
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.formats.anthropic.blocks import read_block, write_block
-from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.wire.residual import nested
 from chatledger.models import Part
 from chatledger.models.json import JsonValue
 

@@ -5,22 +5,25 @@ What else a request says (model, tools, max_tokens, …) stays with the first me
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic.contents import PARTS, read_parts
-from chatledger.formats.anthropic.dumping import plain
 from chatledger.formats.anthropic.names import NAME
 from chatledger.formats.anthropic.splitting import read_message, read_plain
-from chatledger.formats.openai_chat.fields import as_object, wrong
-from chatledger.formats.residual import keep
+from chatledger.formats.wire.fields import as_object, wrong
+from chatledger.formats.wire.plain import plain_value, require_json
+from chatledger.formats.wire.residual import keep
 from chatledger.models import ChatMessage, Loss
-from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
+from chatledger.models.json import JsonValue
 
 MESSAGES = "messages"
 SYSTEM = "system"
 PAYLOAD = "payload"
 """Residual of the first message: keys and extra of the payload around it."""
+_DEPTH = 8
+"""How far down objects may stand in a payload: messages, their blocks, those of a tool result, their sources."""
 
 
 def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], list[Loss]]:
@@ -45,11 +48,32 @@ def _plain_payload(payload: object) -> dict[str, Any]:
     if MESSAGES not in payload and "role" in payload:
         raise DecodeError(MESSAGES, "a single message was given; the payload is a list of messages")
     source = {key: plain(value, str(key)) for key, value in payload.items()}
-    problem = json_problem(source, max_depth=MAX_DEPTH)
-    if problem is not None:
-        path, detail = problem
-        raise DecodeError(path.removeprefix("$").removeprefix("."), detail)
+    require_json(source, "")
     return source
+
+
+def plain(value: object, path: str) -> Any:
+    """The value with each object of the SDK in it dumped.
+
+    Keys that were not given stay absent, but for a `role` or a `type` that a class has as a default.
+    """
+    return plain_value(value, path, _DEPTH, _dump)
+
+
+def _dump(model_dump: Callable[..., Any]) -> object:
+    """JSON with the names of the API: the SDK has dates in places, and fields whose names Python keeps for itself.
+
+    It builds objects without validating them, so a block of a newer API stands in a class that does not fit, and
+    Pydantic would warn of it.
+    """
+    options = {"mode": "json", "by_alias": True, "warnings": False}
+    try:
+        given = model_dump(**options, exclude_unset=True)
+        if isinstance(given, dict) and not {"role", "type"} & given.keys():
+            return model_dump(**options)
+    except TypeError:  # a model_dump of an older or another kind, without options
+        return model_dump()
+    return given
 
 
 def _read_system(source: dict[str, JsonValue], *, lenient: bool) -> ChatMessage:

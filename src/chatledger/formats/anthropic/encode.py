@@ -12,12 +12,10 @@ from typing import Any
 from chatledger.formats.anthropic.as_read import is_as_read
 from chatledger.formats.anthropic.decode import MESSAGES, PAYLOAD, SYSTEM
 from chatledger.formats.anthropic.fit import fit
-from chatledger.formats.anthropic.joining import content_blocks, joins, write_group, write_system
-from chatledger.formats.anthropic.keeping import put_back
-from chatledger.formats.anthropic.linking import Linked, link
+from chatledger.formats.anthropic.joining import Linked, content_blocks, joins, link, write_group, write_system
 from chatledger.formats.anthropic.names import NAME, is_listed, own_residual
-from chatledger.formats.measuring import Written
-from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.losses.measure import Written
+from chatledger.formats.wire.residual import nested, put_back
 from chatledger.models import ChatMessage
 from chatledger.models.json import JsonValue
 

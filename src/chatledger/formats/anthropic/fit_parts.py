@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from chatledger.formats.data_uris import split_data_uri
+from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.models import FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart
 
 _IMAGES = {f"image/{kind}": f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp")} | {"image/jpg": "image/jpeg"}

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 from chatledger.formats.anthropic.calls import write_call
 from chatledger.formats.anthropic.contents import PARTS, write_parts
-from chatledger.formats.anthropic.keeping import interleave, put_back
-from chatledger.formats.anthropic.linking import Linked
 from chatledger.formats.anthropic.names import NAME, is_result, own_residual
 from chatledger.formats.anthropic.results import reads_as_result, write_result
 from chatledger.formats.anthropic.splitting import CALLS, CALLS_AT, NULL, REST_AT
-from chatledger.formats.openai_chat.fields import nested
-from chatledger.formats.residual import KEYS
+from chatledger.formats.wire.pairing import Pairing, made_id
+from chatledger.formats.wire.residual import KEYS, nested, put_back
 from chatledger.models import ChatMessage, TextPart, continues
 from chatledger.models.json import JsonValue
 
+T = TypeVar("T")
 Wire = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A message, its place among those to write, and the ids of its calls, or of the call that it answers."""
+
+    place: int
+    message: ChatMessage
+    call_ids: Sequence[str] = ()
+    call_id: str = ""
+
+
+def link(messages: Sequence[tuple[int, ChatMessage]]) -> list[Linked]:
+    """The messages in their order, each with its place. An id that there is stays as it is."""
+    pairing = Pairing()
+    linked: list[Linked] = []
+    for place, message in messages:
+        call_ids, call_id = pairing.ask(message, place + 1), ""
+        if is_result(message):
+            answered = pairing.answer(message)
+            call_id = made_id(message, place + 1) if answered is None else answered.id
+        linked.append(Linked(place, message, call_ids, call_id))
+    return linked
 
 
 def joins(before: ChatMessage, message: ChatMessage) -> bool:
@@ -104,3 +129,19 @@ def _reply(message: ChatMessage, residual: JsonValue) -> Wire:
         return {}
     metadata = message.response_metadata or {}
     return {key: value for key, value in metadata.items() if key in keys and key not in ("role", "content")}
+
+
+def interleave(first: list[T], later: list[T], places: JsonValue) -> list[T]:
+    """The things of `later` at their places among those of `first`; at the end where the places do not fit."""
+    if not _are_places(places, len(later), len(first) + len(later)):
+        return first + later
+    taken, others, rest = set(places), iter(first), iter(later)
+    return [next(rest) if place in taken else next(others) for place in range(len(first) + len(later))]
+
+
+def _are_places(places: JsonValue, count: int, total: int) -> bool:
+    if not isinstance(places, list) or len(places) != count:
+        return False
+    if not all(isinstance(place, int) and not isinstance(place, bool) for place in places):
+        return False
+    return all(before < after for before, after in zip(chain([-1], places), chain(places, [total]), strict=True))

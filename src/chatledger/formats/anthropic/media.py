@@ -5,7 +5,7 @@ A document whose source is a plain text or a list of blocks is no file; it is ke
 
 from __future__ import annotations
 
-from chatledger.formats.openai_chat.fields import object_at, optional_text_at, text_at
+from chatledger.formats.wire.fields import object_at, optional_text_at, text_at
 from chatledger.models import FilePart, ImagePart
 from chatledger.models.json import JsonValue
 

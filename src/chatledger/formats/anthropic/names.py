@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage
 from chatledger.models.json import JsonValue
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.anthropic.decode import MESSAGES, SYSTEM
-from chatledger.formats.anthropic.dumping import plain
+from chatledger.formats.anthropic.decode import MESSAGES, SYSTEM, plain
 from chatledger.formats.anthropic.names import ROLES
 
 _FOREIGN_KEYS = frozenset(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic.contents import PARTS, read_parts, write_parts
-from chatledger.formats.anthropic.keeping import put_back
 from chatledger.formats.anthropic.names import NAME, TOOL_RESULT, own_residual
-from chatledger.formats.openai_chat.fields import nested, text_at, wrong
-from chatledger.formats.residual import keep
+from chatledger.formats.wire.fields import text_at, wrong
+from chatledger.formats.wire.residual import keep, nested, put_back
 from chatledger.models import ChatMessage
 from chatledger.models.json import JsonValue
 

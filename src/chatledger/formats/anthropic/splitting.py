@@ -6,7 +6,7 @@ but the first say that they continue the one before, and
 
     rest_at     where the rest stood in the list, if not after all results
     calls_at    where an assistant's calls stood, if not after all else
-    keys, extra of the message itself, as `formats.residual` has it: on the first of the group
+    keys, extra of the message itself, as `wire.residual` has it: on the first of the group
     null        how a content was spelled that is none: absent or null
 
 Where the list is one of calls or results and a single text, it can only be a list, and the text is read as one.
@@ -14,16 +14,16 @@ Where the list is one of calls or results and a single text, it can only be a li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic.calls import read_call
 from chatledger.formats.anthropic.contents import PARTS, read_parts
-from chatledger.formats.anthropic.keeping import places_of
 from chatledger.formats.anthropic.names import LISTED, NAME, ROLES, TOOL_RESULT, TOOL_USE
 from chatledger.formats.anthropic.results import read_result
-from chatledger.formats.openai_chat.fields import text_at, wrong
-from chatledger.formats.residual import EXTRA, KEYS
+from chatledger.formats.wire.fields import text_at, wrong
+from chatledger.formats.wire.residual import EXTRA, KEYS
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue
 
@@ -78,8 +78,8 @@ def _read_blocks(role: str, blocks: list[JsonValue], path: str, *, lenient: bool
             rest[at] = block
     parts, residuals = read_parts(list(rest.values()), path, lenient=lenient, at=list(rest))
     if results:
-        return _group(list(results.values()), role, parts, residuals, places_of(list(rest), len(blocks)))
-    return [_speaker(role, parts, residuals, list(calls.values()), places_of(list(calls), len(blocks)))]
+        return _group(list(results.values()), role, parts, residuals, _places_of(list(rest), len(blocks)))
+    return [_speaker(role, parts, residuals, list(calls.values()), _places_of(list(calls), len(blocks)))]
 
 
 def _read_paired(
@@ -102,6 +102,11 @@ def _read_paired(
         if not lenient:
             raise
         return None
+
+
+def _places_of(later: Sequence[int], count: int) -> list[int] | None:
+    """Where the things stand that are written after all others of `count`; None if they stand at the end already."""
+    return None if list(later) == list(range(count - len(later), count)) else list(later)
 
 
 def _group(

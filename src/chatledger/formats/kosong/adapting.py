@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.formats.kosong.adapting_parts import adapt_part, adapt_reasoning, is_part_as_read
-from chatledger.formats.kosong.linking import Links
 from chatledger.formats.kosong.revision import PARTIAL, ROLES, Revision, of_family, residual_of
+from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import dumps
 
@@ -22,12 +22,12 @@ def adapt(
 ) -> list[tuple[ChatMessage, tuple[int, ...]]]:
     """The messages to write, in order, each with the indexes of those that it is made of; those of the revision itself
     unchanged, as are `records` if they are wanted."""
-    links = Links()
+    pairing = Pairing()
     adapted: list[tuple[ChatMessage, tuple[int, ...]]] = []
     before: ChatMessage | None = None
     for index, message in enumerate(messages):
         as_record = records and is_record(message)
-        one = message if as_record else adapt_message(message, revision, links, index + 1)
+        one = message if as_record else adapt_message(message, revision, pairing, index + 1)
         if one is None:
             continue
         if before is not None and _is_one_turn(before, message):
@@ -39,10 +39,10 @@ def adapt(
     return adapted
 
 
-def adapt_message(message: ChatMessage, revision: Revision, links: Links, place: int) -> ChatMessage | None:
+def adapt_message(message: ChatMessage, revision: Revision, pairing: Pairing, place: int) -> ChatMessage | None:
     """One message; None for one that is only for the screen."""
-    ids = links.ask(message, message.seq or place)
-    answered = links.answer(message) if message.role == "tool" else message.tool_call_id
+    ids = pairing.ask(message, place)
+    answered = pairing.answer(message) if message.role == "tool" else None
     if is_record(message):
         return None
     if message.format == revision.name:
@@ -55,7 +55,7 @@ def adapt_message(message: ChatMessage, revision: Revision, links: Links, place:
         "content": _content(message, revision),
         "reasoning": None,
         "tool_calls": _calls(message, ids),
-        "tool_call_id": answered,
+        "tool_call_id": message.tool_call_id if answered is None else answered.id,
         "format": revision.name,
         "residual": _kept_residual(message),
     }

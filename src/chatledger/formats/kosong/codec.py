@@ -15,9 +15,7 @@ from pydantic import ValidationError
 from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded, Encoded
 from chatledger.formats.kosong.adapting import adapt, adapt_message, is_as_read, is_record
-from chatledger.formats.kosong.difference import apply
 from chatledger.formats.kosong.given import restore_given
-from chatledger.formats.kosong.linking import Links
 from chatledger.formats.kosong.objects import build, is_object
 from chatledger.formats.kosong.revision import (
     AS_DICT,
@@ -32,7 +30,9 @@ from chatledger.formats.kosong.revision import (
 )
 from chatledger.formats.kosong.sources import decode_dict, decode_object
 from chatledger.formats.kosong.writing import Row, dump, shortened, write
-from chatledger.formats.measuring import Written, measured
+from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.residual import restore_deep
 from chatledger.models import ChatMessage, Loss, RulesLevel
 
 _FULL = ("role", "name", "content", "tool_calls", "tool_call_id", "partial")
@@ -90,8 +90,8 @@ class KosongCodec:
         residual = residual_of(message)
         row = write(message, self.revision)
         if AS_DICT in residual:
-            return apply(shortened(row) if SHORT in residual else row, residual.get(FIELDS))
-        return apply(dump(apply(row, residual.get(FIELDS)), self.revision), residual.get(DUMP))
+            return restore_deep(shortened(row) if SHORT in residual else row, residual.get(FIELDS))
+        return restore_deep(dump(restore_deep(row, residual.get(FIELDS)), self.revision), residual.get(DUMP))
 
     def _write(self, messages: Sequence[ChatMessage]) -> Written:
         adapted = adapt(messages, self.revision)
@@ -120,7 +120,7 @@ class KosongCodec:
         message = row.message if isinstance(row, Dump) else self._decode(row, path, True, [])
         residual = residual_of(message)
         is_dict = AS_DICT in residual
-        source = row if is_dict else apply(write(message, self.revision), residual.get(FIELDS))
+        source = row if is_dict else restore_deep(write(message, self.revision), residual.get(FIELDS))
         try:
             model = build(self.revision, source, residual.get(CLASSES))
         except (ValidationError, TypeError):
@@ -132,7 +132,7 @@ class KosongCodec:
     def _nearest(self, message: ChatMessage) -> Any:
         """What lenient let in and no class takes, as if another revision had written it; its role stays."""
         foreign = message.model_copy(update={"format": FAMILY, "role": "user"})
-        adapted = adapt_message(foreign, self.revision, Links(), 1)
+        adapted = adapt_message(foreign, self.revision, Pairing(), 1)
         assert adapted is not None  # a user message is never left out
         model = build(self.revision, write(adapted, self.revision), None)
         model.role = message.role

@@ -8,16 +8,15 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from chatledger.errors import DecodeError
-from chatledger.formats.kosong.difference import difference
 from chatledger.formats.kosong.given import keep_given
 from chatledger.formats.kosong.objects import classes_of, dump_of, is_plain_text, row_of
 from chatledger.formats.kosong.reading import read_message
 from chatledger.formats.kosong.revision import AS_DICT, CLASSES, DUMP, FIELDS, GIVEN, PARTIAL, SHORT, Revision
 from chatledger.formats.kosong.writing import Row, dump, shortened, write
+from chatledger.formats.wire.plain import COERCED
+from chatledger.formats.wire.residual import keep_deep
 from chatledger.models import ChatMessage, Loss
 from chatledger.models.json import MAX_DEPTH, json_problem, text_of
-
-COERCED = "coerced"
 
 
 def decode_dict(source: Any, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
@@ -27,7 +26,7 @@ def decode_dict(source: Any, path: str, revision: Revision, losses: list[Loss], 
     message = message.model_copy(update={"residual": _partial(source)})
     full = write(message, revision)
     is_short = len(source) < len(full)
-    found = difference(source, shortened(full) if is_short else full)
+    found = keep_deep(source, shortened(full) if is_short else full)
     residual = {AS_DICT: True, **({SHORT: True} if is_short else {}), **({FIELDS: found} if found else {})}
     return message.model_copy(update={"residual": {**residual, **(message.residual or {})}})
 
@@ -43,8 +42,8 @@ def decode_object(source: Any, path: str, revision: Revision, losses: list[Loss]
     message = message.model_copy(update={"residual": _partial(row)})
     written = dump(row, revision)
     residual = {
-        FIELDS: difference(row, write(message, revision)),
-        DUMP: difference(own_dump, written),
+        FIELDS: keep_deep(row, write(message, revision)),
+        DUMP: keep_deep(own_dump, written),
         CLASSES: {str(index): name for index, name in classes.items()} or None,
         GIVEN: keep_given(source, is_text=is_text or isinstance(row["content"], str)),
         **(message.residual or {}),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from chatledger.errors import DecodeError, EncodeError
 from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.measuring import Written, measured
+from chatledger.formats.losses.measure import Written, measured
 from chatledger.formats.message_file.drafts import assemble
 from chatledger.formats.message_file.items import CallItem, TextItem, item_from_dict
 from chatledger.formats.message_file.media import from_part

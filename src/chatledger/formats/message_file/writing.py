@@ -5,7 +5,7 @@
     outputs         one message behind their item, a part for each: the assistant's, or the result of the call
 
 A message that belongs to another one says how many messages back that is stored; so a call or an output may be added
-to an item that was committed before. What no typed field says is in the residual, as `formats.residual` has it.
+to an item that was committed before. What no typed field says is in the residual, as `wire.residual` has it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from chatledger.formats.message_file.items import CallItem, Item, TextItem
 from chatledger.formats.message_file.media import from_part, to_part
 from chatledger.formats.message_file.outputs import CodeOutput, PlainOutput
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue
 

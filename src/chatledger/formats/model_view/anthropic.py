@@ -18,7 +18,7 @@ from chatledger.formats.model_view.anthropic_turns import in_turns
 from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog
-from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import copy_with
 

@@ -17,7 +17,7 @@ from chatledger.formats.anthropic.splitting import CALLS_AT, REST_AT
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.changing import renamed
 from chatledger.formats.model_view.repairs import RepairLog
-from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.wire.residual import nested
 from chatledger.models import CONTINUES, ChatMessage, Part, TextPart, continues
 from chatledger.models.trusted import copy_with
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from types import NoneType
 
-from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
-from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at, wrong
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at, wrong
+from chatledger.formats.wire.residual import FORM, keep, keep_envelope, nested, restore, restore_envelope
 from chatledger.models import ToolCall
 from chatledger.models.json import JsonValue
 from chatledger.models.trusted import build

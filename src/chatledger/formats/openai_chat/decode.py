@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.dumping import plain_message
-from chatledger.formats.openai_chat.fields import as_object, wrong
 from chatledger.formats.openai_chat.message import read_message
+from chatledger.formats.wire.fields import as_object, wrong
+from chatledger.formats.wire.plain import dump_given, dumped, plain_value, require_json
 from chatledger.models import ChatMessage
-from chatledger.models.json import MAX_DEPTH, json_problem
 
 ROOT = "messages"
+_DEPTH = 4
+"""How far down objects may stand in a message: its calls and parts, what these hold, and one more."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
@@ -21,7 +24,7 @@ def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
     if not isinstance(payload, list):
         raise wrong(ROOT, "a list of messages", payload)
     sources = [plain_message(value, f"{ROOT}[{index}]") for index, value in enumerate(payload)]
-    _check_json(sources)
+    require_json(sources, ROOT)
     return [_read(source, f"{ROOT}[{index}]", lenient=lenient) for index, source in enumerate(sources)]
 
 
@@ -29,8 +32,21 @@ def _read(source: Any, path: str, *, lenient: bool) -> ChatMessage:
     return read_message(as_object(source, path), path, lenient=lenient)
 
 
-def _check_json(sources: list[Any]) -> None:
-    problem = json_problem(sources, max_depth=MAX_DEPTH)
-    if problem is not None:
-        path, detail = problem
-        raise DecodeError(ROOT + path.removeprefix("$"), detail)
+def plain_message(value: object, path: str) -> Any:
+    """A message as a dict, if it is one or an object that dumps one; anything else as it is.
+
+    Keys that were not given stay absent, but for the role: a class of its own for each role has it as a default.
+    """
+    if type(value) is dict and _SCALARS.issuperset(map(type, value.values())):
+        return value.copy()
+    message = plain_value(value, path, _DEPTH, dump_given)
+    if isinstance(message, dict) and "role" not in message and not isinstance(value, dict):
+        return plain_value(dumped(value, path, _dump_all), path, _DEPTH, dump_given)
+    return message
+
+
+def _dump_all(model_dump: Callable[..., object]) -> object:
+    try:
+        return model_dump(exclude_unset=False)
+    except TypeError:  # a model_dump of an older or another kind, without options
+        return model_dump()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger.formats.measuring import Written
-from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.losses.measure import Written
 from chatledger.formats.openai_chat.fit import fit
 from chatledger.formats.openai_chat.fit_parts import is_as_read
 from chatledger.formats.openai_chat.message import NAME, write_message
-from chatledger.formats.openai_chat.pairing import Pairing
+from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from chatledger.formats.openai_chat.fit_parts import fit_part
-from chatledger.formats.openai_chat.message import ROLES
-from chatledger.formats.openai_chat.pairing import Answered, made_id
+from chatledger.formats.openai_chat.message import NAME, ROLES, is_function_call
+from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
 from chatledger.models.json import dumps
 
@@ -34,11 +34,16 @@ def _fit_name(name: str | None) -> str | None:
 
 def _fit_result(message: ChatMessage, place: int, answered: Answered | None) -> dict[str, object]:
     """A result names its call by the id alone."""
-    if answered is not None and answered.legacy:
-        return {"role": "function", "name": answered.name}
+    if answered is not None and is_function_call(answered.asker):
+        return {"role": "function", "name": answered.call.name}
     if message.tool_call_id is not None:
         return {"tool_call_id": message.tool_call_id}
-    return {"tool_call_id": made_id(message, place) if answered is None else answered.id}
+    return {"tool_call_id": made_id(message, place) if answered is None else _id_of(answered)}
+
+
+def _id_of(answered: Answered) -> str | None:
+    """A message of the format itself is written as it came, so a call without an id has none there."""
+    return answered.call.id if answered.asker.format == NAME else answered.id
 
 
 def _fit_calls(message: ChatMessage, place: int) -> list[ToolCall] | None:

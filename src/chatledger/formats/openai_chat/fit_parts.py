@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from chatledger.formats.data_uris import split_data_uri
-from chatledger.formats.openai_chat.envelope import FORM
-from chatledger.formats.openai_chat.fields import nested
 from chatledger.formats.openai_chat.parts import THINKING, THINKING_TEXT, write_part
+from chatledger.formats.wire.data_uris import split_data_uri
+from chatledger.formats.wire.residual import FORM, nested
 from chatledger.models import AudioPart, FilePart, ImagePart, MediaPart, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.json import JsonValue
 

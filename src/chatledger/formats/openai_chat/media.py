@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chatledger.formats.data_uris import is_data_uri
-from chatledger.models import AudioPart, FilePart, ImagePart, MediaPart
+from chatledger.formats.wire.data_uris import data_uri
+from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.models.json import JsonValue
 
 _MIME_TYPES = {"mp3": "audio/mpeg"}
@@ -16,15 +16,6 @@ def audio_mime_type(audio_format: str) -> str:
 
 def audio_format(mime_type: str) -> str:
     return _AUDIO_FORMATS.get(mime_type, mime_type.removeprefix("audio/"))
-
-
-def data_uri(part: MediaPart) -> str | None:
-    """The part as a data URI; None for a URL elsewhere, and for data of which nobody said what it is."""
-    if is_data_uri(part.url):
-        return part.url
-    if part.data is None or part.mime_type is None:
-        return None
-    return f"data:{part.mime_type};base64,{part.data}"
 
 
 def image_object(part: ImagePart) -> dict[str, JsonValue] | None:

@@ -2,7 +2,7 @@
 
 What is written from the typed fields is compared with the source when reading; where they differ the residual says so:
 
-    keys, extra      of the message itself, as `formats.residual` has it: unknown keys, absent keys, their order
+    keys, extra      of the message itself, as `wire.residual` has it: unknown keys, absent keys, their order
     parts, calls     the residuals of content parts and of tool calls, by index
     spelled          under which other key a field stood: `reasoning`, `function_call`, and a content of a message that
                      has none: `refusal`, or `audio` with its transcript
@@ -15,9 +15,9 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_chat.calls import read_call, read_function_call, write_call, write_function_call
-from chatledger.formats.openai_chat.fields import nested, optional_text_at, text_at, wrong
 from chatledger.formats.openai_chat.parts import read_part, write_part
-from chatledger.formats.residual import EXTRA, keep, restore
+from chatledger.formats.wire.fields import optional_text_at, text_at, wrong
+from chatledger.formats.wire.residual import EXTRA, keep, nested, restore
 from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
 from chatledger.models.json import JsonValue
 from chatledger.models.trusted import blank, copy_with, revive

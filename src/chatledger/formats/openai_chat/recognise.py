@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.dumping import plain_message
+from chatledger.formats.openai_chat.decode import plain_message
 from chatledger.formats.openai_chat.message import ROLES
 
 _SPEAKING_KEYS = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.measuring import measured
+from chatledger.formats.losses.measure import measured
 from chatledger.formats.openai_responses.encode import write_payload
 from chatledger.formats.openai_responses.message import NAME
 from chatledger.formats.openai_responses.payload import read_payload

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from chatledger.formats.measuring import Written
-from chatledger.formats.openai_chat.fields import nested
+from chatledger.formats.losses.measure import Written
 from chatledger.formats.openai_responses.fit import fit
 from chatledger.formats.openai_responses.grouping import Mark, Spoken, grouped
 from chatledger.formats.openai_responses.items import CALL, MESSAGE, OPAQUE, OUTPUT, ROLES, Source, read_item
 from chatledger.formats.openai_responses.message import ITEMS, NAME, read_message, write_message
-from chatledger.formats.openai_responses.pairing import Pairing
 from chatledger.formats.openai_responses.payload import PAYLOAD, shaped
+from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, MediaPart, Part
 from chatledger.models.json import same_json
 

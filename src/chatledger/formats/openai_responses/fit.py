@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from chatledger.formats.openai_responses.fit_parts import fit_part
-from chatledger.formats.openai_responses.items import FUNCTION_CALL, OUTPUT_OF, ROLES, Source
-from chatledger.formats.openai_responses.message import NAME
-from chatledger.formats.openai_responses.pairing import Answered, made_id
+from chatledger.formats.openai_responses.items import CALL, CUSTOM_CALL, FUNCTION_CALL, OUTPUT_OF, ROLES, Source
+from chatledger.formats.openai_responses.message import ITEMS, NAME
 from chatledger.formats.openai_responses.parts import write_part
 from chatledger.formats.openai_responses.reasoning import write_thought
+from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 
@@ -34,8 +35,16 @@ def _result(message: ChatMessage, place: int, answered: Answered | None) -> Sour
     call_id = message.tool_call_id
     if call_id is None:
         call_id = made_id(message, place) if answered is None else answered.id
-    form = FUNCTION_CALL if answered is None or message.format == NAME else answered.form
+    form = FUNCTION_CALL if answered is None or message.format == NAME else _form_of(answered)
     return {"type": OUTPUT_OF[form], "call_id": call_id, "output": _content(message, "tool")}
+
+
+def _form_of(answered: Answered) -> str:
+    """The type that the call has in the payload."""
+    entries = nested(answered.asker.residual, ITEMS) if answered.asker.format == NAME else None
+    calls = [entry for entry in entries or () if nested(entry, "kind") == CALL] if isinstance(entries, list) else []
+    idx = answered.call.idx
+    return CUSTOM_CALL if idx < len(calls) and calls[idx].get("form") == CUSTOM_CALL else FUNCTION_CALL
 
 
 def _content(message: ChatMessage, role: str) -> JsonValue:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.fields import as_object, nested, optional_text_at, text_at, wrong
 from chatledger.formats.openai_responses.parts import read_part, write_part
 from chatledger.formats.openai_responses.reasoning import read_thought, write_thought
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.wire.fields import as_object, optional_text_at, text_at, wrong
+from chatledger.formats.wire.residual import keep, nested, restore
 from chatledger.models import OpaquePart, Part, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue
 

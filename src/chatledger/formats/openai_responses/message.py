@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatledger.formats.openai_chat.fields import nested
 from chatledger.formats.openai_responses.items import (
     CALL,
     CUSTOM_CALL,
@@ -22,6 +21,7 @@ from chatledger.formats.openai_responses.items import (
     Source,
     write_item,
 )
+from chatledger.formats.wire.residual import nested
 from chatledger.models import LENIENT, ChatMessage, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.json import JsonValue
 

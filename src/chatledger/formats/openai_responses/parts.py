@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chatledger.errors import DecodeError
-from chatledger.formats.data_uris import is_data_uri
-from chatledger.formats.openai_chat.envelope import FORM, keep_envelope, restore_envelope
-from chatledger.formats.openai_chat.fields import as_object, nested, object_at, optional_text_at, text_at
-from chatledger.formats.openai_chat.media import audio_mime_type, audio_object, data_uri
+from chatledger.formats.openai_chat.media import audio_mime_type, audio_object
+from chatledger.formats.wire.data_uris import data_uri, is_data_uri
+from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
+from chatledger.formats.wire.residual import FORM, keep_envelope, nested, restore_envelope
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart
 from chatledger.models.json import JsonValue
 

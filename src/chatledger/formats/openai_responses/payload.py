@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.dumping import plain_value
-from chatledger.formats.openai_chat.fields import nested, wrong
 from chatledger.formats.openai_responses.fit import fit
 from chatledger.formats.openai_responses.grouping import grouped
 from chatledger.formats.openai_responses.items import INSTRUCTIONS, Item, Source, read_item
 from chatledger.formats.openai_responses.message import ITEMS, NAME, read_message
+from chatledger.formats.wire.fields import wrong
+from chatledger.formats.wire.plain import dump_given, plain_value
+from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage
 from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem, same_json
 
@@ -27,7 +28,7 @@ _DEPTH = 7
 
 def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
     """The messages of a payload. Raises DecodeError, whatever is given."""
-    source = plain_value(payload, INPUT, _DEPTH)
+    source = plain_value(payload, INPUT, _DEPTH, dump_given)
     _check_json(source)
     items = _items(source, lenient=lenient)
     messages = [_read(group) for group in grouped(items)]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.dumping import plain_value
 from chatledger.formats.openai_responses.items import ROLES
+from chatledger.formats.wire.plain import dump_given, plain_value
 
 _MESSAGE_KEYS = frozenset({"type", "role", "content", "id", "status", "phase"})
 _TELLING_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
@@ -44,7 +44,7 @@ _ITEM_KEYS = {
 
 def is_openai_responses(payload: object) -> bool:
     try:
-        source = plain_value(payload, "input", 4)
+        source = plain_value(payload, "input", 4, dump_given)
     except DecodeError:
         return False
     if not isinstance(source, dict):

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from chatledger.errors import EncodeError
 from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.measuring import measured
+from chatledger.formats.losses.measure import measured
 from chatledger.formats.qwen_agent.constants import FUNCTION_ID, ROLES
 from chatledger.formats.qwen_agent.decoding import decode_payload
 from chatledger.formats.qwen_agent.encoding import write_messages

@@ -12,13 +12,15 @@ from typing import Any
 from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded
 from chatledger.formats.qwen_agent.carrying import carried, carried_rows
-from chatledger.formats.qwen_agent.linking import follow, has_default_id
-from chatledger.formats.qwen_agent.plainness import make_plain, require_plain
+from chatledger.formats.qwen_agent.plainness import make_plain
 from chatledger.formats.qwen_agent.rows import message_of
 from chatledger.formats.qwen_agent.sources import source_of
 from chatledger.formats.qwen_agent.validity import problems
+from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.plain import require_json
 from chatledger.models import ChatMessage, Loss
-from chatledger.rules import Tip
+
+DEFAULT_ID = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
         fields, coerced = make_plain(fields, path)
         losses += coerced
     else:
-        require_plain(fields, path)
+        require_json(fields, path)
     if not isinstance(fields.get("role"), str):
         raise DecodeError(f"{path}.role", "missing or not text")
     problem = None if lenient else next(problems(fields), None)
@@ -56,14 +58,16 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
 
 def _messages(sources: list[Source], lenient: bool) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
-    tip = Tip()
+    pairing = Pairing()
     index = 0
     while index < len(sources):
         group = [source.fields for source in sources[index : index + max(1, carried_rows(sources[index].fields))]]
         message = _carried(group)
         index += len(group) if message else 1
-        messages.append(message or _own(sources[index - 1], tip, lenient))
-        tip, _ = follow(tip, messages[-1])
+        messages.append(message or _own(sources[index - 1], pairing, lenient))
+        if messages[-1].role == "tool":
+            pairing.answer(messages[-1])
+        pairing.ask(messages[-1], len(messages))
     return messages
 
 
@@ -72,8 +76,20 @@ def _carried(group: list[dict[str, Any]]) -> ChatMessage | None:
     return carried(group) if carried_rows(group[0]) == len(group) else None
 
 
-def _own(source: Source, tip: Tip, lenient: bool) -> ChatMessage:
+def _own(source: Source, pairing: Pairing, lenient: bool) -> ChatMessage:
     message = message_of(source.fields, lenient=lenient, was_object=source.was_object)
-    if has_default_id(tip, message):
+    if _has_default_id(message, pairing):
         return message_of(source.fields, lenient=lenient, was_object=source.was_object, with_id=False)
     return message
+
+
+def _has_default_id(result: ChatMessage, pairing: Pairing) -> bool:
+    """Whether the result's id is upstream's default, written where the call has none, and names no call.
+
+    Such an id is not read as one: the result then answers the first open call of its name, as every result without an
+    id does.
+    """
+    if result.role != "tool" or result.tool_call_id != DEFAULT_ID:
+        return False
+    ids = {call.id for call in pairing.open_calls}
+    return None in ids and DEFAULT_ID not in ids

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.wire.residual import INNER, keep, restore
 from chatledger.models.json import JsonValue
 
-INNER = "inner"
 _CALL = "function_call"
 _LISTS = ("content", "reasoning_content")
 

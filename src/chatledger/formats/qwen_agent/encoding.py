@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatledger.formats.measuring import Written
+from chatledger.formats.losses.measure import Written
 from chatledger.formats.qwen_agent.carrying import with_carried
 from chatledger.formats.qwen_agent.items import is_as_read
-from chatledger.formats.qwen_agent.linking import follow
 from chatledger.formats.qwen_agent.rows import NAME, plain_row, row_of
 from chatledger.formats.qwen_agent.splitting import split
+from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage
 from chatledger.models.json import JsonValue
-from chatledger.rules import Tip
 
 
 def write_messages(messages: Sequence[ChatMessage], *, carry: bool) -> Written:
     rows: list[dict[str, JsonValue]] = []
     origins: list[tuple[int, ...]] = []
     own: list[int] = []
-    tip = Tip()
+    pairing = Pairing()
     for index, message in enumerate(messages):
-        tip, call = follow(tip, message)
+        answered = pairing.answer(message) if message.role == "tool" else None
+        pairing.ask(message, index)
         if message.format == NAME:
             rows.append(row_of(message))
             origins.append((index,))
             own.append(index)
             continue
-        pieces = _rows_of(message, call.name if call else None, carry)
+        pieces = _rows_of(message, answered.call.name if answered else None, carry)
         rows += pieces
         origins += [(index,)] * (min(len(pieces), 1) if carry else len(pieces))
     return Written(rows, origins, own, as_read=all(map(_is_as_read, messages)))

@@ -6,17 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
+from chatledger.formats.wire.plain import COERCED
 from chatledger.models import Loss
 from chatledger.models.json import MAX_DEPTH, JsonValue, Place, is_long, json_problem, path_of, text_of
-
-COERCED = "coerced"
-
-
-def require_plain(source: Any, path: str) -> None:
-    """Raise DecodeError with the path of the first value that is not JSON, or of what is nested too deep."""
-    problem = json_problem(source, max_depth=MAX_DEPTH)
-    if problem is not None:
-        raise DecodeError(path + problem[0].removeprefix("$"), problem[1])
 
 
 def make_plain(source: Any, path: str) -> tuple[JsonValue, list[Loss]]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats import Encoded, losses
-from chatledger.formats.residual import keep, restore
+from chatledger.formats import Encoded
+from chatledger.formats.losses import codes
+from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT
@@ -132,16 +133,16 @@ def _write(message: ChatMessage, lost: list[Loss]) -> dict[str, JsonValue]:
 
 
 _UNSAID = {
-    **{name: code for name, code in losses.FIELDS.items() if name not in ("role", "state")},
-    "reasoning": losses.REASONING,
-    "tool_calls": losses.CALLS,
+    **{name: code for name, code in codes.FIELDS.items() if name not in ("role", "state")},
+    "reasoning": codes.REASONING,
+    "tool_calls": codes.CALLS,
 }
 """Fields that a node cannot hold."""
 
 
 def _note_unsaid(message: ChatMessage, lost: list[Loss]) -> None:
     if isinstance(message.content, list):
-        lost.append(Loss(losses.CONTENT_FORM, message.seq, "content"))
+        lost.append(Loss(codes.CONTENT_FORM, message.seq, "content"))
     for name, code in _UNSAID.items():
         if getattr(message, name) is not None:
             lost.append(Loss(code, message.seq, name))

@@ -13,8 +13,8 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats import Encoded
-from chatledger.formats.measuring import Written, losses_between
-from chatledger.formats.residual import keep, restore
+from chatledger.formats.losses.measure import Written, losses_between
+from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, RulesLevel, ToolCall
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT, ROLES

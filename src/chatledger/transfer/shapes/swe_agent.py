@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from chatledger.errors import DecodeError
 from chatledger.formats import Encoded, get_codec
-from chatledger.formats.residual import EXTRA, KEYS
+from chatledger.formats.wire.residual import EXTRA, KEYS
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location

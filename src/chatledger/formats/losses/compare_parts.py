@@ -1,0 +1,202 @@
+"""Compares parts with the parts that came back: the content of messages, or their reasoning.
+
+Parts are paired in order by identity: a text by its text, a medium by its URL or its data. A part without a pair is
+lost, or stands elsewhere; the fields of a pair are compared. If one text came back, a text part counts as found if the
+text contains it, in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from chatledger.formats.losses import codes
+from chatledger.formats.wire.data_uris import split_data_uri
+from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.json import dumps, same_json
+
+V = TypeVar("V")
+Form: TypeAlias = Literal["null", "text", "parts"]
+
+_MEDIA_FIELDS = ("url", "data", "mime_type", "name", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Atom(Generic[V]):
+    """A part or a call, the index of its message, and its path there."""
+
+    value: V
+    index: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """The content or the reasoning of some messages in a row; `index` is the first that has any."""
+
+    name: str
+    form: Form
+    atoms: list[Atom[Any]]
+    index: int
+
+    @property
+    def texts(self) -> list[str]:
+        return [atom.value.text for atom in self.atoms if isinstance(atom.value, (TextPart, ThinkPart))]
+
+
+@dataclass(frozen=True, slots=True)
+class Thoughts:
+    """All reasoning that came back, in any place: whether its text is the `same`, and its signatures."""
+
+    same: bool
+    signatures: set[str]
+
+
+def channel_of(messages: Sequence[tuple[int, ChatMessage]], name: str) -> Channel:
+    """The content or reasoning of some messages together. Messages without any do not count, unless all are."""
+    speaking = [(index, message) for index, message in messages if getattr(message, name)] or list(messages[:1])
+    atoms = [atom for index, message in speaking for atom in _atoms(getattr(message, name), index, name)]
+    form = _form(getattr(speaking[0][1], name)) if len(speaking) == 1 else "parts"
+    return Channel(name, form, atoms, speaking[0][0])
+
+
+def calls_of(messages: Sequence[tuple[int, ChatMessage]]) -> list[Atom[ToolCall]]:
+    return [
+        Atom(call, index, f"tool_calls[{place}]")
+        for index, message in messages
+        for place, call in enumerate(message.tool_calls or ())
+    ]
+
+
+def _atoms(content: str | list[Part] | None, index: int, name: str) -> list[Atom[Part]]:
+    if isinstance(content, str):
+        return [Atom(TextPart(text=content), index, name)] if content else []
+    return [Atom(part, index, f"{name}[{place}]") for place, part in enumerate(content or ())]
+
+
+def _form(content: str | list[Part] | None) -> Form:
+    if content is None:
+        return "null"
+    return "text" if isinstance(content, str) else "parts"
+
+
+def compare_parts(said: Channel, back: Channel, thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
+    """The differences, as (index of the message, code, path). Reasoning that is missing altogether is one difference,
+    beside its signatures."""
+    thought = codes.REASONING_FORM if thoughts.same else codes.REASONING
+    if said.name == "reasoning" and said.atoms and not back.atoms:
+        yield from dict.fromkeys((atom.index, thought, said.name) for atom in said.atoms)
+        yield from _lost_signatures(said.atoms, thoughts)
+        return
+    pairs, rest = _pairs_in_text(said, back) if back.form == "text" else _pairs(said.atoms, back.atoms)
+    found = list(_part_losses(said, pairs, rest, thought))
+    lost = [atom for atom, pair in zip(said.atoms, pairs, strict=True) if pair is None]
+    found += _lost_signatures(lost, thoughts)
+    yield from found
+    if said.form != back.form:
+        if all(path != said.name for _, _, path in found):
+            yield said.index, codes.CONTENT_FORM if said.name == "content" else thought, said.name
+    elif rest and not lost:
+        only_thoughts = said.name == "reasoning" or all(isinstance(part, ThinkPart) for part in rest)
+        yield said.index, thought if only_thoughts else codes.MADE_UP, said.name
+
+
+def _part_losses(
+    said: Channel, pairs: Sequence[Part | None], rest: Sequence[Part], thought: str
+) -> Iterator[tuple[int, str, str]]:
+    elsewhere = {anchor for part in rest for anchor in _anchors(part)}
+    for atom, pair in zip(said.atoms, pairs, strict=True):
+        if pair is not None:
+            yield from ((atom.index, code, atom.path + name) for code, name in _differences(atom.value, pair))
+        elif elsewhere.isdisjoint(_anchors(atom.value)):
+            yield atom.index, _lost_code(atom.value, said.name, thought), atom.path
+        else:
+            yield atom.index, codes.ORDER, atom.path
+
+
+def _lost_signatures(lost: Sequence[Atom[Part]], thoughts: Thoughts) -> Iterator[tuple[int, str, str]]:
+    for atom in lost:
+        signature = atom.value.signature if isinstance(atom.value, ThinkPart) else None
+        if signature is not None and signature not in thoughts.signatures:
+            yield atom.index, codes.SIGNATURE, f"{atom.path}.signature"
+
+
+def _lost_code(part: Part, channel: str, thought: str) -> str:
+    if isinstance(part, MediaPart):
+        return codes.MEDIA
+    if isinstance(part, OpaquePart):
+        return codes.OPAQUE
+    return codes.TEXT if isinstance(part, TextPart) and channel == "content" else thought
+
+
+def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[list[Part | None], list[Part]]:
+    """For each part the next one of the same identity; and the parts that are left over."""
+    places: dict[_Anchor, list[int]] = {}
+    for place, atom in enumerate(back):
+        for anchor in _anchors(atom.value):
+            places.setdefault(anchor, []).append(place)
+    start, taken, pairs = 0, set[int](), list[Part | None]()
+    for atom in atoms:
+        nexts = [
+            found[i] for a in _anchors(atom.value) if (i := bisect_left(found := places.get(a, []), start)) < len(found)
+        ]
+        if nexts:
+            start = min(nexts) + 1
+            taken.add(min(nexts))
+        pairs.append(back[min(nexts)].value if nexts else None)
+    return pairs, [atom.value for place, atom in enumerate(back) if place not in taken]
+
+
+def _pairs_in_text(said: Channel, back: Channel) -> tuple[list[Part | None], list[Part]]:
+    """The same if one text came back: the parts that it was made of are searched in it, in order."""
+    text, start = "".join(back.texts), 0
+    kinds = TextPart if said.name == "content" else (TextPart, ThinkPart)
+    pairs: list[Part | None] = []
+    for atom in said.atoms:
+        part = atom.value
+        if said.form == "text":
+            place = 0 if part.text == text else -1
+        else:
+            place = text.find(part.text, start) if isinstance(part, kinds) else -1
+        pairs.append(type(part)(text=part.text) if place >= 0 else None)
+        start = place + len(part.text) if place >= 0 else start
+    return pairs, [] if said.atoms else [atom.value for atom in back.atoms]
+
+
+_Anchor: TypeAlias = tuple[str | None, ...]
+
+
+def _anchors(part: Part) -> list[_Anchor]:
+    """The identities of a part. A medium may have more than one."""
+    if isinstance(part, (TextPart, ThinkPart)):
+        return [(part.kind, part.text)]
+    if isinstance(part, OpaquePart):
+        return [(part.kind, dumps(part.value))]
+    _, data, _ = _resolved(part)
+    known: list[_Anchor] = [(part.kind, name, value) for name, value in (("url", part.url), ("data", data)) if value]
+    return known or [(part.kind, part.id, part.name)]
+
+
+def _resolved(part: MediaPart) -> tuple[str | None, str | None, str | None]:
+    """(url, data, type) with a data URI taken apart."""
+    split = split_data_uri(part.url) if part.url is not None and part.data is None else None
+    return (None, split[1], split[0] or None) if split is not None else (part.url, part.data, part.mime_type)
+
+
+def _differences(part: Part, back: Part) -> Iterator[tuple[str, str]]:
+    """The fields in which two parts of one kind differ. Another spelling of the same medium is one difference."""
+    if isinstance(part, MediaPart) and isinstance(back, MediaPart):
+        fields: tuple[str, ...] = _MEDIA_FIELDS
+        if _resolved(part) == _resolved(back) and (part.url, part.mime_type) != (back.url, back.mime_type):
+            yield codes.MEDIA_FORM, ""
+            fields = fields[3:]
+        yield from ((codes.MEDIA, f".{name}") for name in fields if getattr(part, name) != getattr(back, name))
+    if isinstance(part, ThinkPart) and isinstance(back, ThinkPart) and part.signature != back.signature:
+        yield codes.SIGNATURE, ".signature"
+    if isinstance(part, OpaquePart) and isinstance(back, OpaquePart):
+        if part.type != back.type:
+            yield codes.OPAQUE, ".type"
+    elif not same_json(getattr(part, "extras", None), getattr(back, "extras", None)):
+        yield codes.EXTRAS, ".extras"

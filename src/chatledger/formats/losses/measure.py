@@ -1,0 +1,248 @@
+"""Losses are measured: the payload is read back with the format's own decode, and compared with the messages.
+
+    def encode(self, messages, *, carry=False):
+        return measured(self, messages, lambda given: write(given, carry))
+
+A codec does not predict its losses. It only says from which messages it wrote each message of the payload; the
+comparison finds the rest, so a fault in a codec shows as a loss and is never silent. The cost is one decode of the
+payload. Messages of the format itself that are written as they were read are not measured, so reading a thread in its
+own format costs nothing more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats.codec import Codec, Encoded
+from chatledger.formats.losses.codes import FIELDS, LEFT_OUT, MADE_UP, MERGED, ORDER, SPLIT, STATE
+from chatledger.formats.losses.compare import compare
+from chatledger.models import ChatMessage, Loss, Part, ToolCall
+from chatledger.models.json import MAX_DEPTH, JsonValue, dumps, json_problem
+
+UNSAID = ("is_error", "run_id", "response_metadata", "custom_data")
+"""Fields that most formats have no place for."""
+_DEPTH = MAX_DEPTH - 16
+"""The depth that remains when a payload nests a value in its own envelope and in one that carries it."""
+
+Origins = Sequence[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a codec wrote.
+
+    `origins` is parallel to the messages that the format's lenient decode gives back: for each of them the indexes of
+    the messages that it was written from. [(0,), (0,)] is a message in two pieces, [(0, 1)] are two in one. An index
+    that appears nowhere was left out, and () is a message that was made up.
+
+    `kept` has the indexes of the messages that are of the format itself and were written with their residual. Their
+    residuals are not compared. `as_read` says that all messages are such, and that they hold nothing but what reading
+    gives and the fields that the format never reads.
+    """
+
+    payload: Any
+    origins: Origins
+    kept: Collection[int] = ()
+    as_read: bool = False
+
+
+def measured(
+    codec: Codec,
+    messages: Sequence[ChatMessage],
+    write: Callable[[Sequence[ChatMessage]], Written],
+    *,
+    unsaid: Sequence[str] = UNSAID,
+) -> Encoded:
+    """The payload of the messages and its losses, in the order of the messages.
+
+    `unsaid` names the fields for which the format has no place: no message that it reads has them. Nor is any of these
+    messages incomplete.
+    """
+    written = write(messages)
+    if written.as_read:
+        return Encoded(written.payload, _unsaid(messages, unsaid), written.origins)
+    try:
+        decoded = codec.decode(written.payload, rules="lenient").messages
+    except DecodeError:
+        written = write(
+            [message if _is_readable(codec, message, write) else _readable(message) for message in messages]
+        )
+        decoded = codec.decode(written.payload, rules="lenient").messages
+    missing = len(decoded) - len(written.origins)  # 0, unless a residual that no reader wrote was used
+    origins = [*written.origins[: len(decoded)], *[()] * missing]
+    written = replace(written, origins=origins)
+    return Encoded(written.payload, losses_between(messages, decoded, written), origins)
+
+
+def _is_readable(codec: Codec, message: ChatMessage, write: Callable[[Sequence[ChatMessage]], Written]) -> bool:
+    try:
+        codec.decode(write([message]).payload, rules="lenient")
+    except DecodeError:
+        return False
+    return True
+
+
+def losses_between(messages: Sequence[ChatMessage], decoded: Sequence[ChatMessage], written: Written) -> list[Loss]:
+    """The differences between messages and the messages that were read back."""
+    found = _Found(messages)
+    _note_places(found, written.origins)
+    for sources, pieces in groups_of(len(messages), written.origins):
+        if sources and pieces:
+            said = [(index, messages[index]) for index in sources]
+            for index, code, path in compare(said, [decoded[piece] for piece in pieces], written.kept):
+                found.add(index, code, path)
+    return found.losses
+
+
+def _note_places(found: _Found, origins: Origins) -> None:
+    """The losses of messages as a whole."""
+    pieces = _places_of(origins)
+    moved = unordered(origins)
+    for index in range(found.count):
+        own = pieces.get(index, [])
+        if not own:
+            found.add(index, LEFT_OUT, "")
+        if len(own) > 1:
+            found.add(index, SPLIT, "")
+        if any(min(origins[piece]) < index for piece in own):
+            found.add(index, MERGED, "")
+        if index in moved:
+            found.add(index, ORDER, "")
+    for piece, sources in enumerate(origins):
+        if not sources:
+            found.add(_follower(origins, piece), MADE_UP, "")
+
+
+def _follower(origins: Origins, piece: int) -> int | None:
+    """The message that a made-up one stands before; at the end, the last message."""
+    after = (sources[0] for sources in origins[piece:] if sources)
+    before = (sources[0] for sources in reversed(origins[:piece]) if sources)
+    return next(after, next(before, None))
+
+
+class _Found:
+    """The losses by message, each place once."""
+
+    def __init__(self, messages: Sequence[ChatMessage]) -> None:
+        self._messages = messages
+        self._by_message: dict[int | None, dict[tuple[str, str], None]] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._messages)
+
+    def add(self, index: int | None, code: str, path: str) -> None:
+        self._by_message.setdefault(index, {})[code, path] = None
+
+    @property
+    def losses(self) -> list[Loss]:
+        ordered = sorted(self._by_message.items(), key=lambda entry: -1 if entry[0] is None else entry[0])
+        return [
+            Loss(code, None if index is None else self._messages[index].seq, path)
+            for index, found in ordered
+            for code, path in found
+        ]
+
+
+def _unsaid(messages: Sequence[ChatMessage], unsaid: Sequence[str]) -> list[Loss]:
+    """The losses of what was set on messages after they were read, and for which the format has no place."""
+    losses = []
+    for message in messages:
+        if message.state != "complete":
+            losses.append(Loss(STATE, message.seq, "state"))
+        losses += [Loss(FIELDS[name], message.seq, name) for name in unsaid if getattr(message, name) is not None]
+    return losses
+
+
+def _places_of(origins: Origins) -> dict[int, list[int]]:
+    """For each message, the places of the pieces that were written from it."""
+    places: dict[int, list[int]] = {}
+    for piece, sources in enumerate(origins):
+        for source in sources:
+            places.setdefault(source, []).append(piece)
+    return places
+
+
+def groups_of(count: int, origins: Origins) -> Iterator[tuple[list[int], list[int]]]:
+    """Groups of messages and the pieces that were written from them, in the order of the messages.
+
+    One message in two pieces is a group, and so are two messages in one piece. A message that was left out is a group
+    without pieces.
+    """
+    places = _places_of(origins)
+    seen: set[int] = set()
+    for first in range(count):
+        if first not in seen:
+            sources, pieces = _connected(first, places, origins)
+            seen |= sources
+            yield sorted(sources), sorted(pieces)
+
+
+def _connected(first: int, places: dict[int, list[int]], origins: Origins) -> tuple[set[int], set[int]]:
+    sources, pieces, pending = {first}, set[int](), [first]
+    while pending:
+        for piece in places.get(pending.pop(), ()):
+            if piece not in pieces:
+                pieces.add(piece)
+                pending += [source for source in origins[piece] if source not in sources]
+                sources.update(origins[piece])
+    return sources, pieces
+
+
+def unordered(origins: Origins) -> set[int]:
+    """The smallest set of messages without which the others stand in their order."""
+    firsts = [min(sources) for sources in origins if sources]
+    if all(left <= right for left, right in pairwise(firsts)):
+        return set()
+    return set(firsts) - set(_longest_rise(list(dict.fromkeys(firsts))))
+
+
+def _longest_rise(values: Sequence[int]) -> list[int]:
+    """The longest rising subsequence. `ends` holds the smallest end for each length, `before` its predecessor."""
+    ends: list[int] = []
+    before: dict[int, int | None] = {}
+    for value in values:
+        place = bisect_right(ends, value)
+        before[value] = ends[place - 1] if place else None
+        ends[place : place + 1] = [value]
+    rise: list[int] = []
+    value_: int | None = ends[-1] if ends else None
+    while value_ is not None:
+        rise.append(value_)
+        value_ = before[value_]
+    return rise
+
+
+def _readable(message: ChatMessage) -> ChatMessage:
+    """The message as one that can be read back however it is written: without deep JSON, and of no format.
+
+    Two things may stand against it: JSON so deep that no payload could hold it a few levels further down, and a value
+    that is no residual, on a message that says it is of the format itself.
+    """
+    changes: dict[str, Any] = {"format": None, "residual": None}
+    changes |= {name: None for name in ("response_metadata", "custom_data") if _is_deep(getattr(message, name))}
+    for name in ("content", "reasoning"):
+        parts = getattr(message, name)
+        if isinstance(parts, list):
+            changes[name] = [_shallow_part(part) for part in parts if not _is_deep(getattr(part, "value", None))]
+    if message.tool_calls is not None:
+        changes["tool_calls"] = [_shallow_call(call) for call in message.tool_calls]
+    return message.model_copy(update=changes)
+
+
+def _shallow_part(part: Part) -> Part:
+    return part.model_copy(update={"extras": None}) if _is_deep(getattr(part, "extras", None)) else part
+
+
+def _shallow_call(call: ToolCall) -> ToolCall:
+    arguments = dumps(call.arguments) if _is_deep(call.arguments) else call.arguments
+    return call.model_copy(update={"arguments": arguments, "extras": None if _is_deep(call.extras) else call.extras})
+
+
+def _is_deep(value: JsonValue) -> bool:
+    return isinstance(value, (dict, list)) and json_problem(value, max_depth=_DEPTH) is not None

@@ -1,0 +1,1 @@
+"""What every format uses to read and write JSON."""

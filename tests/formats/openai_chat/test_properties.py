@@ -1,0 +1,210 @@
+"""What must hold of openai-chat for any payload and for any stored message."""
+
+from __future__ import annotations
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat import CODEC
+from chatledger.models import (
+    LENIENT,
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    RulesLevel,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    VideoPart,
+)
+from chatledger.models.json import same_json
+from tests.formats.openai_chat.strategies import Json, json_values, messages, nullable_texts, texts
+
+misshapen = st.dictionaries(
+    st.sampled_from(["role", "content", "name", "tool_calls", "function_call", "tool_call_id", "reasoning"]),
+    json_values
+    | st.sampled_from(["user", "tool", [{"type": "text"}], [{"type": "file", "file": 0}], [{"function": {"name": 1}}]]),
+)
+levels: st.SearchStrategy[RulesLevel] = st.sampled_from(["strict", "lenient"])
+
+extras = st.none() | st.dictionaries(texts | st.just("detail"), json_values, max_size=2)
+urls = st.none() | texts | st.sampled_from(["data:audio/wav;base64,QQ==", "data:,x", "https://h/x"])
+mime_types = st.none() | st.sampled_from(["audio/mpeg", "image/png", ""])
+media_fields = {"url": urls, "data": nullable_texts, "mime_type": mime_types, "name": nullable_texts, "extras": extras}
+media = [st.builds(kind, id=nullable_texts, **media_fields) for kind in (ImagePart, AudioPart, VideoPart, FilePart)]
+stored_parts = st.one_of(
+    st.builds(TextPart, text=texts, extras=extras),
+    st.builds(ThinkPart, text=texts, signature=nullable_texts),
+    st.builds(OpaquePart, type=nullable_texts, value=json_values),
+    *media,
+)
+stored_contents = nullable_texts | st.lists(stored_parts, max_size=3)
+stored_calls = st.builds(
+    ToolCall,
+    id=nullable_texts,
+    name=texts,
+    arguments=nullable_texts | st.dictionaries(texts, json_values, max_size=2),
+    extras=extras,
+)
+stored_fields: dict[str, Json] = {
+    "role": st.sampled_from(["system", "developer", "user", "assistant", "tool", "custom", "function", "narrator"]),
+    "content": stored_contents,
+    "reasoning": stored_contents,
+    "name": nullable_texts | st.just("ada"),
+    "tool_calls": st.none() | st.lists(stored_calls, max_size=2),
+    "tool_call_id": nullable_texts,
+    "is_error": st.sampled_from([None, True, False]),
+    "seq": st.none() | st.integers(1, 9),
+    "custom_data": extras,
+}
+inner_residuals = json_values | st.dictionaries(st.sampled_from(["keys", "extra", "inner", "form"]), json_values)
+residuals = json_values | st.dictionaries(
+    st.sampled_from(["keys", "extra", "parts", "calls", "spelled"]),
+    json_values | st.dictionaries(st.sampled_from(["0", "1", "tool_calls", "reasoning", "role"]), inner_residuals),
+)
+
+
+def stored(formats: list[str | None], **more: Json) -> st.SearchStrategy[ChatMessage]:
+    fields = st.fixed_dictionaries({**stored_fields, "format": st.sampled_from(formats), **more})
+    return fields.map(lambda given: ChatMessage.model_validate(given, context=LENIENT))
+
+
+@settings(max_examples=200)
+@given(st.lists(messages, max_size=3))
+def test_any_payload_comes_back_as_it_was(payload: list[Json]) -> None:
+    decoded = CODEC.decode(payload)
+    encoded = CODEC.encode(decoded.messages)
+    assert same_json(encoded.payload, payload)
+    assert encoded.losses == []
+
+
+@settings(max_examples=200)
+@given(messages)
+def test_the_residual_never_repeats_what_the_typed_fields_hold(source: dict[str, Json]) -> None:
+    message = CODEC.decode([source]).messages[0]
+    repeated = {key for key, value in nested(message.residual, "extra").items() if value is not None} & HELD
+    assert repeated <= ({"function_call"} if isinstance(source.get("tool_calls"), list) else set())
+    of_calls = [nested(residual, "inner", "extra").keys() for residual in nested(message.residual, "calls").values()]
+    assert not {"name", "input"} & {key for keys in of_calls for key in keys}
+
+
+HELD = {"content", "name", "tool_calls", "tool_call_id", "function_call", "reasoning_content"}
+
+
+def nested(residual: Json, *keys: str) -> dict[str, Json]:
+    for key in keys:
+        residual = (residual or {}).get(key)
+    return residual or {}
+
+
+@settings(max_examples=100)
+@given(st.lists(messages, max_size=2))
+def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: list[Json]) -> None:
+    rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in CODEC.decode(payload).messages]
+    assert same_json(CODEC.encode(rebuilt).payload, payload)
+
+
+@settings(max_examples=200)
+@given(st.lists(messages | misshapen, max_size=2))
+@example([{"role": "system", "\ud800": None}])  # Pydantic writes no JSON text of it, but it is a message
+def test_what_is_built_is_what_validation_gives(payload: list[Json]) -> None:
+    try:
+        decoded = CODEC.decode(payload, rules="lenient").messages
+    except DecodeError:
+        return
+    for message in decoded:
+        rebuilt = ChatMessage.model_validate(message.model_dump(), context=LENIENT)
+        assert rebuilt == message
+        assert list(message.__dict__) == list(rebuilt.__dict__)
+        assert same_json(message.model_dump(), rebuilt.model_dump())
+
+
+def test_a_text_of_a_class_of_its_own_becomes_plain_text() -> None:
+    class Said(str):
+        pass
+
+    call = {"id": Said("c"), "type": Said("function"), "function": {"name": Said("f"), "arguments": Said("{}")}}
+    source = {"role": Said("assistant"), "content": Said("x"), "tool_calls": [call]}
+    (message,) = CODEC.decode([source]).messages
+    assert [type(text) for text in (message.role, message.content, message.name)] == [str, str, type(None)]
+    [read] = message.tool_calls or []
+    assert [type(text) for text in (read.name, read.arguments)] == [str, str]
+
+
+@settings(max_examples=100)
+@given(st.lists(messages, min_size=1, max_size=4), st.integers(0, 4))
+def test_any_end_of_a_payload_comes_back_alone(payload: list[Json], start: int) -> None:
+    assert same_json(CODEC.encode(CODEC.decode(payload).messages[start:]).payload, payload[start:])
+
+
+@settings(max_examples=200)
+@given(json_values | st.lists(misshapen | json_values, max_size=2), levels)
+def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
+    try:
+        decoded = CODEC.decode(payload, rules=rules)
+    except DecodeError:
+        return
+    assert same_json(CODEC.encode(decoded.messages).payload, payload)
+
+
+@settings(max_examples=100)
+@given(json_values | st.lists(misshapen | json_values, max_size=2))
+def test_recognising_never_raises(payload: Json) -> None:
+    assert CODEC.recognises(payload) in (True, False)
+
+
+@settings(max_examples=200)
+@given(st.lists(stored([None, "anthropic", "openai-responses"]), max_size=4))
+def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMessage]) -> None:
+    payload = CODEC.encode(history).payload
+    assert len(payload) == sum(message.role != "custom" for message in history)
+    assert [problem for wire in payload for problem in problems(wire)] == []
+    assert same_json(CODEC.encode(CODEC.decode(payload).messages).payload, payload)
+
+
+@settings(max_examples=200)
+@given(st.lists(stored(["openai-chat"], residual=residuals), max_size=2))
+def test_a_residual_of_another_shape_never_raises(history: list[ChatMessage]) -> None:
+    encoded = CODEC.encode(history)
+    assert len(encoded.payload) == len(history) - sum(loss.code == "left-out" for loss in encoded.losses)
+
+
+@settings(max_examples=100)
+@given(st.lists(stored([None, "anthropic"]), max_size=3))
+def test_a_message_without_a_loss_says_all_that_it_holds(history: list[ChatMessage]) -> None:
+    encoded = CODEC.encode(history)
+    if not encoded.losses and not any(message.role == "tool" for message in history):
+        held = [spoken(message) for message in history]
+        assert [spoken(message) for message in CODEC.decode(encoded.payload).messages] == held
+
+
+def spoken(message: ChatMessage) -> dict[str, Json]:
+    """What a message says, without where it stands and how it was written."""
+    return message.model_dump(include={"role", "name", "reasoning", "tool_call_id", "is_error", "custom_data"}) | {
+        "text": message.text,
+        "calls": message.tool_calls,
+    }
+
+
+def problems(wire: dict[str, Json]) -> list[str]:
+    """What the API would refuse of a message, whatever it holds."""
+    found = []
+    if wire["role"] not in ("system", "developer", "user", "assistant", "tool"):
+        found.append(f"role {wire['role']!r}")
+    if wire["content"] is None and not wire.get("tool_calls"):
+        found.append("no content")
+    if isinstance(wire["content"], list):
+        allowed = {"text", "image_url", "input_audio", "file"} if wire["role"] == "user" else {"text"}
+        found += [f"part {part!r}" for part in wire["content"] if part["type"] not in allowed]
+        found += ["no parts"] if not wire["content"] else []
+    if ("tool_call_id" in wire) != (wire["role"] == "tool"):
+        found.append("tool_call_id")
+    if "tool_calls" in wire and (wire["role"] != "assistant" or not wire["tool_calls"]):
+        found.append("tool_calls")
+    for call in wire.get("tool_calls", ()):
+        if not (list(call) == ["id", "type", "function"] and isinstance(call["function"]["arguments"], str)):
+            found.append(f"call {call!r}")
+    return found
