@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from chatledger.arguments import Kind
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models.secrets import is_secret_name
 
@@ -36,6 +38,7 @@ READ_ONLY = "chatledger_read_only"
 
 Address: TypeAlias = str | os.PathLike[str] | URL | None
 """What names a database; None is what CHATLEDGER_URL says, else a file in the working directory."""
+ADDRESS = Kind("a str, a path or None", str, os.PathLike, URL, NoneType)
 
 
 def read_url(url: Address) -> URL:
