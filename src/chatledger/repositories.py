@@ -10,6 +10,7 @@ from typing import Literal
 
 from chatledger.arguments import (
     BOOL,
+    FUNCTION_OR_NONE,
     INT,
     INT_OR_NONE,
     NUMBER,
@@ -176,10 +177,14 @@ class Repositories:
         is given as it is stored. `max_tokens` then counts the stored messages, not what a repair adds. Raises
         UnknownFormat for a format that no provider stands behind.
         """
-        require(STR, format=format)
+        require(STR, thread_id=thread_id, format=format)
+        require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)
+        require(INT_OR_NONE, branch=branch, limit=limit, before=before, after=after)
+        require(INT_OR_NONE, last=last, last_turns=last_turns, max_tokens=max_tokens)
+        require(FUNCTION_OR_NONE, count_tokens=count_tokens)
+        require(BOOL, carry=carry, partials=partials)
         require(_VIEW, view=view)
         require(_OBJECTS, as_=as_)
-        require(BOOL, carry=carry)
         from chatledger.formats.history import HistoryFormat
 
         wanted = HistoryFormat.of(format, view=view, as_=as_, carry=carry)  # refused before anything is read

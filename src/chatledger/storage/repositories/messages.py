@@ -179,7 +179,7 @@ class MessageRepository:
             return history
         return replace(history, messages=history.messages[:-1])
 
-    async def iterate(
+    def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True
     ) -> AsyncIterator[ChatMessage]:
         """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
@@ -190,6 +190,9 @@ class MessageRepository:
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
         require(BOOL, partials=partials)
+        return self._iterate(thread_id, branch, partials=partials)
+
+    async def _iterate(self, thread_id: str, branch: int | None, *, partials: bool) -> AsyncIterator[ChatMessage]:
         page = await self.history(thread_id, branch=branch, limit=PAGE)
         end = page.version
         while True:
