@@ -95,8 +95,8 @@ LIMITED = """
 import asyncio, contextlib, resource, signal, sys
 from chatledger import Ledger, StorageError
 from tests.faults.recording import Recorder, Recording
-from tests.faults import teeth
-teeth.bite()
+from tests.faults import mutants
+mutants.activate()
 
 async def main(path, limit):
     async with Ledger.open(path) as ledger:
@@ -149,8 +149,8 @@ def _run(script: str, *arguments: str) -> str:
 READ_ONLY = """
 import asyncio, os, sys
 from chatledger import ChatMessage, Ledger, StorageError
-from tests.faults import teeth
-teeth.bite()
+from tests.faults import mutants
+mutants.activate()
 
 async def main(path, account):
     if account:
