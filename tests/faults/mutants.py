@@ -3,7 +3,7 @@
 python -m tests.faults.mutants [NAME…]
 
 A protection is replaced from here, in the process of the test or of its clients; nothing in the library knows of it.
-pytest loads this module as a plugin, and the mutant that CHATLEDGER_MUTANT names is applied before the tests are collected.
+pytest loads this module as a plugin. It applies the mutant that CHATLEDGER_MUTANT names before it collects the tests.
 """
 
 from __future__ import annotations
