@@ -118,9 +118,10 @@ def forget_the_ids() -> None:
 
 
 def call_every_loss_retryable() -> None:
-    from chatledger.storage.databases import postgresql
+    from chatledger.storage.databases import external_connection, postgresql
 
-    _put(postgresql, commit_unheard=lambda _: None)
+    for module in (external_connection, postgresql):
+        _put(module, commit_unheard=lambda _: None)
 
 
 def read_once() -> None:
@@ -449,7 +450,7 @@ def write_values_into_statements() -> None:
     Sql.fetch = spelt  # type: ignore[method-assign]
 
 
-def seal_for_any_place() -> None:
+def encrypt_for_any_place() -> None:
     from chatledger.storage.rows.keys import Cipher
 
     encrypt, decrypt = Cipher.encrypt, Cipher.decrypt
@@ -463,7 +464,7 @@ def read_plain_text() -> None:
     Encryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
-def plan_without_the_seal() -> None:
+def plan_without_encryption() -> None:
     """And read what comes of it: nothing but the search of the files is to notice."""
     from chatledger.storage.append import attempt, write
 
@@ -532,7 +533,7 @@ MUTANTS = (
     Mutant(
         "cut-transaction",
         "test_boundaries.py::test_a_transaction_cut_at_any_message_is_whole_or_not_there",
-        "telling a COMMIT that nobody heard of from what was not done",
+        "telling a COMMIT without an answer from one that was not done",
         r"any\(unheard\)|'ghost': \d",
         call_every_loss_retryable,
     ),
@@ -574,7 +575,7 @@ MUTANTS = (
     Mutant(
         "full",
         "test_sqlite_files.py -k 'full or grow'",
-        "hearing of a commit that failed",
+        "noticing a commit that failed",
         r"'lost': \d|refused",
         hear_of_no_failed_commit,
     ),
@@ -667,7 +668,7 @@ MUTANTS = (
     Mutant(
         "stream-unheard",
         "test_streaming.py -k 'cut_connection and complete'",
-        "finding a draft completed by an attempt of which nothing was heard",
+        "finding a draft completed by an attempt that got no answer",
         "DraftLost",
         take_an_unheard_end_for_a_loss,
     ),
@@ -767,25 +768,25 @@ MUTANTS = (
         write_values_into_statements,
     ),
     Mutant(
-        "sealed-place",
+        "encryption-place",
         "../storage/rows/test_encryption.py -k 'moved_altered and sqlite'",
         "the place of a cell in what is authenticated",
         "DID NOT RAISE",
-        seal_for_any_place,
+        encrypt_for_any_place,
     ),
     Mutant(
-        "sealed-only",
+        "encryption-only",
         "../storage/rows/test_encryption.py -k 'moved_altered and sqlite'",
         "refusing plain text where there are keys",
         "DID NOT RAISE",
         read_plain_text,
     ),
     Mutant(
-        "sealed-append",
+        "encryption-append",
         "../storage/rows/test_leaks.py -k 'beside and keys'",
-        "the seal on the rows of an append",
+        "encrypting the rows of an append",
         r"assert \['",
-        plan_without_the_seal,
+        plan_without_encryption,
     ),
     Mutant(
         "nonces",
