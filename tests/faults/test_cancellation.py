@@ -48,12 +48,12 @@ async def assert_clean(database: Database, ledger: Ledger) -> None:
         await asyncio.wait_for(ledger.threads.update(THREAD, title="free"), 10)
         return
     assert busy(ledger) == 0
-    busy = (
+    others = (
         "SELECT state, query FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name = 'chatledger' AND state <> 'idle'"
     )
     for _ in range(200):  # a server takes a moment to see that its client is gone
-        left = await query(database, busy)
+        left = await query(database, others)
         if not left:
             break
         await asyncio.sleep(0.01)
