@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import itertools
+import random
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -345,3 +347,25 @@ async def test_a_server_that_never_greets_is_a_retryable_error(monkeypatch: pyte
         with pytest.raises(StorageError) as caught:
             await asyncio.wait_for(Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/x")._opened(), 5)
     assert caught.value.retryable
+
+
+async def test_cancelled_appends_leave_nothing_in_the_log(pg_database: Database) -> None:
+    """asyncio reports an exception that nobody retrieves when its future is collected: also that of a connection whose
+    making was cancelled.
+    """
+    reported: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.set_exception_handler(lambda _, context: reported.append(context))
+    chance = random.Random(7)
+    async with Ledger.open(pg_database.url) as ledger:
+        await ledger.threads.create(THREAD, rules="lenient")
+        for number in range(60):
+            appending = asyncio.create_task(ledger.messages.append(THREAD, [user(str(number))]))
+            await asyncio.sleep(chance.random() * 0.004)
+            appending.cancel()
+            await asyncio.gather(appending, return_exceptions=True)
+    await asyncio.sleep(0.05)
+    gc.collect()
+    await asyncio.sleep(0)
+    assert reported == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from types import NoneType
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
+import asyncpg
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -97,7 +99,7 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     sends them in a second round trip, with no Sync between the two, so a pooler keeps them on one server connection.
     """
     url, given = connect_arguments(url)
-    arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, **given}
+    arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, "async_creator_fn": connect_to_the_end, **given}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     engine = create_async_engine(
@@ -112,6 +114,24 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     if pooler == "transaction":
         event.listen(engine.sync_engine, "connect", _on_pooled_connect)
     return engine
+
+
+async def connect_to_the_end(*arguments: Any, **options: Any) -> Any:
+    """`asyncpg.connect`, which a cancellation does not reach. asyncpg, cancelled while it connects, leaves a future
+    whose exception nobody retrieves, and asyncio complains of it on stderr. A connection that nobody waits for is hung
+    up.
+    """
+    connecting = asyncio.ensure_future(asyncpg.connect(*arguments, **options))
+    try:
+        return await asyncio.shield(connecting)
+    except asyncio.CancelledError:
+        connecting.add_done_callback(_hang_up_unwanted)
+        raise
+
+
+def _hang_up_unwanted(connecting: asyncio.Future[Any]) -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().terminate()
 
 
 def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) -> None:
