@@ -1,22 +1,26 @@
-"""A message of another origin as the messages that Qwen-Agent would have made of it.
+"""A message of another format as the messages that Qwen-Agent would have made of it.
 
-Reasoning, content and each call are messages of their own there, in this order; roles are system, user, assistant and
-function.
+In Qwen-Agent, reasoning, content and each call are separate messages, in this order. The roles are system, user,
+assistant and function.
 """
 
 from __future__ import annotations
 
-from chatledger.formats.qwen_agent.items import item_of
+from collections.abc import Sequence
+
+from chatledger.formats.qwen_agent.parts import item_of
+from chatledger.formats.qwen_agent.read import KEY, fields_of, join
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
+from chatledger.models.json import JsonValue, same_json
 
 _ROLES = {"developer": "system", "function": "tool"}
 _SHARED = frozenset({"system", "user", "assistant", "tool"})
 
 
 def split(message: ChatMessage, *, result_name: str | None) -> list[ChatMessage]:
-    """The pieces, each of which is one row. No piece at all if Qwen-Agent has no such role.
+    """The pieces, each of which is written as one message. There is none if Qwen-Agent has no such role.
 
-    `result_name` is the name of the call that a result answers: results are named there, elsewhere often not.
+    `result_name` is the name of the call that a result answers. Qwen-Agent names results, other formats often do not.
     """
     role = _role_of(message)
     if role is None:
@@ -32,7 +36,7 @@ def split(message: ChatMessage, *, result_name: str | None) -> list[ChatMessage]
 
 def _role_of(message: ChatMessage) -> str | None:
     role = _ROLES.get(message.role, message.role)
-    if role == "custom":  # for the screen, unless another format put a role of the model there
+    if role == "custom":  # only for the screen, unless another format noted a role there
         role = (message.custom_data or {}).get("role", role)
         role = _ROLES.get(role, role) if isinstance(role, str) else "custom"
     return role if role in _SHARED else None
@@ -51,7 +55,7 @@ def _updates(message: ChatMessage) -> list[dict[str, object]]:
 
 
 def _reasoning(message: ChatMessage) -> str | list[Part] | None:
-    """All reasoning: the message's own first, then what stands between its content; a text if that says it all."""
+    """All reasoning: the message's own, then the thoughts between its content; a text if nothing is lost by that."""
     thoughts = [part for part in _parts(message.content) if isinstance(part, ThinkPart)]
     if message.reasoning is None and not thoughts:
         return None
@@ -74,5 +78,14 @@ def _parts(content: str | list[Part] | None) -> list[Part]:
 
 
 def _fits(part: Part) -> bool:
-    """Whether an item can hold it. What an opaque part holds is known to its own format only."""
+    """Whether an item can hold the part. Only its own format understands an opaque part."""
     return not isinstance(part, OpaquePart) and item_of(part) is not None
+
+
+def with_carried(encoded: Sequence[dict[str, JsonValue]], message: ChatMessage) -> list[dict[str, JsonValue]]:
+    """The encoded messages of a message. The first carries the fields that reading them would not give back."""
+    first, *others = encoded
+    joined, original = fields_of(join(encoded)), fields_of(message)
+    fields = {key: value for key, value in original.items() if not same_json(value, joined[key])}
+    extra = {**(first.get("extra") or {}), KEY: {"rows": len(encoded), "fields": fields}}
+    return [{**first, "extra": extra}, *others]

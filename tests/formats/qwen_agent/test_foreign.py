@@ -1,4 +1,4 @@
-"""Messages of another origin: what becomes of them, what is lost, and what is carried."""
+"""Messages of other formats: how they are written, what is lost, and what is carried."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_reasoning_with_media_becomes_items() -> None:
     assert encode(seen)[0]["reasoning_content"] == [{"text": "see"}, {"image": "a"}]
 
 
-def test_a_carried_message_comes_back_from_its_rows() -> None:
+def test_a_carried_message_comes_back() -> None:
     message = ChatMessage(
         role="assistant",
         content=[TextPart(text="a"), ThinkPart(text="b", signature="s")],
@@ -200,11 +200,11 @@ def test_a_carried_message_comes_back_from_its_rows() -> None:
     )
     encoded = CODEC.encode([message], carry=True)
     assert encoded.losses == []
-    assert [("chatledger" in row.get("extra", {})) for row in encoded.payload] == [True, False, False, False]
+    assert [("chatledger" in it.get("extra", {})) for it in encoded.payload] == [True, False, False, False]
     assert CODEC.decode(encoded.payload).messages == [message]
 
 
-def test_carrying_says_only_what_the_rows_do_not() -> None:
+def test_carry_adds_only_what_the_messages_do_not_say() -> None:
     message = ChatMessage(role="user", content="a", format="agent-service")
     assert CODEC.encode([message], carry=True).payload == [
         {"role": "user", "content": "a", "extra": {"chatledger": {"rows": 1, "fields": {"format": "agent-service"}}}}
@@ -216,15 +216,15 @@ def test_messages_of_this_format_carry_nothing() -> None:
     assert CODEC.encode(CODEC.decode(payload).messages, carry=True).payload == payload
 
 
-def test_rows_of_a_carried_message_that_are_not_whole_are_plain() -> None:
+def test_an_incomplete_carried_message_is_read_as_plain_messages() -> None:
     message = ChatMessage(role="assistant", content="a", tool_calls=TWO_CALLS, format="kosong/0.30")
-    rows = CODEC.encode([message], carry=True).payload[:2]
-    decoded = CODEC.decode(rows).messages
+    payload = CODEC.encode([message], carry=True).payload[:2]
+    decoded = CODEC.decode(payload).messages
     assert [it.format for it in decoded] == ["qwen-agent", "qwen-agent"]
-    assert CODEC.encode(decoded).payload == rows
+    assert CODEC.encode(decoded).payload == payload
 
 
-def test_rows_of_a_carried_message_that_no_longer_agree_are_plain() -> None:
+def test_a_changed_carried_message_is_read_as_plain_messages() -> None:
     message = ChatMessage(role="assistant", tool_calls=TWO_CALLS, format="kosong/0.30")
     first, second = CODEC.encode([message], carry=True).payload
     decoded = CODEC.decode([first, {**second, "role": "user"}]).messages
@@ -283,14 +283,14 @@ foreign = st.fixed_dictionaries(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(foreign, max_size=4))
-def test_any_message_has_rows_that_objects_can_hold(messages: list[ChatMessage]) -> None:
-    rows = CODEC.encode(messages).payload
-    assert [model.model_dump() for model in CODEC.as_models(rows)] == rows
+def test_objects_can_hold_any_encoded_message(messages: list[ChatMessage]) -> None:
+    payload = CODEC.encode(messages).payload
+    assert [model.model_dump() for model in CODEC.as_models(payload)] == payload
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(foreign, max_size=4))
-def test_any_message_that_has_rows_is_carried_whole(messages: list[ChatMessage]) -> None:
+def test_any_message_that_is_not_left_out_is_carried_whole(messages: list[ChatMessage]) -> None:
     encoded = CODEC.encode(messages, carry=True)
     left_out = {loss.code for loss in encoded.losses}
     expected = [it.model_copy(update={"seq": None}) for it in messages if CODEC.encode([it]).payload]

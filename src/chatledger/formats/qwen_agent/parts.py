@@ -1,17 +1,17 @@
 """Content items and parts, one for one.
 
-An image, file, audio or video is where it is (`url`); Qwen-Agent itself does not say more. An audio dict of the usual
-form, `{"data": …, "format": "wav"}`, is data or a URL with a mime type. Any other audio dict and the frames of a video
-stay whole in the part's `extras`, as "audio" and "frames".
+An image, file, audio or video has a `url` only: Qwen-Agent itself does not say more. An audio dict of the usual form,
+`{"data": …, "format": "wav"}`, is data or a URL with a mime type. Any other audio dict and the frames of a video stay
+whole in the part's `extras`, as "audio" and "frames".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from chatledger.formats.qwen_agent.constants import AUDIO, FILE, IMAGE, TEXT, VIDEO
-from chatledger.formats.qwen_agent.content import given_types
-from chatledger.formats.qwen_agent.validity import item_problems
+from chatledger.formats.qwen_agent.constants import AUDIO, CONTENT_TYPES, FILE, IMAGE, TEXT, VIDEO
+from chatledger.formats.qwen_agent.models import EXCLUSIVE, given_types
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, VideoPart
 from chatledger.models.json import JsonValue
 
@@ -45,7 +45,7 @@ _MEDIA: dict[str, type[ImagePart | FilePart | AudioPart | VideoPart]] = {
 
 
 def item_of(part: Part) -> JsonValue | None:
-    """The content item of a part, whatever its origin; None if there is nothing that an item could hold."""
+    """The content item of a part of any format; None if an item can hold nothing of it."""
     if isinstance(part, OpaquePart):
         return part.value
     if isinstance(part, (TextPart, ThinkPart)):
@@ -82,8 +82,8 @@ def _is_url(text: str) -> bool:
     return text.startswith(_URL_STARTS)
 
 
-def is_as_read(part: Part) -> bool:
-    """Whether reading makes such a part: one that a program changed or put there may hold what is not written."""
+def is_part_as_read(part: Part) -> bool:
+    """Whether reading gives such a part. A part that a program made or changed may hold values that are not written."""
     if isinstance(part, OpaquePart):
         return True
     if isinstance(part, (TextPart, ThinkPart)):
@@ -92,3 +92,32 @@ def is_as_read(part: Part) -> bool:
         return part.name is None and part.id is None
     usual = (part.data, part.mime_type, part.name, part.id) == (None, None, None, None)
     return usual and (part.extras is None or isinstance(part, VideoPart))
+
+
+_TYPE_NAMES: dict[type, str] = {str: "text", dict: "an object", list: "a list"}
+_CONTAINER: dict[str, type] = {AUDIO: dict, VIDEO: list}
+
+Found = Iterator[tuple[str, str]]
+
+
+def item_problems(item: Any) -> Found:
+    """(path within the item, problem) for all that upstream's constructor would refuse; the path may be empty."""
+    if isinstance(item, dict):
+        yield from _kind_problems(item)
+    else:
+        yield "", f"a content item is an object, not {type(item).__name__}"
+
+
+def _kind_problems(item: dict[str, Any]) -> Found:
+    for key in item:
+        if key not in CONTENT_TYPES:
+            yield f".{key}", f"unknown kind of content; known are {', '.join(CONTENT_TYPES)}"
+    for kind in CONTENT_TYPES:
+        yield from type_problems(f".{kind}", item.get(kind), str, *((_CONTAINER[kind],) if kind in _CONTAINER else ()))
+    if len(given_types(item)) != 1:
+        yield "", EXCLUSIVE
+
+
+def type_problems(path: str, value: Any, *types: type) -> Found:
+    if value is not None and not isinstance(value, types):
+        yield path, f"{type(value).__name__}, where {' or '.join(_TYPE_NAMES[kind] for kind in types)} belongs"
