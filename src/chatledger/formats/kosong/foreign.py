@@ -1,17 +1,29 @@
-"""Messages of any origin as messages that kosong can say, by their canonical fields alone.
+"""Messages of any format as messages that kosong can say, by their canonical fields alone.
 
-One turn of an assistant is one kosong message: where another format wrote reasoning, text and each call as a message of
-its own, those of one run and name are merged. A message of the very revision passes as it is.
+One turn of an assistant is one kosong message. Where another format has separate messages for reasoning, text and each
+call, the messages of one run and name are merged. A message of the revision itself passes unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from chatledger.formats.kosong.adapting_parts import adapt_part, adapt_reasoning, is_part_as_read
+from chatledger.formats.kosong.parts import type_of
 from chatledger.formats.kosong.revision import PARTIAL, ROLES, Revision, of_family, residual_of
 from chatledger.formats.wire.pairing import Pairing
-from chatledger.models import ChatMessage, Part, TextPart, ToolCall
+from chatledger.models import (
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    VideoPart,
+)
 from chatledger.models.json import dumps
 
 Content = str | list[Part] | None
@@ -20,8 +32,10 @@ Content = str | list[Part] | None
 def adapt(
     messages: Sequence[ChatMessage], revision: Revision, *, records: bool = False
 ) -> list[tuple[ChatMessage, tuple[int, ...]]]:
-    """The messages to write, in order, each with the indexes of those that it is made of; those of the revision itself
-    unchanged, as are `records` if they are wanted."""
+    """The messages to write, in order, each with the indexes of the messages that it is made of.
+
+    Messages of the revision stay unchanged. Control records of a context file are left out unless `records` is true.
+    """
     pairing = Pairing()
     adapted: list[tuple[ChatMessage, tuple[int, ...]]] = []
     before: ChatMessage | None = None
@@ -40,7 +54,7 @@ def adapt(
 
 
 def adapt_message(message: ChatMessage, revision: Revision, pairing: Pairing, place: int) -> ChatMessage | None:
-    """One message; None for one that is only for the screen."""
+    """The message as the revision can say it; None for a message that is only for the screen."""
     ids = pairing.ask(message, place)
     answered = pairing.answer(message) if message.role == "tool" else None
     if is_record(message):
@@ -63,13 +77,12 @@ def adapt_message(message: ChatMessage, revision: Revision, pairing: Pairing, pl
 
 
 def is_record(message: ChatMessage) -> bool:
-    """Whether it is a control record of a context file, which is no message to a model."""
+    """Whether the message is a control record of a context file, which no model sees."""
     return message.role == "custom" and of_family(message) and message.custom_data is not None
 
 
 def is_as_read(message: ChatMessage, revision: Revision) -> bool:
-    """Whether it is of the revision, as it was read, with nothing in it that a program put there and that nobody reads
-    back."""
+    """Whether the message is of the revision and as it was read, without values that reading would not give back."""
     if message.format != revision.name or is_record(message) or message.reasoning is not None:
         return False
     parts = message.content if isinstance(message.content, list) else ()
@@ -81,7 +94,7 @@ def is_as_read(message: ChatMessage, revision: Revision) -> bool:
 def _role(message: ChatMessage) -> str | None:
     if message.role in ROLES:
         return message.role
-    if message.role == "custom":  # the agent service, which has no system messages, keeps them so
+    if message.role == "custom":  # the agent service keeps system messages so, because it has no such role
         held = (message.custom_data or {}).get("role")
         if isinstance(held, str) and held in ROLES:
             return held
@@ -90,7 +103,7 @@ def _role(message: ChatMessage) -> str | None:
 
 
 def _kept_residual(message: ChatMessage) -> dict[str, bool] | None:
-    """Both revisions have the flag `partial`; all else in a residual is understood by its own format only."""
+    """Both revisions have the flag `partial`. Only its own format understands the rest of a residual."""
     partial = residual_of(message).get(PARTIAL)
     return None if partial is None else {PARTIAL: partial}
 
@@ -140,3 +153,61 @@ def _merged(first: ChatMessage, second: ChatMessage) -> ChatMessage:
         "tool_calls": None if first.tool_calls is second.tool_calls is None else calls,
     }
     return first.model_copy(update=changes)
+
+
+Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
+
+FRAMES = "frames"  # the extras key under which a video is the list of its pictures
+
+
+def adapt_part(part: Part, revision: Revision, *, own: bool) -> list[Part]:
+    """The parts that a part becomes: several for the frames of a video, none for a part that kosong cannot say."""
+    if isinstance(part, OpaquePart):
+        return [part] if own else []
+    if isinstance(part, VideoPart) and _frames(part):
+        return [ImagePart(url=frame) for frame in _frames(part)]
+    if isinstance(part, (ImagePart, AudioPart, VideoPart, FilePart)):
+        return [_medium(part, revision)]
+    return [part.model_copy(update={"extras": None})]
+
+
+def adapt_reasoning(reasoning: str | list[Part], revision: Revision) -> list[Part]:
+    """The parts of reasoning that its format keeps beside the content. Empty reasoning becomes an empty part."""
+    if isinstance(reasoning, str):
+        return [ThinkPart(text=reasoning)]
+    adapted = [one for part in reasoning for one in adapt_part(part, revision, own=False)]
+    return [ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in adapted]
+
+
+def _frames(part: VideoPart) -> list[str]:
+    frames = (part.extras or {}).get(FRAMES)
+    return [frame for frame in frames if isinstance(frame, str)] if isinstance(frames, list) else []
+
+
+def _medium(part: Medium, revision: Revision) -> Part:
+    url = _url(part)
+    can_be_said = not isinstance(part, FilePart) and (revision.has_videos or not isinstance(part, VideoPart))
+    if url is None or not can_be_said:
+        return TextPart(text=_as_link(part))
+    return part.model_copy(update={"url": url, "data": None, "mime_type": None, "name": None, "extras": None})
+
+
+def _url(part: Medium) -> str | None:
+    if part.url is not None or part.data is None:
+        return part.url
+    return f"data:{part.mime_type or 'application/octet-stream'};base64,{part.data}"
+
+
+def _as_link(part: Medium) -> str:
+    """A medium as text, as Qwen-Agent writes a file. Its data is left out, because a model does not read base64."""
+    return f"[{type_of(part).removesuffix('_url')}]({part.url or part.name or part.id or ''})"
+
+
+def is_part_as_read(part: Part, revision: Revision) -> bool:
+    """Whether reading gives such a part."""
+    if isinstance(part, OpaquePart):
+        return True
+    if isinstance(part, (TextPart, ThinkPart)):
+        return part.extras is None
+    known = isinstance(part, (ImagePart, AudioPart)) or (isinstance(part, VideoPart) and revision.has_videos)
+    return known and (part.data, part.mime_type, part.name, part.extras) == (None, None, None, None)

@@ -1,4 +1,4 @@
-"""Messages of other formats as kosong: by their canonical fields alone, and what is lost."""
+"""Messages of other formats written as kosong: by their canonical fields alone, and with which losses."""
 
 from __future__ import annotations
 
