@@ -1,3 +1,5 @@
+"""Reading: the typed fields, the refusals of strict with their paths, and the results of lenient."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -5,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, create_model
 
 from chatledger.errors import DecodeError
-from chatledger.formats.agent_service import CODEC, ChatHistory, ChatMessage
+from chatledger.formats.agent_service import CODEC, ChatMessage
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Loss, ToolCall
+from tests.formats.agent_service.examples import SimpleHistory, a_service_class
 
 
 def decoded(row: dict[str, Any], rules: Any = "strict") -> LedgerMessage:
@@ -208,63 +210,11 @@ def test_of_two_payloads_with_keys_around_them_the_last_is_read() -> None:
     assert (encoded.payload, encoded.losses) == ({"messages": [row, row], "page": 2}, [Loss("residual", 1, "residual")])
 
 
-class _Base(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-
-def a_service_class() -> Any:
-    """A service's own ChatMessage: the same fields, and one that a newer release added."""
-    fields = {name: (field.annotation, field) for name, field in ChatMessage.model_fields.items()}
-    definitions: dict[str, Any] = {**fields, "citations": (list[str], [])}
-    return create_model("ChatMessage", __base__=_Base, **definitions)
-
-
 def test_objects_of_a_service_are_read_without_their_class() -> None:
     theirs = a_service_class()(type="ai", content="x", citations=["a"], score=0.5)
     payload = CODEC.encode(CODEC.decode(SimpleHistory(messages=[theirs])).messages).payload
     assert payload == {"messages": [theirs.model_dump()]}
     assert CODEC.as_models(payload).messages[0].model_fields_set == {"type", "content"}
-
-
-class SimpleHistory(BaseModel):
-    messages: list[Any]
-
-
-ROW = {"type": "human", "content": "x"}
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        [ROW],
-        {"messages": [ROW]},
-        [ChatMessage(type="human", content="x")],
-        [a_service_class()(type="human", content="x")],
-        SimpleHistory(messages=[ChatMessage(type="human", content="x")]),
-        ChatHistory(messages=[]),
-    ],
-)
-def test_messages_of_this_format_are_recognised(payload: object) -> None:
-    assert CODEC.recognises(payload)
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        [],
-        {"messages": []},
-        None,
-        "x",
-        [ROW, {"role": "user", "content": "x"}],
-        [{**ROW, "additional_kwargs": {}}],
-        [{"type": "human", "data": {"content": "x"}}],
-        [{"type": "text", "content": "x"}],
-        [{"type": "human", "content": [{"type": "text", "text": "x"}]}],
-        [LedgerMessage(role="user", content="x")],
-    ],
-)
-def test_what_may_be_of_another_format_is_not(payload: object) -> None:
-    assert not CODEC.recognises(payload)
 
 
 def test_lenient_leaves_a_nameless_call_and_an_empty_run_to_the_residual() -> None:

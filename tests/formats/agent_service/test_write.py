@@ -1,3 +1,5 @@
+"""Messages of any format written as this one, and their losses."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -5,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from chatledger.formats.agent_service import CODEC, ChatMessage
-from chatledger.formats.agent_service.carrying import _FIELDS
+from chatledger.formats.agent_service import CODEC
 from chatledger.models import (
     ChatMessage as LedgerMessage,
 )
@@ -20,20 +21,8 @@ from chatledger.models import (
     ThinkPart,
     ToolCall,
 )
-from chatledger.models.json import same_json
-
-from . import strategies
-
-
-def encoded(message: LedgerMessage, **options: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The row and the losses of one message, which stands at seq 3."""
-    result = CODEC.encode([message.model_copy(update={"seq": 3})], **options)
-    assert {loss.seq for loss in result.losses} <= {3}
-    return result.payload["messages"][0], [(loss.code, loss.path) for loss in result.losses]
-
-
-def row(**fields: Any) -> dict[str, Any]:
-    return {**ChatMessage(type="ai", content="").model_dump(), **fields}
+from tests.formats.agent_service import strategies
+from tests.formats.agent_service.examples import a_message, encoded, said
 
 
 @pytest.mark.parametrize(
@@ -41,14 +30,14 @@ def row(**fields: Any) -> dict[str, Any]:
 )
 def test_roles_are_types_and_every_field_is_written(role: str, type_: str) -> None:
     message = LedgerMessage(role=role, content="hi", tool_call_id="call_1", run_id="run-7")
-    assert encoded(message) == (row(type=type_, content="hi", tool_call_id="call_1", run_id="run-7"), [])
+    assert encoded(message) == (a_message(type=type_, content="hi", tool_call_id="call_1", run_id="run-7"), [])
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_a_role_without_a_type_is_custom_and_named_in_its_data(role: str) -> None:
     message = LedgerMessage(role=role, content="Be brief.", custom_data={"a": 1})
     assert encoded(message) == (
-        row(type="custom", content="Be brief.", custom_data={"a": 1, "role": role}),
+        a_message(type="custom", content="Be brief.", custom_data={"a": 1, "role": role}),
         [("role", "role"), ("custom-data", "custom_data")],
     )
 
@@ -68,7 +57,7 @@ def test_texts_are_joined_by_nothing_and_other_parts_are_told() -> None:
         FilePart(name="c.pdf"),
     ]
     assert encoded(LedgerMessage(role="assistant", content=content)) == (
-        row(content="ab"),
+        a_message(content="ab"),
         [
             ("reasoning", "content[0]"),
             ("extras", "content[1].extras"),
@@ -92,7 +81,7 @@ def test_fields_that_the_format_does_not_have_are_told() -> None:
         residual={"keys": []},
     )
     assert encoded(message) == (
-        row(type="tool"),
+        a_message(type="tool"),
         [
             ("name", "name"),
             ("is-error", "is_error"),
@@ -122,7 +111,7 @@ def test_arguments_are_an_object_or_stand_raw(arguments: Any, args: dict[str, An
     call = ToolCall(id="call_1", name="f", arguments=arguments)
     written = {"name": "f", "args": args, "id": "call_1", "type": "tool_call"}
     assert encoded(LedgerMessage(role="assistant", content="", tool_calls=[call])) == (
-        row(tool_calls=[written]),
+        a_message(tool_calls=[written]),
         [(code, "tool_calls[0].arguments") for code in losses],
     )
 
@@ -144,11 +133,7 @@ def test_a_residual_of_another_release_changes_nothing() -> None:
     residuals: list[Any] = [7, [], {"calls": 1, "given": 2, "around": 3}]
     for residual in residuals:
         message = LedgerMessage(role="user", content="hi", format="agent-service", residual=residual)
-        assert encoded(message) == (row(type="human", content="hi"), [])
-
-
-def said(message: LedgerMessage) -> dict[str, Any]:
-    return message.model_dump(include={*_FIELDS, "run_id"})
+        assert encoded(message) == (a_message(type="human", content="hi"), [])
 
 
 @given(strategies.foreign_messages)
@@ -159,48 +144,6 @@ def test_any_message_is_written_as_a_valid_one_and_without_losses_reads_back(mes
     [again] = CODEC.decode(result.payload).messages
     if not result.losses:
         assert said(again) == {**said(message), "format": "agent-service"}
-
-
-@given(strategies.foreign_messages)
-@settings(max_examples=200, deadline=None)
-def test_a_carried_message_comes_back_whole(message: LedgerMessage) -> None:
-    result = CODEC.encode([message], carry=True)
-    history = CODEC.as_models(result.payload)
-    [again] = CODEC.decode(history.model_dump()).messages
-    unsaid = again.model_copy(update={"format": message.format})
-    assert [loss.code for loss in result.losses] == (["run-id"] if message.run_id == "" else [])
-    assert same_json(said(unsaid), said(message) | {"run_id": message.run_id or None})
-
-
-def test_a_foreign_residual_travels_in_the_custom_data_and_comes_back() -> None:
-    message = LedgerMessage(role="user", content="hi", format="openai-chat", residual={"extra": {"name": "ada"}})
-    written, losses = encoded(message, carry=True)
-    carried = {"format": "openai-chat", "residual": {"extra": {"name": "ada"}}}
-    assert (written, losses) == (row(type="human", content="hi", custom_data={"chatledger": carried}), [])
-    assert CODEC.decode([written]).messages == [message]
-
-
-def test_a_carried_message_written_with_carry_is_the_same_row() -> None:
-    message = LedgerMessage(role="system", content=[TextPart(text="hi")], format="kosong/0.30")
-    payload = CODEC.encode([message], carry=True).payload
-    assert CODEC.encode(CODEC.decode(payload).messages, carry=True).payload == payload
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"format": "x", "residual": 1, "other": 2},
-        {"format": "x", "state": "lost"},
-        {"format": "x", "content": "hi"},
-        {"residual": 1},
-        7,
-    ],
-)
-def test_data_that_only_looks_carried_stays_data(data: Any) -> None:
-    source = row(type="human", content="hi", custom_data={"chatledger": data})
-    [message] = CODEC.decode([source]).messages
-    assert (message.format, message.custom_data) == ("agent-service", {"chatledger": data})
-    assert encoded(message) == (source, [])
 
 
 def test_losses_name_the_seq() -> None:
