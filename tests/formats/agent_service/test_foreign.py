@@ -8,12 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from chatledger.formats.agent_service import CODEC
-from chatledger.models import (
-    ChatMessage as LedgerMessage,
-)
-from chatledger.models import (
-    TextPart,
-)
+from chatledger.models import ChatMessage as LedgerMessage
+from chatledger.models import TextPart
 from chatledger.models.json import same_json
 from tests.formats.agent_service import strategies
 from tests.formats.agent_service.examples import a_message, encoded, said

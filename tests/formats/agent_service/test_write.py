@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from chatledger.formats.agent_service import CODEC
-from chatledger.models import (
-    ChatMessage as LedgerMessage,
-)
-from chatledger.models import (
-    FilePart,
-    ImagePart,
-    Loss,
-    OpaquePart,
-    Part,
-    TextPart,
-    ThinkPart,
-    ToolCall,
-)
+from chatledger.models import ChatMessage as LedgerMessage
+from chatledger.models import FilePart, ImagePart, Loss, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from tests.formats.agent_service import strategies
 from tests.formats.agent_service.examples import a_message, encoded, said
 

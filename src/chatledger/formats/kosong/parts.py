@@ -11,16 +11,7 @@ from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.kosong.revision import Revision
-from chatledger.models import (
-    AudioPart,
-    ImagePart,
-    MediaPart,
-    OpaquePart,
-    Part,
-    TextPart,
-    ThinkPart,
-    VideoPart,
-)
+from chatledger.models import AudioPart, ImagePart, MediaPart, OpaquePart, Part, TextPart, ThinkPart, VideoPart
 from chatledger.models.json import JsonValue
 
 VIDEO = "video_url"

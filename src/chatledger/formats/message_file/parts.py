@@ -1,11 +1,11 @@
-"""Contents with a mime type, as content parts: texts as text, everything else as the medium that it is, in base64."""
+"""Contents with a mime type as content parts, and back: texts as text, everything else as a medium in base64."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from chatledger.formats.message_file.outputs import TEXT
+from chatledger.formats.message_file.models import TEXT
 from chatledger.models import AudioPart, FilePart, ImagePart, MediaPart, Part, TextPart, VideoPart
 
 BINARY = "application/octet-stream"
@@ -24,7 +24,7 @@ def to_part(content: str, mime_type: str) -> Part:
 
 
 def from_part(part: Part) -> tuple[str, str] | None:
-    """The content of a part and its mime type; None for a part that is neither text nor medium."""
+    """The content of a part and its mime type; None for a part that is neither a text nor a medium."""
     if isinstance(part, TextPart):
         return part.text, TEXT
     if not isinstance(part, MediaPart):
