@@ -61,7 +61,7 @@ class ChatHistory(BaseModel):
 
 
 class UserInput(BaseModel):
-    """What a user says to an agent. A service derives the owner from its own authentication, never from `user_id`."""
+    """A user's request to an agent. A service derives the owner from its own authentication, never from `user_id`."""
 
     message: str
     model: str | None = None
@@ -99,7 +99,7 @@ class AgentInfo(BaseModel):
 
 
 class ServiceMetadata(BaseModel):
-    """What a service offers."""
+    """The agents and models that a service offers."""
 
     agents: list[AgentInfo]
     models: list[str]

@@ -30,7 +30,7 @@ def user_input_to_message(user_input: object) -> LedgerMessage:
 
 
 def run_input(user_input: object) -> dict[str, JsonValue]:
-    """What `runs.start(input=...)` stores of a UserInput or StreamInput: its fields without credentials.
+    """The fields of a UserInput or StreamInput without credentials, as `runs.start(input=...)` stores them.
 
     Raises DecodeError with the path of what is not JSON.
     """

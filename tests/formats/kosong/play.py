@@ -1,4 +1,4 @@
-"""Playing a golden case on any module that has kosong's classes: the real package, or ours.
+"""Plays a golden case on any module that has kosong's classes: the real package, or ours.
 
 A case says what to make. `{"$TextPart": {"text": "x"}}` is a call of that class, `{"$Message.model_validate": …}` one
 of that method with its argument as it stands, `{"$merge": [left, right]}` a merge. What it gives is every dump, and
