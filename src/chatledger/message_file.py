@@ -1,14 +1,15 @@
 """MessageFile: a thread as a file of messages and function calls, with the agents that answer.
 
-The file is an object in memory: adding to it is immediate and touches no database. `save` writes what is new in one
-transaction, `load` reads everything anew. What was committed never changes: items become messages at the end of the
+The file is an object in memory: adding to it is immediate and touches no database. `save` writes the additions in one
+transaction, `load` reads everything anew. A committed message never changes: items become messages at the end of the
 branch, so any other format reads them too, and an output that comes when the conversation has gone on is stored beside
 its item.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from chatledger.errors import VersionConflict
@@ -23,13 +24,10 @@ from chatledger.formats.message_file import (
     MessageItem,
     UnknownItem,
 )
-from chatledger.formats.message_file.changes import Changes, find_changes
-from chatledger.formats.message_file.contents import Contents
-from chatledger.formats.message_file.items import TextItem
-from chatledger.formats.message_file.names import Names
-from chatledger.formats.message_file.outputs import TEXT
-from chatledger.formats.message_file.roster import Roster
-from chatledger.formats.message_file.writing import NAME
+from chatledger.formats.message_file.agents import Roster
+from chatledger.formats.message_file.contents import Changes, Contents, find_changes
+from chatledger.formats.message_file.models import TEXT, TextItem
+from chatledger.formats.message_file.write import NAME
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models.outputs import ThreadAgent
 from chatledger.storage.repositories.branches import Mark
@@ -37,6 +35,7 @@ from chatledger.storage.repositories.branches import Mark
 _BATCH = 500
 """Messages in one append of a save; all appends of a save are one transaction."""
 _ATTEMPTS = 5
+_NUMBERED = re.compile(r"(.*_)([1-9][0-9]{0,17})", re.DOTALL)
 
 __all__ = ["MessageFile"]
 
@@ -49,8 +48,8 @@ class MessageFile:
         self._thread_id = thread_id
         self._path = path
         self._registry = agents
-        self._names = Names()
-        # What `load` reads: the items, the agents and how they are stored, and the state that a save goes onto.
+        self._names = _Names()
+        # `load` sets these: the items, the agents and their stored form, and the state that a save builds on.
         self._contents: Contents
         self._roster: Roster
         self._stored_agents: Sequence[ThreadAgent]
@@ -65,7 +64,7 @@ class MessageFile:
         *,
         agents: AgentFactoryProtocol | None = None,
     ) -> Self:
-        """The file that the active branch of a thread is. `agents` is where `add_agent` finds definitions.
+        """The active branch of a thread as a file. `add_agent` takes definitions from `agents`.
 
         Raises ThreadNotFound. A thread that was written in other formats is read as items as well.
         """
@@ -73,7 +72,7 @@ class MessageFile:
         await file.load()
         return file
 
-    # --- What is in the file ------------------------------------------------------------------------------------------
+    # --- The contents -------------------------------------------------------------------------------------------------
 
     def get_path(self) -> str | None:
         """The path that the file was opened with; nothing is read from it or written to it."""
@@ -96,7 +95,7 @@ class MessageFile:
         return self._roster.all()
 
     def default_agent(self) -> Agent | None:
-        """The agent that answers where none is named. None until `set_default_agent`: no first agent becomes it."""
+        """The agent that answers where none is named. None until `set_default_agent` is called."""
         return self._roster.default
 
     # --- Adding to it -------------------------------------------------------------------------------------------------
@@ -167,14 +166,14 @@ class MessageFile:
     # --- The database -------------------------------------------------------------------------------------------------
 
     async def save(self) -> None:
-        """Store what is new, all of it or nothing. Raises VersionConflict if the branch was written since it was read.
+        """Store all additions or none. Raises VersionConflict if the branch was written since it was read.
 
         The file is as before where it fails; after a conflict, `load` shows what others saved, without what is new
         here. A call without an output is stored open: the messages behind it say that they broke the order.
         """
         self._contents.require_names_once()
         changes = find_changes(self._contents.entries, self._mark.branch, self._mark.version)
-        agents = self._roster.rows()
+        agents = self._roster.to_stored()
         if not changes.messages and not changes.beside and agents == self._stored_agents:
             return
         async with self._ledger.begin() as tx:
@@ -198,8 +197,8 @@ class MessageFile:
             )
 
     async def load(self) -> None:
-        """Read the file anew, as it is stored. What was not saved is gone; its names are not given again."""
-        for _ in range(_ATTEMPTS):  # four reads; the mark says whether they saw one state
+        """Read the file anew, as it is stored. Unsaved additions are lost; their names are not given again."""
+        for _ in range(_ATTEMPTS):  # an equal mark before and after says that all reads saw one state
             mark = await self._ledger.branches.mark(self._thread_id)
             await self._read(mark)
             if await self._ledger.branches.mark(self._thread_id) == mark:
@@ -215,3 +214,29 @@ class MessageFile:
         self._mark = mark
         self._names.note(await self._ledger.messages.names(self._thread_id, format=NAME))
         self._names.note(item.name for item in self.get_items())
+
+
+class _Names:
+    """Numbered names for items. The highest number of each beginning only grows, so that no name is given twice."""
+
+    def __init__(self) -> None:
+        self._highest: dict[str, int] = {}
+
+    def note(self, names: Iterable[str | None]) -> None:
+        """Note names that are in use, or were."""
+        for name in names:
+            numbered = None if name is None else _NUMBERED.fullmatch(name)
+            if numbered is not None:
+                beginning, number = numbered[1], int(numbered[2])
+                self._highest[beginning] = max(number, self._highest.get(beginning, 0))
+
+    def next_message(self) -> str:
+        return self._next("message_")
+
+    def next_call(self, message_name: str) -> str:
+        return self._next(f"{message_name}_func_")
+
+    def _next(self, beginning: str) -> str:
+        name = f"{beginning}{self._highest.get(beginning, 0) + 1}"
+        self.note([name])
+        return name

@@ -1,4 +1,4 @@
-"""What tells the two revisions of kosong apart, and what a message's residual may hold in both."""
+"""The differences between the two revisions of kosong, and the keys that a residual has in both."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from chatledger.models.json import JsonValue
 FAMILY = "kosong/"
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 
-# The keys of a residual. Most messages have none: an object that a constructor made needs nothing but its fields.
+# The keys of a residual. Most messages have no residual: an object that a constructor made needs only its fields.
 AS_DICT = "dict"  # true: it came in as a dict and goes out as that dict, not as the dump of an object
 SHORT = "short"  # true: a dict without its None values, as exclude_none writes them
 PARTIAL = "partial"  # the source's flag, true or false
-FIELDS = "fields"  # how the source differs from what the typed fields say
+FIELDS = "fields"  # how the source differs from the encoded fields
 DUMP = "dump"  # how an object's own dump differs from the one that we would write
 CLASSES = "classes"  # the classes of parts whose `type` was changed, by index
 GIVEN = "given"  # the fields that were given, where they are not those that a constructor call would give
@@ -34,7 +34,7 @@ class Revision:
 
 
 def of_family(message: ChatMessage) -> bool:
-    """Whether the message came from a kosong of any revision, so that its residual is one of ours."""
+    """Whether the message came from any revision of kosong, so that its residual has the keys above."""
     return message.format is not None and message.format.startswith(FAMILY)
 
 
