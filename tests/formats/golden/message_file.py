@@ -11,7 +11,7 @@ from chatledger.formats.message_file import (
     MessageBuilder,
     MessageOutputBuilder,
 )
-from chatledger.formats.message_file.contents import Changes, Contents, find_changes
+from chatledger.message_file.contents import Changes, Contents, find_changes
 from chatledger.models import ChatMessage
 from tests.formats.golden import Cases
 from tests.formats.golden.foreign import FOREIGN

@@ -20,7 +20,7 @@ from chatledger.formats.kosong.models import (
     UnknownPart,
     VideoURLPart,
 )
-from chatledger.formats.kosong.revision import Revision
+from chatledger.formats.kosong.parts import Revision
 
 __all__ = [
     "CODEC",

@@ -16,9 +16,9 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded, Encoded
 from chatledger.formats.kosong.detect import is_of_revision
 from chatledger.formats.kosong.foreign import adapt, adapt_message, is_as_read, is_record
-from chatledger.formats.kosong.objects import build, restore_given
+from chatledger.formats.kosong.models import build, restore_given
+from chatledger.formats.kosong.parts import AS_DICT, CLASSES, FAMILY, FIELDS, GIVEN, Revision, residual_of
 from chatledger.formats.kosong.read import read_message
-from chatledger.formats.kosong.revision import AS_DICT, CLASSES, FAMILY, FIELDS, GIVEN, Revision, residual_of
 from chatledger.formats.kosong.write import write_fields, write_message
 from chatledger.formats.losses.measure import Written, measured
 from chatledger.formats.wire.pairing import Pairing

@@ -22,8 +22,8 @@ from chatledger.errors import DecodeError
 from chatledger.formats.kosong import CODEC
 from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.formats.kosong.foreign import adapt, is_record
+from chatledger.formats.kosong.parts import AS_DICT, FIELDS, LINE, SHORT, residual_of
 from chatledger.formats.kosong.read import as_json
-from chatledger.formats.kosong.revision import AS_DICT, FIELDS, LINE, SHORT, residual_of
 from chatledger.formats.kosong.write import shortened, write_message
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonObject, JsonValue, dumps

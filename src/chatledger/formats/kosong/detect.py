@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chatledger.formats.kosong.objects import MESSAGE_FIELDS, is_object
-from chatledger.formats.kosong.revision import Revision
+from chatledger.formats.kosong.models import MESSAGE_FIELDS, is_object
+from chatledger.formats.kosong.parts import Revision
 
 
 def is_of_revision(payload: object, revision: Revision) -> bool:

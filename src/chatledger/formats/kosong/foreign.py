@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from chatledger.formats.kosong.parts import type_of
-from chatledger.formats.kosong.revision import PARTIAL, ROLES, Revision, of_family, residual_of
+from chatledger.formats.kosong.parts import PARTIAL, ROLES, Revision, of_family, residual_of, type_of
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import (
     AudioPart,

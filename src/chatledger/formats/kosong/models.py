@@ -8,10 +8,25 @@ what another wrote with a class of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BaseModel, GetCoreSchemaHandler, JsonValue, field_serializer, field_validator, model_serializer
+from pydantic import (
+    BaseModel,
+    GetCoreSchemaHandler,
+    JsonValue,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_serializer,
+)
 from pydantic_core import CoreSchema, core_schema
+
+from chatledger.errors import DecodeError
+from chatledger.formats.kosong.parts import Revision
+from chatledger.models import json
+from chatledger.models.json import JsonObject
 
 
 class MergeableMixin:
@@ -218,3 +233,137 @@ class Message(BaseModel):
     def extract_text(self, sep: str = "") -> str:
         """All text parts, joined."""
         return sep.join(part.text for part in self.content if isinstance(part, TextPart))
+
+
+# --- Objects of the classes -------------------------------------------------------------------------------------------
+
+MESSAGE_FIELDS = ("role", "name", "content", "tool_calls", "tool_call_id", "partial")
+
+
+def is_object(value: object) -> bool:
+    """Whether it is a Pydantic object with the fields of a message."""
+    fields = getattr(type(value), "model_fields", None)
+    return isinstance(fields, dict) and fields.keys() >= set(MESSAGE_FIELDS)
+
+
+def object_fields(message: Any, path: str) -> JsonObject:
+    """The fields of a message object, its parts and calls as their own dumps."""
+    held = vars(message)
+    missing = [name for name in MESSAGE_FIELDS if name not in held]
+    if missing:
+        raise DecodeError(f"{path}.{missing[0]}", "missing")
+    fields = {name: held[name] for name in MESSAGE_FIELDS}
+    for name in ("content", "tool_calls"):
+        if isinstance(fields[name], list):
+            fields[name] = [dump_object(item, f"{path}.{name}[{index}]") for index, item in enumerate(fields[name])]
+    return fields
+
+
+def dump_object(value: Any, path: str) -> json.JsonValue:
+    """An object's own dump. Raises DecodeError for anything that an application's serializer raises."""
+    if not hasattr(type(value), "model_fields"):
+        return value
+    try:
+        return value.model_dump(warnings=False)
+    except Exception as error:
+        raise DecodeError(path, f"{type(value).__name__}.model_dump raised {type(error).__name__}") from error
+
+
+def classes_of(message: Any) -> dict[int, str]:
+    """The type under which a part's class was registered, for each part that states another type; by index."""
+    content = vars(message)["content"]
+    stated = enumerate(content) if isinstance(content, list) else ()
+    found = {index: (_registered_as(part), getattr(part, "type", None)) for index, part in stated}
+    return {index: own for index, (own, given) in found.items() if own is not None and own != given}
+
+
+def _registered_as(part: Any) -> str | None:
+    field = getattr(type(part), "model_fields", {}).get("type")
+    default = getattr(field, "default", None)
+    return default if isinstance(default, str) else None
+
+
+def is_plain_text(message: Any) -> bool:
+    """Whether the content is one text part without further fields: then the message keeps only the text."""
+    content = vars(message)["content"]
+    if not isinstance(content, list) or len(content) != 1 or type(content[0]).__name__ != "TextPart":
+        return False
+    held = vars(content[0])
+    return held.get("type") == "text" and isinstance(held.get("text"), str) and len(held) == 2
+
+
+def build(revision: Revision, fields: JsonObject, classes: Any) -> Any:
+    """A message object, with parts of their classes. A part that no class accepts is an UnknownPart."""
+    content = fields.get("content")
+    if isinstance(content, list):
+        named = classes if isinstance(classes, dict) else {}
+        content = [_build_part(part, named.get(str(index)), revision) for index, part in enumerate(content)]
+    return revision.message.model_validate({**fields, "content": content})
+
+
+def _build_part(value: json.JsonValue, part_type: Any, revision: Revision) -> ContentPart:
+    stated = value.get("type") if isinstance(value, dict) else None
+    if not isinstance(stated, str):
+        return UnknownPart(type="", value=value)
+    found = part_class(part_type if isinstance(part_type, str) else stated, videos=revision.has_videos)
+    with suppress(ValidationError, TypeError):
+        if found is not None:
+            return found.model_validate(value)
+    return UnknownPart(type=stated, value=value)
+
+
+MADE, SHORT_READ, READ = "made", "short", "full"
+
+_NAMED_BY_INIT = ("tool_calls", "tool_call_id")  # the newer constructor always passes them on
+_TEXT_ITSELF = "content.0"
+
+
+def keep_given(message: Any, *, is_text: bool) -> json.JsonValue:
+    """The value that `restore_given` needs, None for MADE. `is_text` says that the residual keeps a lone text part as
+    its text.
+    """
+    models = dict(_models(message, ""))
+    found = {path: set(model.model_fields_set) for path, model in models.items()}
+    for way in (MADE, SHORT_READ, READ):
+        if found == {path: _expected(model, path, way, is_text=is_text) for path, model in models.items()}:
+            return None if way == MADE else way
+    made = {path: _expected(model, path, MADE, is_text=is_text) for path, model in models.items()}
+    return {path: sorted(names) for path, names in found.items() if names != made[path]}
+
+
+def restore_given(message: Any, kept: Any, *, is_text: bool) -> None:
+    """Mark the fields that were given, on the message and the objects inside it."""
+    listed = kept if isinstance(kept, dict) else {}
+    way = kept if isinstance(kept, str) else MADE
+    for path, model in _models(message, ""):
+        given = model.model_fields_set
+        names = listed.get(path)
+        given.clear()
+        given.update(names if isinstance(names, list) else _expected(model, path, way, is_text=is_text))
+
+
+def _models(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The object and the objects inside it, with their paths. Free JSON is skipped: it holds none and may be deep."""
+    if isinstance(getattr(type(value), "model_fields", None), dict):
+        yield path, value
+        for name, child in list(vars(value).items()):
+            yield from _models(child, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and all(hasattr(type(item), "model_fields") for item in value):
+        for index, item in enumerate(value):
+            yield from _models(item, f"{path}.{index}")
+
+
+def _expected(model: Any, path: str, way: str, *, is_text: bool) -> set[str]:
+    if is_text and path == _TEXT_ITSELF:
+        return {"text"}
+    fields = type(model).model_fields
+    values = vars(model)
+    if way == READ:
+        return set(fields)
+    if way == SHORT_READ:
+        names = (
+            set(fields) if path.startswith("content.") else {name for name in fields if values.get(name) is not None}
+        )
+    else:
+        names = {name for name, info in fields.items() if info.is_required() or values.get(name) != info.default}
+    return names.union(_NAMED_BY_INIT) if path == "" and hasattr(model, "extract_text") else names

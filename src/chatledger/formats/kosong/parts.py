@@ -1,4 +1,4 @@
-"""Parts of a message, and the typed fields of its objects.
+"""Parts of a message, the typed fields of its objects, and how the two revisions of kosong differ.
 
 The part types that kosong itself defines become parts of the ledger; all others stay opaque. A value of the wrong type
 raises a DecodeError with its path.
@@ -7,11 +7,21 @@ raises a DecodeError with its path.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.kosong.revision import Revision
-from chatledger.models import AudioPart, ImagePart, MediaPart, OpaquePart, Part, TextPart, ThinkPart, VideoPart
+from chatledger.models import (
+    AudioPart,
+    ChatMessage,
+    ImagePart,
+    MediaPart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    VideoPart,
+)
 from chatledger.models.json import JsonValue
 
 VIDEO = "video_url"
@@ -95,3 +105,40 @@ def write_part(part: Part) -> JsonValue:
         return {"type": type_of(part), type_of(part): {"url": part.url, "id": part.id}}
     assert isinstance(part, OpaquePart)
     return part.value
+
+
+# --- The two revisions ------------------------------------------------------------------------------------------------
+
+FAMILY = "kosong/"
+ROLES = frozenset({"system", "user", "assistant", "tool"})
+
+# The keys of a residual. Most messages have no residual: an object that a constructor made needs only its fields.
+AS_DICT = "dict"  # true: it came in as a dict and goes out as that dict, not as the dump of an object
+SHORT = "short"  # true: a dict without its None values, as exclude_none writes them
+PARTIAL = "partial"  # the source's flag, true or false
+FIELDS = "fields"  # how the source differs from the encoded fields
+DUMP = "dump"  # how an object's own dump differs from the one that we would write
+CLASSES = "classes"  # the classes of parts whose `type` was changed, by index
+GIVEN = "given"  # the fields that were given, where they are not those that a constructor call would give
+LINE = "line"  # how the line of a context file differs from the one that we would write
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """`message` is the class of its messages. `null_is_empty`: empty content dumps as null, one text stays a list."""
+
+    name: str
+    message: type[Any]
+    null_is_empty: bool
+    has_extras: bool
+    has_videos: bool
+
+
+def of_family(message: ChatMessage) -> bool:
+    """Whether the message came from any revision of kosong, so that its residual has the keys above."""
+    return message.format is not None and message.format.startswith(FAMILY)
+
+
+def residual_of(message: ChatMessage) -> dict[str, JsonValue]:
+    """The residual of a message of this family, empty for any other."""
+    return message.residual if of_family(message) and isinstance(message.residual, dict) else {}

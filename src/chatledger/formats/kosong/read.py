@@ -13,7 +13,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from chatledger.errors import DecodeError
-from chatledger.formats.kosong.objects import (
+from chatledger.formats.kosong.models import (
     classes_of,
     dump_object,
     is_object,
@@ -21,8 +21,22 @@ from chatledger.formats.kosong.objects import (
     keep_given,
     object_fields,
 )
-from chatledger.formats.kosong.parts import Source, as_object, optional, read_part, required
-from chatledger.formats.kosong.revision import AS_DICT, CLASSES, DUMP, FIELDS, GIVEN, PARTIAL, ROLES, SHORT, Revision
+from chatledger.formats.kosong.parts import (
+    AS_DICT,
+    CLASSES,
+    DUMP,
+    FIELDS,
+    GIVEN,
+    PARTIAL,
+    ROLES,
+    SHORT,
+    Revision,
+    Source,
+    as_object,
+    optional,
+    read_part,
+    required,
+)
 from chatledger.formats.kosong.write import dump, shortened, write_fields
 from chatledger.formats.wire.plain import COERCED
 from chatledger.formats.wire.residual import keep_deep

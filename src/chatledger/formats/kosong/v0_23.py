@@ -22,7 +22,7 @@ from chatledger.formats.kosong.models import (
     UnknownPart,
     validate_part,
 )
-from chatledger.formats.kosong.revision import Revision
+from chatledger.formats.kosong.parts import Revision
 
 __all__ = [
     "CODEC",

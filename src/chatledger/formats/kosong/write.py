@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatledger.formats.kosong.parts import write_part
-from chatledger.formats.kosong.revision import AS_DICT, DUMP, FIELDS, PARTIAL, SHORT, Revision, residual_of
+from chatledger.formats.kosong.parts import AS_DICT, DUMP, FIELDS, PARTIAL, SHORT, Revision, residual_of, write_part
 from chatledger.formats.wire.residual import restore_deep
 from chatledger.models import ChatMessage, ToolCall
 from chatledger.models.json import JsonObject, JsonValue

@@ -17,9 +17,8 @@ from chatledger.formats.losses.measure import Written, measured
 from chatledger.formats.message_file.detect import is_message_file
 from chatledger.formats.message_file.foreign import assemble
 from chatledger.formats.message_file.models import CallItem, TextItem, item_from_dict
-from chatledger.formats.message_file.parts import from_part
 from chatledger.formats.message_file.read import item_of, read_group
-from chatledger.formats.message_file.write import NAME, OBJECT, note
+from chatledger.formats.message_file.write import NAME, OBJECT, from_part, note
 from chatledger.models import ChatMessage, RulesLevel
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatledger.formats.message_file.models import TEXT
-from chatledger.formats.message_file.parts import from_part
 from chatledger.formats.message_file.write import (
     BACK,
     CALL,
     NAME,
     call_fields,
+    from_part,
     note,
     text_fields,
     write_item,

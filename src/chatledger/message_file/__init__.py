@@ -25,10 +25,10 @@ from chatledger.formats.message_file import (
     UnknownItem,
 )
 from chatledger.formats.message_file.agents import Roster
-from chatledger.formats.message_file.contents import Changes, Contents, find_changes
 from chatledger.formats.message_file.models import TEXT, TextItem
 from chatledger.formats.message_file.write import NAME
 from chatledger.ledger import Ledger, Transaction
+from chatledger.message_file.contents import Changes, Contents, find_changes
 from chatledger.models.outputs import ThreadAgent
 from chatledger.storage.repositories.branches import Mark
 
