@@ -46,6 +46,6 @@ RECORDS: dict[str, tuple[Any, Any, RulesLevel]] = {
 
 def cases() -> Cases:
     return {
-        name: [message for line in shape.decode(record, rules).lines for message in line.messages]
+        name: [message for branch in shape.decode(record, rules).branches for message in branch.messages]
         for name, (shape, record, rules) in RECORDS.items()
     }
