@@ -8,9 +8,9 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog
-from chatledger.formats.openai_chat.fit_parts import fit_part
-from chatledger.formats.openai_chat.media import audio_object
-from chatledger.formats.openai_chat.message import NAME, is_function_call, is_function_result, write_message
+from chatledger.formats.openai_chat.foreign import fit_part
+from chatledger.formats.openai_chat.parts import audio_object
+from chatledger.formats.openai_chat.write import NAME, is_function_call, is_function_result, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import AudioPart, ChatMessage, Part, ToolCall
 from chatledger.models.json import dumps
