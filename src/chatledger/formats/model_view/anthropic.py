@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from chatledger.formats.anthropic.contents import PARTS
-from chatledger.formats.anthropic.fit import fit
-from chatledger.formats.anthropic.joining import content_blocks
+from chatledger.formats.anthropic.foreign import fit
 from chatledger.formats.anthropic.names import NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
-from chatledger.formats.anthropic.splitting import CALLS_AT
+from chatledger.formats.anthropic.parts import PARTS
+from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.anthropic_turns import in_turns
 from chatledger.formats.model_view.changing import renamed, rewritten
