@@ -13,9 +13,9 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog
-from chatledger.formats.openai_responses.fit import fit
+from chatledger.formats.openai_responses.foreign import fit
 from chatledger.formats.openai_responses.items import ARGUMENTS, MESSAGE, OUTPUT_OF, REASONING, Source
-from chatledger.formats.openai_responses.message import ITEMS, NAME, write_message
+from chatledger.formats.openai_responses.write import ITEMS, NAME, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.trusted import copy_with
