@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chatledger.errors import DecodeError
 from chatledger.formats.anthropic import CODEC
-from chatledger.formats.anthropic.encode import write_payload
+from chatledger.formats.anthropic.codec import write_payload
 from chatledger.formats.losses.measure import losses_between
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_responses import CODEC
-from chatledger.formats.openai_responses.encode import write_payload
+from chatledger.formats.openai_responses.codec import write_payload
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import same_json
 from tests.formats.openai_chat.strategies import Json, json_values

@@ -1,4 +1,4 @@
-"""The words of the format that several of its modules need."""
+"""The names that several modules of the format share: of keys, of blocks, of residual sections."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from chatledger.models.json import JsonValue
 NAME = "anthropic"
 ROLES = frozenset({"user", "assistant", "system"})
 
+MESSAGES = "messages"
+SYSTEM = "system"
 TOOL_USE = "tool_use"
 TOOL_RESULT = "tool_result"
 
+PAYLOAD = "payload"
+"""Residual of the first message: `keys` and `extra` of the request around the messages."""
 LISTED = "listed"
-"""Residual: the message stood in `messages` with this role, though a system prompt or a tool result need not."""
+"""Residual: the message stood in `messages` under this role, which a system prompt or a tool result need not."""
 
 
 def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format: that of any other says nothing here."""
+    """The residual of a message that came in this format; None for any other, whose residual means nothing here."""
     return message.residual if message.format == NAME else None
 
 
@@ -26,5 +30,5 @@ def is_listed(message: ChatMessage) -> bool:
 
 
 def is_result(message: ChatMessage) -> bool:
-    """Whether it is written as a tool_result block of a user message."""
+    """Whether the message is written as a tool_result block of a user message."""
     return message.role == "tool" and not is_listed(message)

@@ -1,12 +1,12 @@
-"""What a provider accepts: a history repaired for it, with an account of each repair.
+"""A history repaired for a provider that would refuse it as it is, with a list of the repairs.
 
     encoded, repairs = model_view(codec, messages)
-    encoded.payload   what the provider's API takes
-    repairs           what was done; nothing for a history that it would have taken as it is
+    encoded.payload   what the provider's API accepts
+    repairs           what was done; empty for a history that the API accepts as it is
 
-Repairs are made on messages, which the format's codec then writes; a provider is a handful of values and two or three
-functions (`provider.py`). Nothing here changes what is stored. Two laws hold, and tests hold them: a history that the
-provider takes is written as the stored view has it, and a repaired history needs no repair.
+Repairs change copies of messages, which the format's codec then writes; stored data never changes. A provider is a few
+values and two or three functions (`provider.py`). Tests check two laws: a history that the provider accepts is written
+as the stored view has it, and a repaired history needs no repair.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import replace
 
 from chatledger.errors import UnknownFormat
 from chatledger.formats.codec import Codec, Encoded
-from chatledger.formats.model_view.fitting import fit_alone
 from chatledger.formats.model_view.ids import with_ids
-from chatledger.formats.model_view.pairing import Exchange, Item, pair
+from chatledger.formats.model_view.message import repair_message
+from chatledger.formats.model_view.pairing import Exchange, MessageOrExchange, pair
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import CUSTOM, RepairLog
 from chatledger.models import ChatMessage, Repair
@@ -34,12 +34,12 @@ _PROVIDERS = {
 
 
 def provider_names() -> list[str]:
-    """The formats that a provider stands behind."""
+    """The formats that belong to a provider."""
     return sorted(_PROVIDERS)
 
 
 def get_provider(name: str) -> Provider:
-    """Raises UnknownFormat, with the names there are, for a format that no provider stands behind."""
+    """Raises UnknownFormat, with the known names, for a format that belongs to no provider."""
     if name not in _PROVIDERS:
         names = ", ".join(provider_names())
         raise UnknownFormat(name, f"{name!r} has no provider behind it; a model's view is to be had for {names}")
@@ -54,20 +54,20 @@ def model_view(codec: Codec, messages: Sequence[ChatMessage]) -> tuple[Encoded, 
     encoded = codec.encode(repaired)
     if any(message.seq is None for message in messages):
         return encoded, repairs
-    # What was made here has no seq, and loses nothing by not being said.
+    # A message that was made here has no seq, so nothing of the history is lost with it.
     return replace(encoded, losses=[loss for loss in encoded.losses if loss.seq is not None]), repairs
 
 
 def repair(provider: Provider, messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], list[Repair]]:
-    """The messages without what the provider would refuse, and what was done to them. Linear in the messages."""
+    """The messages without what the provider would refuse, and the repairs. Linear in the number of messages."""
     log = RepairLog()
-    seen = [fit for message in messages if (fit := fit_alone(message, provider, log)) is not None]
+    seen = [repaired for message in messages if (repaired := repair_message(message, provider, log)) is not None]
     items = [item for paired in pair(seen, log) if (item := _fit_item(paired, provider, log)) is not None]
     return provider.finish(with_ids(items, provider, log), log), log.in_order()
 
 
-def _fit_item(item: Item, provider: Provider, log: RepairLog) -> Item | None:
-    """What the provider makes of a message, when it is known whether it is a result. Nothing of an exchange goes."""
+def _fit_item(item: MessageOrExchange, provider: Provider, log: RepairLog) -> MessageOrExchange | None:
+    """The message as its provider accepts it; None if nothing is left. No message of an exchange is left out."""
     if isinstance(item, ChatMessage):
         return provider.fit(item, log)
     answers = [(idx, provider.fit(result, log) or result) for idx, result in item.answers]
@@ -75,5 +75,5 @@ def _fit_item(item: Item, provider: Provider, log: RepairLog) -> Item | None:
 
 
 def is_refusal(repair: Repair) -> bool:
-    """Whether the provider would have refused what was repaired, and not merely never seen it."""
+    """Whether the provider would have refused the history without the repair. Custom messages are never sent to it."""
     return repair.code != CUSTOM

@@ -1,6 +1,6 @@
-"""What Anthropic's Messages API takes: words in every text, reasoning that it signed itself, inputs that are objects.
+"""Repairs for Anthropic's Messages API: no blank texts, only reasoning that it signed itself, inputs that are objects.
 
-A leading message of the assistant is left alone: the API takes it.
+A leading message of the assistant is left alone: the API accepts it.
 """
 
 from __future__ import annotations
@@ -8,16 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from chatledger.formats.anthropic.contents import PARTS
-from chatledger.formats.anthropic.fit import fit
-from chatledger.formats.anthropic.joining import content_blocks
+from chatledger.formats.anthropic.foreign import fit
 from chatledger.formats.anthropic.names import NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
-from chatledger.formats.anthropic.splitting import CALLS_AT
+from chatledger.formats.anthropic.parts import PARTS
+from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
 from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.anthropic_turns import in_turns
-from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
-from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import copy_with
@@ -33,7 +31,7 @@ def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 
 def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
-    message = _with_words(_without_foreign_thinking(_without_odd_blocks(message, log), log), log)
+    message = _without_blank_texts(_without_foreign_thinking(_without_odd_blocks(message, log), log), log)
     message = _without_last_thoughts(_with_inputs(message, log), log)
     if message.role != "tool" and not message.tool_calls and _says_nothing(message):
         log.add(repairs.EMPTY, message, "nothing that could be sent is in it: left out")
@@ -42,18 +40,18 @@ def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
 
 
 def _without_odd_blocks(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without calls and results that lenient rules let in though nobody could run or match them."""
+    """Without calls and results that lenient rules accepted although they can be neither run nor matched."""
     parts = message.content if isinstance(message.content, list) else []
     odd = [part for part in parts if isinstance(part, OpaquePart) and part.type in _PAIRED]
-    odd += _served_to_nobody(parts)
+    odd += _server_results_without_call(parts)
     if message.format != NAME or not odd:
         return message
     log.add(repairs.ORPHAN_RESULT, message, "a block that only looks like a call, or a result of no call: left out")
     return _only(message, lambda part: not any(part is one for one in odd))
 
 
-def _served_to_nobody(parts: Sequence[Part]) -> list[OpaquePart]:
-    """Results of the API's own tools without the call before them."""
+def _server_results_without_call(parts: Sequence[Part]) -> list[OpaquePart]:
+    """Results of the API's own tools that have no call before them."""
     blocks = [(part, part.value) for part in parts if isinstance(part, OpaquePart) and isinstance(part.value, dict)]
     calls: list[object] = []
     odd = []
@@ -69,7 +67,7 @@ _PAIRED = (TOOL_USE, TOOL_RESULT)
 
 
 def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Reasoning goes whole where its signature is not Anthropic's, and where it has none."""
+    """Without reasoning whose signature is missing or not Anthropic's."""
     refused = _is_refused_thought(message)
     in_reasoning = isinstance(message.reasoning, list) and any(map(refused, message.reasoning))
     in_content = isinstance(message.content, list) and any(map(refused, message.content))
@@ -77,19 +75,19 @@ def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessa
         return message
     log.add(repairs.REASONING, message, "reasoning that Anthropic did not sign: left out")
     if in_reasoning:
-        message = renamed(message, reasoning=None)
+        message = copy_with(message, {"reasoning": None})
     return _only(message, lambda part: not refused(part)) if in_content else message
 
 
 def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
-    """Of other origin only what is signed would be written at all, and it is signed by somebody else."""
+    """A test for parts. Of another origin only signed reasoning would be written, and another provider signed that."""
     if message.format == NAME:
         return lambda part: isinstance(part, ThinkPart) and (message.role != "assistant" or not part.signature)
     return lambda part: isinstance(part, ThinkPart) and message.role == "assistant" and part.signature is not None
 
 
-def _with_words(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """No text without a word, as far as there is something else in the message."""
+def _without_blank_texts(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """Without blank texts, if there is something else in the message."""
     content = message.content
     if isinstance(content, str):
         if content.strip() or not message.tool_calls:
@@ -104,7 +102,7 @@ def _with_words(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 
 def _note_blank(message: ChatMessage, texts: list[str], log: RepairLog) -> None:
-    if message.format == NAME or any(texts):  # of other origin, an empty text would not have been written
+    if message.format == NAME or any(texts):  # conversion writes no empty text of another origin
         log.add(repairs.EMPTY, message, "a text without a word: left out")
 
 
@@ -116,7 +114,7 @@ def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
     fitted = fit(copy_with(message, {"format": None}))
     inputs: list[ToolCall] = (fitted.tool_calls if fitted is not None else None) or []
     given = [call.model_copy(update={"arguments": one.arguments}) for call, one in zip(calls, inputs, strict=True)]
-    return renamed(message, tool_calls=given)
+    return copy_with(message, {"tool_calls": given})
 
 
 def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -150,15 +148,15 @@ def _says_nothing(message: ChatMessage) -> bool:
 
 
 def _only(message: ChatMessage, wanted: Callable[[Part], bool]) -> ChatMessage:
-    """The message with some of its parts, each with what its residual says of it."""
+    """The message with some of its parts and their residuals."""
     parts = message.content if isinstance(message.content, list) else []
     kept = [idx for idx, part in enumerate(parts) if wanted(part)]
     content = [parts[idx] for idx in kept]
     if message.format != NAME or not isinstance(message.residual, dict):
-        return renamed(message, content=content)
+        return copy_with(message, {"content": content})
     residuals = {str(new): nested(message.residual, PARTS, str(old)) for new, old in enumerate(kept)}
     rest = {key: value for key, value in message.residual.items() if key not in (PARTS, CALLS_AT)}
-    return renamed(message, content=content, residual={**rest, PARTS: residuals})
+    return copy_with(message, {"content": content, "residual": {**rest, PARTS: residuals}})
 
 
 ANTHROPIC = Provider(

@@ -1,7 +1,7 @@
-"""The order of an Anthropic request: instructions before all, then user and assistant by turns, results first.
+"""The order of an Anthropic request: instructions first, then user and assistant in turns, results before the rest.
 
-Messages of one role in a row become one. Results and what the user says after them are joined where they are written,
-so here they are only told that they belong together.
+Neighbouring messages of one role become one. The writer joins results with the user message after them, so here these
+are only marked as continuing each other.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatledger.formats.anthropic.contents import PARTS
-from chatledger.formats.anthropic.fit import fit
-from chatledger.formats.anthropic.joining import joins
+from chatledger.formats.anthropic.foreign import fit
 from chatledger.formats.anthropic.names import NAME, is_listed, is_result, own_residual
-from chatledger.formats.anthropic.splitting import CALLS_AT, REST_AT
+from chatledger.formats.anthropic.parts import PARTS
+from chatledger.formats.anthropic.write import CALLS_AT, REST_AT, joins
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.changing import renamed
 from chatledger.formats.model_view.repairs import RepairLog
 from chatledger.formats.wire.residual import nested
 from chatledger.models import CONTINUES, ChatMessage, Part, TextPart, continues
@@ -35,7 +33,7 @@ def _hoisted(messages: Sequence[ChatMessage], log: RepairLog) -> list[ChatMessag
 
 
 def _is_prompt(message: ChatMessage) -> bool:
-    """An instruction that has its place before the messages. One that came among them may stay there."""
+    """Whether it is an instruction that belongs before the messages. One that came among them may stay there."""
     return message.role in ("system", "developer") and not is_listed(message)
 
 
@@ -53,21 +51,21 @@ def _alternating(messages: Sequence[ChatMessage], log: RepairLog) -> list[ChatMe
 
 
 def _speaker(message: ChatMessage) -> str | None:
-    """The role on the wire; instructions are nobody's turn."""
+    """The role in the request; None for instructions, which belong to no turn."""
     if message.role == "tool":
         return "user"
     return message.role if message.role in ("user", "assistant") else None
 
 
 def _behind_results(before: ChatMessage, message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """A result, or what the user says, as one that is written into the message of the results before it."""
+    """A result or a user message, so that it is written into the message of the results before it."""
     if not joins(before, fit(message) or message):
         log.add(repairs.MERGED, message, "a second user message in a row: joined with the first")
-        return renamed(message, residual={CONTINUES: True, **_residual(message)})
+        return copy_with(message, {"residual": {CONTINUES: True, **_residual(message)}})
     if nested(own_residual(message), REST_AT) is None:
         return message
     log.add(repairs.MOVED_RESULT, message, "content before results: placed behind them")
-    return renamed(message, residual={key: value for key, value in _residual(message).items() if key != REST_AT})
+    return copy_with(message, {"residual": {key: value for key, value in _residual(message).items() if key != REST_AT}})
 
 
 def _residual(message: ChatMessage) -> dict[str, Any]:
@@ -75,10 +73,10 @@ def _residual(message: ChatMessage) -> dict[str, Any]:
 
 
 def _merged(first: ChatMessage, second: ChatMessage, *, joined: bool) -> ChatMessage:
-    """One message of the format with the content of both, and with what their residuals say of their parts."""
+    """One message of the format with the content of both, and with the residuals of their parts."""
     first, second = _as_own(first), _as_own(second)
     content = _parts(first)
-    of_parts = {**_of_parts(first, 0), **_of_parts(second, len(content))}
+    of_parts = {**_part_residuals(first, 0), **_part_residuals(second, len(content))}
     own = {key: value for key, value in _residual(second).items() if key not in (PARTS, CALLS_AT, CONTINUES, REST_AT)}
     residual = {**own, **{key: value for key, value in _residual(first).items() if key != CONTINUES}, PARTS: of_parts}
     return copy_with(
@@ -102,13 +100,13 @@ def _parts(message: ChatMessage) -> list[Part]:
     return [TextPart(text=message.content)] if message.content else []
 
 
-def _of_parts(message: ChatMessage, shift: int) -> dict[str, Any]:
+def _part_residuals(message: ChatMessage, shift: int) -> dict[str, Any]:
     found = nested(message.residual, PARTS)
     return {str(int(idx) + shift): value for idx, value in found.items()} if isinstance(found, dict) else {}
 
 
 def _without_last_space(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
-    """The API continues a last message of the assistant, and takes none that ends in white space."""
+    """The API continues a last message of the assistant, and refuses one that ends in white space."""
     if not messages or messages[-1].role != "assistant":
         return messages
     last, content = messages[-1], messages[-1].content
@@ -119,11 +117,11 @@ def _without_last_space(messages: list[ChatMessage], log: RepairLog) -> list[Cha
     if stripped == (content or []):
         return messages
     log.add(repairs.SPACE, last, "white space at the end of the last message: left out")
-    return [*messages[:-1], renamed(last, content=stripped)]
+    return [*messages[:-1], copy_with(last, {"content": stripped})]
 
 
 def _stripped(parts: list[Part], *, own: bool) -> list[Part]:
-    """The parts with the last of them stripped, if it is a text. Of other origin nothing but texts is written."""
+    """The parts with the last one stripped, if it is a text. Of another origin only texts are written."""
     at = max((idx for idx, part in enumerate(parts) if own or isinstance(part, TextPart)), default=None)
     part = None if at is None else parts[at]
     if at is None or not isinstance(part, TextPart):

@@ -1,7 +1,7 @@
-"""Ids that a provider takes, each on one call of the history and on the result of that call.
+"""Ids that the provider accepts, each on one call of the history and on the result of that call.
 
-What a call is named depends on what stands before it alone, so a history that grows keeps the names it had, and with
-them whatever the provider remembers of its beginning.
+The id of a call depends only on the messages before it. A history that grows keeps its ids, and so the provider's cache
+of its beginning stays valid.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.changing import renamed, rewritten
-from chatledger.formats.model_view.pairing import Exchange, Item
+from chatledger.formats.model_view.pairing import Exchange, MessageOrExchange
 from chatledger.formats.model_view.provider import MADE_ID, Provider
-from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.models import ChatMessage, ToolCall
+from chatledger.models.trusted import copy_with
 
 
-def with_ids(items: Sequence[Item], provider: Provider, log: RepairLog) -> list[ChatMessage]:
+def with_ids(items: Sequence[MessageOrExchange], provider: Provider, log: RepairLog) -> list[ChatMessage]:
     """The messages of the items in their order."""
     ids = _Ids(provider, log)
     messages: list[ChatMessage] = []
-    for place, item in enumerate(items, 1):
-        messages += ids.named(item, place) if isinstance(item, Exchange) else [item]
+    for position, item in enumerate(items, 1):
+        messages += ids.named(item, position) if isinstance(item, Exchange) else [item]
     return messages
 
 
@@ -33,23 +33,23 @@ class _Ids:
         self._taken: set[str] = set()
         self._copies: dict[str, int] = {}
 
-    def named(self, exchange: Exchange, place: int) -> Iterator[ChatMessage]:
+    def named(self, exchange: Exchange, position: int) -> Iterator[ChatMessage]:
         """The asker and its results under the same ids."""
         if not self._provider.has_ids(exchange.asker):
             yield exchange.asker
             yield from (self._without_id(result, exchange.asker) for _, result in exchange.answers)
             return
         asker, calls = exchange.asker, exchange.asker.tool_calls or []
-        ids = [self._id(call, asker, place, idx) for idx, call in enumerate(calls)]
+        ids = [self._id(call, asker, position, idx) for idx, call in enumerate(calls)]
         yield self._with_ids(asker, calls, ids)
         yield from (self._with_id(result, ids[idx]) for idx, result in exchange.answers)
 
-    def _id(self, call: ToolCall, asker: ChatMessage, place: int, idx: int) -> str:
-        """The call's id, or the one that it gets instead."""
+    def _id(self, call: ToolCall, asker: ChatMessage, position: int, idx: int) -> str:
+        """The call's id, or its replacement."""
         wanted = call.id
         if wanted is None:
-            wanted = f"call_{place if asker.seq is None else asker.seq}_{idx}"
-            if self._provider.keeps(asker):  # of other origin, writing would have made one
+            wanted = f"call_{position if asker.seq is None else asker.seq}_{idx}"
+            if self._provider.keeps(asker):  # for a message of other origin the writer makes an id
                 self._log.add(repairs.CALL_ID, asker, f"call {idx} has no id: {wanted!r} is written")
         given = wanted
         if not self._provider.call_ids.fullmatch(wanted):
@@ -64,7 +64,7 @@ class _Ids:
         return given
 
     def _free(self, stem: str) -> str:
-        """The stem, or the first number behind it that no call has yet."""
+        """The stem, with a number behind it if a call has the stem already."""
         given = stem
         while given in self._taken:
             self._copies[stem] = self._copies.get(stem, 1) + 1
@@ -77,14 +77,14 @@ class _Ids:
         given = [call.model_copy(update={"id": id_}) for call, id_ in zip(calls, ids, strict=True)]
         if any(call.id is None for call in calls):
             return rewritten(asker, tool_calls=given)
-        return renamed(asker, tool_calls=given)
+        return copy_with(asker, {"tool_calls": given})
 
     def _with_id(self, result: ChatMessage, id_: str) -> ChatMessage:
         if result.tool_call_id == id_:
             return result
         if result.tool_call_id is None:
             return rewritten(result, tool_call_id=id_)
-        return renamed(result, tool_call_id=id_)
+        return copy_with(result, {"tool_call_id": id_})
 
     def _without_id(self, result: ChatMessage, asker: ChatMessage) -> ChatMessage:
         if self._provider.is_result_without_id(result):

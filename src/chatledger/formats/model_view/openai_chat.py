@@ -1,29 +1,29 @@
-"""What OpenAI's chat completions take. Consecutive messages of one role and system messages anywhere are welcome."""
+"""Repairs for OpenAI's chat completions, which accept neighbours of one role, and system messages anywhere."""
 
 from __future__ import annotations
 
 import re
 
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
-from chatledger.formats.model_view.repairs import RepairLog
-from chatledger.formats.openai_chat.fit_parts import fit_part
-from chatledger.formats.openai_chat.media import audio_object
-from chatledger.formats.openai_chat.message import NAME, is_function_call, is_function_result, write_message
+from chatledger.formats.model_view.repairs import RepairLog, rewritten
+from chatledger.formats.openai_chat.foreign import fit_part
+from chatledger.formats.openai_chat.parts import audio_object
+from chatledger.formats.openai_chat.write import NAME, is_function_call, is_function_result, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import AudioPart, ChatMessage, Part, ToolCall
 from chatledger.models.json import dumps
+from chatledger.models.trusted import copy_with
 
 _SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
 _AUDIO = ("wav", "mp3")
 _KINDS = ("function", "custom")
-_SAID = ("refusal", "audio", "function_call")
-"""What an assistant may say beside content and tool calls."""
+_OTHER_CONTENT = ("refusal", "audio", "function_call")
+"""The keys that an assistant may have instead of content and tool calls."""
 
 
 def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """A message of the format itself is written as it is; of other origin, conversion makes it fit."""
+    """A message of the format itself is written as it is; one of another origin is made to fit by conversion."""
     message = _without_odd_audio(message, log)
     if message.format != NAME:
         return message
@@ -32,23 +32,23 @@ def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 def _without_odd_audio(message: ChatMessage, log: RepairLog) -> ChatMessage:
     parts = message.content if isinstance(message.content, list) else []
-    said = message.role == "user" or message.format == NAME  # elsewhere conversion leaves it out
-    if not said or not any(_is_odd_audio(part, message.format) for part in parts):
+    written = message.role == "user" or message.format == NAME  # otherwise conversion leaves it out
+    if not written or not any(_is_odd_audio(part, message.format) for part in parts):
         return message
     log.add(repairs.MEDIA, message, "audio that is neither wav nor mp3: left out")
     return rewritten(message, content=[part for part in parts if not _is_odd_audio(part, message.format)])
 
 
 def _is_odd_audio(part: Part, source_format: str | None) -> bool:
-    """Whether it would be written as audio of a kind that the API does not know."""
+    """Whether the part would be written as audio of an unknown format."""
     if not isinstance(part, AudioPart):
         return False
     fitted = part
     if source_format != NAME:
-        said = fit_part(part, role="user", source_format=source_format)
-        if not isinstance(said, AudioPart):
+        converted = fit_part(part, role="user", source_format=source_format)
+        if not isinstance(converted, AudioPart):
             return False
-        fitted = said
+        fitted = converted
     audio = audio_object(fitted)
     return audio is not None and audio.get("format") not in _AUDIO
 
@@ -57,7 +57,7 @@ def _with_speaker(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if message.name is None or message.role == "tool" or _SPEAKER.fullmatch(message.name):
         return message
     log.add(repairs.NAME, message, f"name {message.name[:80]!r}: left out")
-    return renamed(message, name=None)
+    return copy_with(message, {"name": None})
 
 
 def _with_calls(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -79,7 +79,7 @@ def _with_calls(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 
 def _written_calls(message: ChatMessage) -> list[str]:
-    """The types of the calls that are written, those included that nobody could run and that lenient rules let in."""
+    """The types of the calls that are written, including calls without a name, which lenient rules accept."""
     wire = write_message(message)
     legacy = ["function"] if wire.get("function_call") is not None else []
     return [call.get("type") or "function" for call in wire.get("tool_calls") or ()] + legacy
@@ -101,7 +101,7 @@ def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if message.content or isinstance(message.content, str):
         return message
     wire = write_message(message) if message.role == "assistant" else {}
-    if message.content is None and (message.tool_calls or any(wire.get(key) for key in _SAID)):
+    if message.content is None and (message.tool_calls or any(wire.get(key) for key in _OTHER_CONTENT)):
         return message
     log.add(repairs.EMPTY, message, "no content: written as empty text")
     return rewritten(message, content="")

@@ -1,7 +1,7 @@
-"""What OpenAI's Responses API takes: reasoning before the very item that it led to, and each item once.
+"""Repairs for OpenAI's Responses API: reasoning directly before the item that it led to, and each item once.
 
-An item that the API gave is taken back with its id, and then with its reasoning or not at all. What has lost its
-reasoning, or stands twice, is therefore written anew, as the words of nobody's id.
+The API accepts an item that it gave, with its id, only together with its reasoning. An item that lost its reasoning, or
+that stands in the history twice, is therefore written anew, without its id.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ import re
 from collections.abc import Sequence
 
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
-from chatledger.formats.model_view.repairs import RepairLog
-from chatledger.formats.openai_responses.fit import fit
+from chatledger.formats.model_view.repairs import RepairLog, rewritten
+from chatledger.formats.openai_responses.foreign import fit
 from chatledger.formats.openai_responses.items import ARGUMENTS, MESSAGE, OUTPUT_OF, REASONING, Source
-from chatledger.formats.openai_responses.message import ITEMS, NAME, write_message
+from chatledger.formats.openai_responses.write import ITEMS, NAME, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.trusted import copy_with
 
 
 def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """A message that only claims the role of a result is written as one."""
+    """A message item in the role of a result is written as an output."""
     if message.format != NAME or message.role != "tool":
         return message
     entries = nested(message.residual, ITEMS)
@@ -34,15 +33,15 @@ def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
     if message.format != NAME:
-        spoken = _without_thoughts(message, log)
-        if spoken is not message and not (spoken.content or spoken.tool_calls):
+        bare = _without_thoughts(message, log)
+        if bare is not message and not (bare.content or bare.tool_calls):
             return None
-        message = spoken
+        message = bare
     return _with_content(_with_arguments(_without_odd_items(message, log), log), log)
 
 
 def _without_odd_items(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without calls that lenient rules let in though nobody could run them."""
+    """Without calls that lenient rules accepted although they cannot be run."""
     parts = message.content if isinstance(message.content, list) else []
     if message.format != NAME or not any(isinstance(part, OpaquePart) and part.type in _PAIRED for part in parts):
         return message
@@ -54,14 +53,14 @@ _PAIRED = (MESSAGE, REASONING, *OUTPUT_OF, *OUTPUT_OF.values())
 
 
 def _without_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """The API takes back reasoning that it gave, and no other."""
+    """Without reasoning: the API accepts only the reasoning that it gave."""
     if message.role != "assistant" or not any(item.get("type") == REASONING for item in _items(message)):
         return message
     log.add(repairs.REASONING, message, "reasoning that is not OpenAI's: left out")
-    return renamed(message, reasoning=None, content=_spoken(message.content))
+    return copy_with(message, {"reasoning": None, "content": _without_thinking(message.content)})
 
 
-def _spoken(content: str | list[Part] | None) -> str | list[Part] | None:
+def _without_thinking(content: str | list[Part] | None) -> str | list[Part] | None:
     if not isinstance(content, list):
         return content
     return [part for part in content if not isinstance(part, ThinkPart)]
@@ -76,7 +75,7 @@ def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 
 def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """No message and no output without content, and none whose list is empty."""
+    """The API refuses a message or an output without content, and an empty list of parts."""
     if not any(_is_empty(item) for item in _items(message)):
         return message
     log.add(repairs.EMPTY, message, "no content: written as empty text")
@@ -92,20 +91,17 @@ _CONTENT = {MESSAGE: "content", **dict.fromkeys(OUTPUT_OF.values(), "output")}
 
 
 def _items(message: ChatMessage) -> list[Source]:
-    """The items that a message alone is written to."""
+    """The items that the message is written to when it stands alone."""
     own = write_message(message)
     return fit(message, message.seq or 0, None) if own is None else own
 
 
 def _anew(message: ChatMessage) -> ChatMessage:
-    """The message without anything that the API would know again: an only text becomes an easy message."""
-    content = _spoken(message.content)
+    """The message without ids and reasoning that the API would recognise; a single text is content without a list."""
+    content = _without_thinking(message.content)
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], TextPart):
         content = content[0].text
     return rewritten(message, reasoning=None, content=content)
-
-
-# --- Among their neighbours -------------------------------------------------------------------------------------------
 
 
 def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
@@ -113,10 +109,10 @@ def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
     forms: dict[str | None, str] = {}
     finished = []
     for message in messages:
-        led = _with_led_to(message, log)
-        if led is not message and not (led.content or led.tool_calls):
+        bare = _without_lone_reasoning(message, log)
+        if bare is not message and not (bare.content or bare.tool_calls):
             continue
-        message = _with_items_once(led, seen, log)
+        message = _with_items_once(bare, seen, log)
         if message.role == "tool":
             message = _in_form(message, forms.get(message.tool_call_id))
         items = _items(message)
@@ -126,8 +122,8 @@ def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
     return finished
 
 
-def _with_led_to(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Reasoning with what it led to behind it; where it is not, or nobody knows its id any more, none at all."""
+def _without_lone_reasoning(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """Without reasoning, if the item that it led to is not directly behind it or has lost its id."""
     if message.format != NAME or message.role != "assistant":
         return message
     items = _items(message)
@@ -144,7 +140,7 @@ def _all_led_to_something(items: Sequence[Source]) -> bool:
 
 
 def _was_given(item: Source | None) -> bool:
-    """Whether the API gave the item. An easy message, without an id, is somebody's own words."""
+    """Whether the API gave the item. A message without an id was written by a program."""
     if item is None:
         return False
     return (item.get("type") or MESSAGE) != MESSAGE or isinstance(item.get("id"), str)
@@ -159,7 +155,7 @@ def _with_items_once(message: ChatMessage, seen: set[str], log: RepairLog) -> Ch
 
 
 def _in_form(result: ChatMessage, form: str | None) -> ChatMessage:
-    """The result as an output of the kind that its call has."""
+    """The result as an output of the type of its call."""
     [item] = _items(result)
     return result if form is None or item.get("type") == form else rewritten(result, format=None)
 

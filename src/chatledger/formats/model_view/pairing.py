@@ -1,7 +1,7 @@
-"""Each call with its result directly behind it: what every provider asks for, and the rules' own pairing decides.
+"""Each call with its result directly behind it, which every provider requires. The pairing is that of the rules.
 
-A call that nobody answered gets the result that `close_open_calls` would store. A result that answers nothing is told
-as a user's text, since what it says may be what the conversation goes on about.
+A call without a result gets the one that `close_open_calls` would store. A result without a call is written as a user's
+text, since the conversation may go on about it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.changing import rewritten
-from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.models import ChatMessage, Part, TextPart
 from chatledger.rules import OpenCall, Tip, closing_results
 from chatledger.rules.invariants import answer
@@ -21,31 +20,31 @@ from chatledger.rules.invariants import answer
 
 @dataclass(slots=True)
 class Exchange:
-    """A message with calls and all of their results, each with the place of its call among them."""
+    """A message with calls and all of their results, each with the index of its call."""
 
     asker: ChatMessage
     answers: list[tuple[int, ChatMessage]] = field(default_factory=list)
 
 
-Item: TypeAlias = ChatMessage | Exchange
+MessageOrExchange: TypeAlias = ChatMessage | Exchange
 
 
-def pair(messages: Sequence[ChatMessage], log: RepairLog) -> list[Item]:
+def pair(messages: Sequence[ChatMessage], log: RepairLog) -> list[MessageOrExchange]:
     """The messages with every result in the exchange of its call."""
-    links = _Links(messages)
-    items: list[Item] = []
-    for place, message in enumerate(messages):
+    paired = _Pairing(messages)
+    items: list[MessageOrExchange] = []
+    for position, message in enumerate(messages):
         if message.tool_calls:
-            items.append(_exchange(messages, place, links, log))
+            items.append(_exchange(messages, position, paired, log))
         elif message.role != "tool":
             items.append(message)
-        elif place not in links.calls:
-            items += _unlinked(message, log, doubled=place in links.doubled)
+        elif position not in paired.calls:
+            items += _unpaired(message, log, doubled=position in paired.doubled)
     return items
 
 
-class _Links:
-    """Which result answers which call; positions are places in the list."""
+class _Pairing:
+    """Which result answers which call, by their positions in the list."""
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:
         self.calls: dict[int, OpenCall] = {}
@@ -54,7 +53,7 @@ class _Links:
         self.others_before = [0, *accumulate(message.role != "tool" for message in messages)]
         waiting: tuple[OpenCall, ...] = ()
         answered: tuple[str | None, ...] = ()
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if message.role == "user":
                 answered = ()
             if message.role == "tool":
@@ -62,38 +61,38 @@ class _Links:
                 if call is not None:
                     waiting = tuple(other for other in waiting if other is not call)
                     answered = (*answered, call.id)
-                    self.calls[place] = call
-                    self.results[call.seq, call.idx] = place
+                    self.calls[position] = call
+                    self.results[call.seq, call.idx] = position
                 elif problem is not None and problem.rule == "R7":
-                    self.doubled.add(place)
+                    self.doubled.add(position)
             waiting += tuple(
-                OpenCall(0, place, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())
+                OpenCall(0, position, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls or ())
             )
 
-    def stands_behind(self, asker: int, result: int) -> bool:
-        """Whether nothing but results stands between them."""
+    def is_directly_behind(self, asker: int, result: int) -> bool:
+        """Whether there are only results between the two messages."""
         return self.others_before[result] == self.others_before[asker + 1]
 
 
-def _exchange(messages: Sequence[ChatMessage], place: int, links: _Links, log: RepairLog) -> Exchange:
-    asker = messages[place]
+def _exchange(messages: Sequence[ChatMessage], position: int, paired: _Pairing, log: RepairLog) -> Exchange:
+    asker = messages[position]
     calls = asker.tool_calls or []
-    found = [(links.results.get((place, idx)), idx) for idx in range(len(calls))]
+    found = [(paired.results.get((position, idx)), idx) for idx in range(len(calls))]
     exchange = Exchange(asker)
     for result, idx in sorted((result, idx) for result, idx in found if result is not None):
-        if not links.stands_behind(place, result):
+        if not paired.is_directly_behind(position, result):
             log.add(repairs.MOVED_RESULT, messages[result], "not directly behind its call: placed there")
         exchange.answers.append((idx, messages[result]))
     for unanswered, idx in found:
         if unanswered is None:
-            call = OpenCall(0, place, idx, calls[idx].id, calls[idx].name)
+            call = OpenCall(0, position, idx, calls[idx].id, calls[idx].name)
             log.add(repairs.OPEN_CALL, asker, f"call {idx} ({call.name[:80]}) has no result: answered as interrupted")
             [closing] = closing_results(Tip(open_calls=(call,), turn_run=asker.run_id))
             exchange.answers.append((idx, closing))
     return exchange
 
 
-def _unlinked(result: ChatMessage, log: RepairLog, *, doubled: bool) -> Iterator[ChatMessage]:
+def _unpaired(result: ChatMessage, log: RepairLog, *, doubled: bool) -> Iterator[ChatMessage]:
     if doubled:
         log.add(repairs.DOUBLED_RESULT, result, "its call has a result already: left out")
         return
@@ -101,10 +100,10 @@ def _unlinked(result: ChatMessage, log: RepairLog, *, doubled: bool) -> Iterator
         log.add(repairs.ORPHAN_RESULT, result, "a result of no call, and empty: left out")
         return
     log.add(repairs.ORPHAN_RESULT, result, "a result of no call: told as a user's text")
-    yield rewritten(result, role="user", content=_told(result), name=None, tool_call_id=None, is_error=None)
+    yield rewritten(result, role="user", content=_as_user_text(result), name=None, tool_call_id=None, is_error=None)
 
 
-def _told(result: ChatMessage) -> str | list[Part]:
+def _as_user_text(result: ChatMessage) -> str | list[Part]:
     of = result.name or result.tool_call_id
     heading = f"[result of a tool call{f' ({of[:80]})' if of else ''}]\n"
     if isinstance(result.content, str):

@@ -1,26 +1,28 @@
-"""The repairs that a model view can report: the codes, and the list that one view keeps."""
+"""The repairs that a model view can report: their codes, the log of one view, and the copy that a repair makes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from chatledger.models import ChatMessage, Repair
+from chatledger.models.trusted import copy_with
 
-CUSTOM = "custom"  # left out: it is for the screen
+CUSTOM = "custom"  # left out: it is only for the screen
 PARTIAL = "partial"  # left out: it is still being written, or was abandoned
-ROLE = "role"  # a role that the provider does not know is written as user, a field of another role left out
+ROLE = "role"  # an unknown role is written as user, a field of another role is left out
 REASONING = "reasoning"  # left out: the provider did not sign it
-MEDIA = "media"  # a medium that the provider does not take is left out
-NAME = "name"  # a name that the provider does not take is respelled, that of a speaker left out
-ARGUMENTS = "arguments"  # written as the JSON text that the provider asks for
+MEDIA = "media"  # left out: the provider does not accept the medium
+NAME = "name"  # a refused name of a tool is respelled, a refused name of a speaker is left out
+ARGUMENTS = "arguments"  # written as the type that the provider requires
 OPEN_CALL = "open-call"  # answered by a synthetic result
 MOVED_RESULT = "moved-result"  # placed directly behind its call
-ORPHAN_RESULT = "orphan-result"  # it answers no call: told as a user's text, or left out if it says nothing
-DOUBLED_RESULT = "doubled-result"  # left out: its call is answered already
-CALL_ID = "call-id"  # an id that the provider does not take is replaced
-REUSED_ID = "reused-id"  # an id that stands on an earlier call is replaced
-SYSTEM = "system"  # hoisted before the conversation
-EMPTY = "empty"  # nothing that the provider takes is left in it: left out, or written as empty text
+ORPHAN_RESULT = "orphan-result"  # it answers no call: written as a user's text, or left out if it is empty
+DOUBLED_RESULT = "doubled-result"  # left out: its call has a result already
+CALL_ID = "call-id"  # an id that the provider refuses is replaced
+REUSED_ID = "reused-id"  # an id that an earlier call has is replaced
+SYSTEM = "system"  # moved before the conversation
+EMPTY = "empty"  # it holds nothing that the provider accepts: left out, or written as empty text
 SPACE = "space"  # white space at the end of the last message is left out
 MERGED = "merged"  # joined with the message before it, which has the same role
 
@@ -33,5 +35,13 @@ class RepairLog:
         self.repairs.append(Repair(code, message.seq, detail))
 
     def in_order(self) -> list[Repair]:
-        """By message; those that came from nowhere stored at the end."""
+        """By message; the repairs of messages that are not stored come last."""
         return sorted(self.repairs, key=lambda one: (one.seq is None, one.seq or 0))
+
+
+def rewritten(message: ChatMessage, **fields: Any) -> ChatMessage:
+    """A copy of another shape, without the residual, which described the old shape.
+
+    The format stays, and with it the signatures stay valid.
+    """
+    return copy_with(message, {**fields, "residual": None})

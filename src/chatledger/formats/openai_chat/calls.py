@@ -1,4 +1,4 @@
-"""Tool calls, both ways: functions, custom tools with a free text, the legacy `function_call`, and types to come."""
+"""Tool calls, both ways: functions, custom tools with a free text, the legacy `function_call`, and unknown types."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from chatledger.models.trusted import build
 
 CUSTOM = "custom"
 OTHER = "other"
-"""The form of a call whose type is not known here: the type stands for its name, the rest is in the residual."""
+"""The form of a call of an unknown type: the type serves as its name, the residual keeps the rest."""
 
 
 def read_call(value: JsonValue, path: str) -> tuple[ToolCall, JsonValue]:
-    """A call and its residual. A call without a `type` is one of a function."""
+    """A call and its residual. A call without a `type` is a call of a function."""
     source = as_object(value, path)
     kind = optional_text_at(source, "type", path) or "function"
     if kind == "function":
@@ -52,11 +52,11 @@ def _read_named(source: dict[str, JsonValue], key: str, path: str) -> dict[str, 
 
 
 def _checked(fields: dict[str, JsonValue]) -> ToolCall:
-    """Only of plain texts there is nothing left to check, and no dict to be copied."""
-    return build(ToolCall, fields) if _PLAIN.issuperset(map(type, fields.values())) else ToolCall(**fields)
+    """The call; fields that are all text or None need no validation, and there is no dict to copy."""
+    return build(ToolCall, fields) if _TEXT_OR_NONE.issuperset(map(type, fields.values())) else ToolCall(**fields)
 
 
-_PLAIN = frozenset({str, NoneType})
+_TEXT_OR_NONE = frozenset({str, NoneType})
 
 
 def _encoded(call: ToolCall, form: JsonValue) -> dict[str, JsonValue]:

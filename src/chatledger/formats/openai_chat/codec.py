@@ -1,16 +1,18 @@
-"""The codec: what the ledger calls for `format="openai-chat"`."""
+"""The codec of `format="openai-chat"`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.losses.measure import measured
-from chatledger.formats.openai_chat.decode import read_payload
-from chatledger.formats.openai_chat.encode import write_payload
-from chatledger.formats.openai_chat.message import NAME
-from chatledger.formats.openai_chat.recognise import is_openai_chat
+from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.openai_chat.detect import is_openai_chat
+from chatledger.formats.openai_chat.foreign import fit
+from chatledger.formats.openai_chat.read import read_payload
+from chatledger.formats.openai_chat.write import NAME, is_as_read, write_message
+from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
 
 
@@ -24,12 +26,27 @@ class OpenAIChat:
         return is_openai_chat(payload)
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
-        """One message for each object. Lenient keeps an unknown role as its text and a malformed part whole."""
+        """One message for each object. Lenient rules keep an unknown role as its text and a malformed part whole."""
         return Decoded(read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of dicts. `carry` changes nothing: the API refuses keys that it does not know, so no slot is free."""
+        """A list of dicts. `carry` changes nothing: the API refuses unknown keys, so there is no free slot."""
         return measured(self, messages, write_payload)
+
+
+def write_payload(messages: Sequence[ChatMessage]) -> Written:
+    """The list that the API takes: the format's own messages as they came, those of another origin as they fit."""
+    pairing = Pairing()
+    payload: list[dict[str, Any]] = []
+    origins: list[tuple[int, ...]] = []
+    for index, message in enumerate(messages):
+        answered = pairing.follow(message, index + 1)
+        fitted = message if message.format == NAME else fit(message, index + 1, answered)
+        if fitted is not None:
+            payload.append(write_message(fitted))
+            origins.append((index,))
+    own = [index for index, message in enumerate(messages) if message.format == NAME]
+    return Written(payload, origins, own, as_read=all(map(is_as_read, messages)))
 
 
 CODEC = OpenAIChat()

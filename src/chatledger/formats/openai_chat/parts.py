@@ -1,17 +1,14 @@
-"""Content parts, both ways. A part of a type that is not known here is kept whole."""
+"""Content parts, both ways. A part of an unknown type is kept whole.
+
+Images have a URL, audio has data and a format, files have a data URI or an id.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.media import (
-    audio_mime_type,
-    audio_object,
-    file_object,
-    image_object,
-)
-from chatledger.formats.wire.data_uris import is_data_uri
+from chatledger.formats.wire.data_uris import data_uri, is_data_uri
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at, wrong
 from chatledger.formats.wire.residual import FORM, keep_envelope, nested, restore_envelope
 from chatledger.models import AudioPart, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart
@@ -21,13 +18,15 @@ REFUSAL = "refusal"
 THINKING = "thinking"
 """The form of `{"type": "thinking", "thinking": [{"type": "text", "text": …}]}`, as Mistral has it."""
 THINKING_TEXT = "thinking-text"
-"""The form of the same with a text in place of the list, and maybe a signature beside it."""
+"""The form of the same with a text instead of the list, and perhaps a signature beside it."""
 BARE_URL = "bare-url"
 """The form of `{"type": "image_url", "image_url": "https://…"}`, which several providers take."""
+_MIME_TYPES = {"mp3": "audio/mpeg"}
+_AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"}
 
 
 def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, JsonValue]:
-    """A part and its residual. Lenient keeps a malformed part whole, as one of an unknown type."""
+    """A part and its residual. Lenient rules keep a malformed part whole, as one of an unknown type."""
     source = as_object(value, path)
     kind = source.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
@@ -42,11 +41,44 @@ def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, Json
 
 
 def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
-    """The part as chat completions say it; None if they cannot."""
+    """The part as chat completions write it; None if they have no such part."""
     if isinstance(part, OpaquePart):
         return part.value
     encoded = _encoded(part, nested(residual, FORM))
     return None if encoded is None else restore_envelope(encoded, residual)
+
+
+def audio_mime_type(audio_format: str) -> str:
+    return _MIME_TYPES.get(audio_format, f"audio/{audio_format}")
+
+
+def audio_format(mime_type: str) -> str:
+    return _AUDIO_FORMATS.get(mime_type, mime_type.removeprefix("audio/"))
+
+
+def image_object(part: ImagePart) -> dict[str, JsonValue] | None:
+    url = part.url if part.url is not None else data_uri(part)
+    if url is None:
+        return None
+    detail = (part.extras or {}).get("detail")
+    return {"url": url, "detail": detail} if isinstance(detail, str) else {"url": url}
+
+
+def audio_object(part: AudioPart) -> dict[str, JsonValue] | None:
+    if part.data is None:
+        return None
+    return (
+        {"data": part.data} if part.mime_type is None else {"data": part.data, "format": audio_format(part.mime_type)}
+    )
+
+
+def file_object(part: FilePart) -> dict[str, JsonValue] | None:
+    """A file by its data, its id, or both; None for a file that is only a URL elsewhere."""
+    data = data_uri(part) or part.data
+    if data is None and part.id is None and part.url is not None:
+        return None
+    fields = {"file_data": data, "file_id": part.id, "filename": part.name}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _encoded(part: Part, form: JsonValue) -> dict[str, JsonValue] | None:
@@ -91,7 +123,7 @@ def _read_refusal(source: dict[str, JsonValue], path: str) -> tuple[Part, str | 
 
 
 def _read_thinking(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
-    """Reasoning among the content; what else its list has, such as references, is in the residual."""
+    """Reasoning among the content. The residual keeps the rest of its list, such as references."""
     thinking = source.get("thinking")
     if isinstance(thinking, str):
         signature = optional_text_at(source, "signature", path)

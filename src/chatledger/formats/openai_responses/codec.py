@@ -1,17 +1,21 @@
-"""The codec: what the ledger calls for `format="openai-responses"`."""
+"""The codec of `format="openai-responses"`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from chatledger.formats.codec import Decoded, Encoded
-from chatledger.formats.losses.measure import measured
-from chatledger.formats.openai_responses.encode import write_payload
-from chatledger.formats.openai_responses.message import NAME
-from chatledger.formats.openai_responses.payload import read_payload
-from chatledger.formats.openai_responses.recognise import is_openai_responses
-from chatledger.models import ChatMessage, RulesLevel
+from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.openai_responses.detect import is_openai_responses
+from chatledger.formats.openai_responses.foreign import fit
+from chatledger.formats.openai_responses.items import CALL, MESSAGE, OPAQUE, OUTPUT, ROLES, Source, read_item
+from chatledger.formats.openai_responses.read import HasRoleAndKind, RoleAndKind, grouped, read_message, read_payload
+from chatledger.formats.openai_responses.write import ITEMS, NAME, PAYLOAD, shape_payload, write_message
+from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.residual import nested
+from chatledger.models import ChatMessage, MediaPart, Part, RulesLevel
+from chatledger.models.json import same_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +28,102 @@ class OpenAIResponses:
         return is_openai_responses(payload)
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
-        """What an assistant thinks, says and calls in one breath is one message; every other item is one.
+        """One message for neighbouring items of the assistant up to its calls, and one for each other item.
 
-        Lenient keeps an unknown role as its text, and a malformed item or part whole.
+        Lenient rules keep an unknown role as its text, and a malformed item or part whole.
         """
         return Decoded(read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of items, or the shape that came in. `carry` changes nothing: no item has a slot that is free."""
+        """A list of items, or the shape that came in. `carry` changes nothing: no item has a free slot."""
         return measured(self, messages, write_payload)
+
+
+def write_payload(messages: Sequence[ChatMessage]) -> Written:
+    """The input: the format's own messages as they came, those of another origin as they fit."""
+    pairing = Pairing()
+    items: list[Source] = []
+    owners: list[int] = []
+    kept: list[int] = []
+    as_read = True
+    for index, message in enumerate(messages):
+        answered = pairing.follow(message, index + 1)
+        own = write_message(message)
+        written = fit(message, index + 1, answered) if own is None else own
+        if own is not None or _needs_no_items(message):
+            kept.append(index)
+        as_read = as_read and kept[-1:] == [index] and _is_as_read(message, written)
+        items += written
+        owners += [index] * len(written)
+    payload = shape_payload(messages[0], items) if messages else items
+    if as_read:
+        grouping: Iterable[HasRoleAndKind] = (item for message in messages for item in _roles_and_kinds(message))
+    else:
+        grouping = (read_item(item, "", lenient=True) for item in items)
+    return Written(payload, _origins(grouping, owners), kept, as_read)
+
+
+def _origins(items: Iterable[HasRoleAndKind], owners: list[int]) -> list[tuple[int, ...]]:
+    """The messages behind each group of items: reading may join the items of several messages of the assistant."""
+    owner = iter(owners)
+    return [tuple(sorted({next(owner) for _ in group})) for group in grouped(items)]
+
+
+def _roles_and_kinds(message: ChatMessage) -> Iterator[RoleAndKind]:
+    """The items of a message that is as it was read, without reading them again."""
+    entries = nested(message.residual, ITEMS)
+    if entries is None:
+        if message.content is not None:
+            yield RoleAndKind(message.role, OUTPUT if message.role == "tool" else MESSAGE)
+        entries = [{"kind": CALL}] * len(message.tool_calls or ())
+    calls = iter(message.tool_calls or ())
+    for entry in entries:
+        kind = entry["kind"]
+        if kind == CALL and not next(calls).name:
+            kind = OPAQUE  # as lenient rules read it
+        yield RoleAndKind(message.role, kind)
+
+
+def _needs_no_items(message: ChatMessage) -> bool:
+    """Whether it is a message of the format whose residual, if any, describes its payload and not its items."""
+    if message.format != NAME:
+        return False
+    return message.residual is None or (isinstance(message.residual, dict) and message.residual.keys() == {PAYLOAD})
+
+
+def _is_as_read(message: ChatMessage, items: list[Source]) -> bool:
+    """Whether the message holds nothing that a program added and that reading would not give back.
+
+    Such a message is written as it came in, so its losses need not be measured. Reading the items again is slow, so it
+    is the last resort, for messages that a program probably made.
+    """
+    if message.reasoning is not None or message.name is not None:
+        return False
+    if any(call.extras for call in message.tool_calls or ()):
+        return False
+    parts = message.content if isinstance(message.content, list) else []
+    if ITEMS in (message.residual or ()) and not any(_may_hold_more(part) for part in parts):
+        return True
+    if _is_plain(message):
+        return True
+    groups = list(grouped(read_item(item, "", lenient=True) for item in items))
+    return len(groups) == 1 and _has_same_content(read_message(groups[0]), message)
+
+
+def _is_plain(message: ChatMessage) -> bool:
+    """Whether the message is just a text in a known role, or a result that names its call."""
+    if not isinstance(message.content, str) or message.tool_calls is not None:
+        return False
+    return message.role in ROLES if message.tool_call_id is None else message.role == "tool"
+
+
+def _may_hold_more(part: Part) -> bool:
+    return isinstance(part, MediaPart) or getattr(part, "extras", None) is not None
+
+
+def _has_same_content(left: ChatMessage, right: ChatMessage) -> bool:
+    fields = {"role", "content", "tool_calls", "tool_call_id"}
+    return same_json(left.model_dump(include=fields), right.model_dump(include=fields))
 
 
 CODEC = OpenAIResponses()

@@ -1,7 +1,6 @@
-"""One item of a payload, read: what of it has a typed home, and what its own format needs to write it again.
+"""One item of a payload, both ways: a message, a piece of reasoning, a call or a result.
 
-An item says one thing: a message, a piece of reasoning, a call, a result. What has no home here is kept whole, as an
-opaque part of what the assistant said at that place.
+An item of another type is kept whole, as an opaque part of the assistant's message at that position.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ ROLES = frozenset({"system", "developer", "user", "assistant"})
 
 FUNCTION_CALL, CUSTOM_CALL = "function_call", "custom_tool_call"
 ARGUMENTS = {FUNCTION_CALL: "arguments", CUSTOM_CALL: "input"}
-"""The types of calls, and the key of each under which it says what to run."""
+"""The types of calls, each with the key of its arguments."""
 OUTPUT_OF = {kind: f"{kind}_output" for kind in ARGUMENTS}
 _CALL_OF = {output: kind for kind, output in OUTPUT_OF.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`entry` is the item's part of the residual: its kind, and whatever else writing it again needs."""
+    """An item that was read. `entry` is its entry in the residual: its kind, and whatever else writing it needs."""
 
     source: Source
     role: str
@@ -49,7 +48,7 @@ class Item:
 
 @dataclass(slots=True)
 class Held:
-    """What a message holds for one of its items."""
+    """The content of one item, taken from its message."""
 
     role: str
     content: str | list[Part] | None = None
@@ -58,7 +57,7 @@ class Held:
 
 
 def read_item(value: JsonValue, path: str, *, lenient: bool) -> Item:
-    """Raises DecodeError at the path of what is not of the format. Lenient keeps it whole."""
+    """Raises DecodeError at the path of a value that the format does not have. Lenient rules keep the item whole."""
     source = as_object(value, path)
     try:
         return _reader_of(source, path)(source, path, lenient)
@@ -69,7 +68,7 @@ def read_item(value: JsonValue, path: str, *, lenient: bool) -> Item:
 
 
 def write_item(held: Held, entry: JsonValue) -> Source:
-    """The source of the item that `entry` is about."""
+    """The source of the item that `entry` describes."""
     return restore(_WRITERS[entry["kind"]](held, entry), entry.get("kept"))
 
 
@@ -94,14 +93,14 @@ def _read_message(source: Source, path: str, lenient: bool) -> Item:
     role = text_at(source, "role", path)
     if role not in ROLES and not lenient:
         raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
-    if source.get("tool_calls") and not lenient:  # of openai-chat: kept with the rest, they would be no calls
+    if source.get("tool_calls") and not lenient:  # of openai-chat: the residual would hide the calls
         raise DecodeError(f"{path}.tool_calls", "not of this format: a call is an item of its own, function_call")
-    content, entry = read_content(source.get("content"), f"{path}.content", role, lenient=lenient)
+    content, entry = _read_content(source.get("content"), f"{path}.content", role, lenient=lenient)
     return _kept(source, role, {"kind": MESSAGE, **entry}, content=content)
 
 
 def _write_message(held: Held, entry: JsonValue) -> Source:
-    return {"role": held.role} | _said("content", held, entry)
+    return {"role": held.role} | _content_field("content", held, entry)
 
 
 def _read_reasoning(source: Source, path: str, lenient: bool) -> Item:
@@ -119,7 +118,7 @@ def _read_call(source: Source, path: str, lenient: bool) -> Item:
     name, arguments = text_at(source, "name", path), source.get(ARGUMENTS[kind])
     if arguments is not None and not isinstance(arguments, (str, dict)):
         raise wrong(f"{path}.{ARGUMENTS[kind]}", "text, an object or null", arguments)
-    if lenient and not name:  # nobody could run it, and no rules let it in
+    if lenient and not name:  # it cannot be run, and the rules refuse it
         raise DecodeError(f"{path}.name", "empty")
     call = ToolCall(id=optional_text_at(source, "call_id", path), name=name, arguments=arguments)
     return _kept(source, "assistant", {"kind": CALL, **_form(kind, FUNCTION_CALL)}, call=call)
@@ -127,22 +126,22 @@ def _read_call(source: Source, path: str, lenient: bool) -> Item:
 
 def _write_call(held: Held, entry: JsonValue) -> Source:
     kind, call = entry.get("form", FUNCTION_CALL), held.call
-    said: Source = {"type": kind} if call.id is None else {"type": kind, "call_id": call.id}
-    return {**said, "name": call.name, ARGUMENTS.get(kind, "arguments"): call.arguments}
+    wire: Source = {"type": kind} if call.id is None else {"type": kind, "call_id": call.id}
+    return {**wire, "name": call.name, ARGUMENTS.get(kind, "arguments"): call.arguments}
 
 
 def _read_output(source: Source, path: str, lenient: bool) -> Item:
     call_id = optional_text_at(source, "call_id", path)
-    content, entry = read_content(source.get("output"), f"{path}.output", "tool", lenient=lenient)
+    content, entry = _read_content(source.get("output"), f"{path}.output", "tool", lenient=lenient)
     entry |= _form(_CALL_OF[source["type"]], FUNCTION_CALL)
     return _kept(source, "tool", {"kind": OUTPUT, **entry}, content=content, call_id=call_id)
 
 
 def _write_output(held: Held, entry: JsonValue) -> Source:
-    said: Source = {"type": OUTPUT_OF.get(entry.get("form", FUNCTION_CALL), OUTPUT_OF[FUNCTION_CALL])}
+    wire: Source = {"type": OUTPUT_OF.get(entry.get("form", FUNCTION_CALL), OUTPUT_OF[FUNCTION_CALL])}
     if held.call_id is not None:
-        said["call_id"] = held.call_id
-    return said | _said("output", held, entry)
+        wire["call_id"] = held.call_id
+    return wire | _content_field("output", held, entry)
 
 
 def _read_opaque(source: Source, path: str, lenient: bool) -> Item:
@@ -156,10 +155,10 @@ def _write_opaque(held: Held, entry: JsonValue) -> Source:
     return part.value if isinstance(part, OpaquePart) and isinstance(part.value, dict) else {}
 
 
-def read_content(
+def _read_content(
     value: JsonValue, path: str, role: str, *, lenient: bool
 ) -> tuple[str | list[Part] | None, dict[str, JsonValue]]:
-    """Content, and for the residual how much of the message's content it is: `take` is absent for a text."""
+    """Content and its part of the residual: `take` is its number of parts, absent for a text."""
     if value is None:
         return None, {"take": None}
     if isinstance(value, str):
@@ -171,8 +170,8 @@ def read_content(
     return [part for part, _ in read], {"take": len(read), "parts": notes} if notes else {"take": len(read)}
 
 
-def _said(key: str, held: Held, entry: JsonValue) -> Source:
-    """The content under its key; nothing where there is none."""
+def _content_field(key: str, held: Held, entry: JsonValue) -> Source:
+    """The content under its key; empty if there is none."""
     if held.content is None:
         return {}
     if isinstance(held.content, str):

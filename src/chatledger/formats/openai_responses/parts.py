@@ -1,11 +1,11 @@
-"""Content parts, both ways: what the model is told (`input_…`), what it said (`output_text`, `refusal`), any other."""
+"""Content parts, both ways: input of the model (`input_…`), its output (`output_text`, `refusal`), and any other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.media import audio_mime_type, audio_object
+from chatledger.formats.openai_chat.parts import audio_mime_type, audio_object
 from chatledger.formats.wire.data_uris import data_uri, is_data_uri
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
 from chatledger.formats.wire.residual import FORM, keep_envelope, nested, restore_envelope
@@ -15,11 +15,11 @@ from chatledger.models.json import JsonValue
 Source = dict[str, JsonValue]
 
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
-"""The types of parts that are a text, and the key of each under which it stands."""
+"""The types of parts that are a text, each with the key of the text."""
 
 
 def read_part(value: JsonValue, path: str, role: str, *, lenient: bool) -> tuple[Part, JsonValue]:
-    """A part and its residual. Lenient keeps a malformed part whole, as one of an unknown type."""
+    """A part and its residual. Lenient rules keep a malformed part whole, as one of an unknown type."""
     source = as_object(value, path)
     kind = source.get("type")
     reader = _READERS.get(kind, _opaque) if isinstance(kind, str) else _opaque
@@ -35,7 +35,7 @@ def read_part(value: JsonValue, path: str, role: str, *, lenient: bool) -> tuple
 
 
 def write_part(part: Part, role: str, residual: JsonValue = None) -> JsonValue:
-    """The part as the API says it in a message of the role; None if it cannot."""
+    """The part as a message of the role has it; None if it cannot."""
     if isinstance(part, OpaquePart):
         return part.value
     encoded = _encoded(part, role, nested(residual, FORM))
@@ -49,8 +49,8 @@ def _usual(role: str) -> str:
 def _encoded(part: Part, role: str, form: JsonValue) -> Source | None:
     if isinstance(part, TextPart):
         kind = form if isinstance(form, str) and form in _TEXTS else _usual(role)
-        said = {"type": kind, _TEXTS[kind]: part.text}
-        return {**said, "annotations": []} if kind == "output_text" else said
+        wire = {"type": kind, _TEXTS[kind]: part.text}
+        return {**wire, "annotations": []} if kind == "output_text" else wire
     if isinstance(part, ImagePart):
         return _image(part)
     if isinstance(part, AudioPart):
@@ -64,19 +64,19 @@ def _image(part: ImagePart) -> Source | None:
     if url is None and part.id is None:
         return None
     detail = (part.extras or {}).get("detail")
-    said = {"image_url": url, "file_id": part.id}
-    shown = {"type": "input_image", "detail": detail if isinstance(detail, str) else "auto"}
-    return shown | {key: value for key, value in said.items() if value is not None}
+    fields = {"image_url": url, "file_id": part.id}
+    wire = {"type": "input_image", "detail": detail if isinstance(detail, str) else "auto"}
+    return wire | {key: value for key, value in fields.items() if value is not None}
 
 
 def _file(part: FilePart) -> Source | None:
-    """A file by what it holds, by its id, by where it is: each that is there."""
+    """A file by its data, its id and its URL, as far as it has them."""
     data = data_uri(part) or part.data
     url = part.url if part.url != data else None
-    said = {"file_data": data, "file_id": part.id, "file_url": url, "filename": part.name}
+    fields = {"file_data": data, "file_id": part.id, "file_url": url, "filename": part.name}
     if data is None and part.id is None and url is None:
         return None
-    return {"type": "input_file"} | {key: value for key, value in said.items() if value is not None}
+    return {"type": "input_file"} | {key: value for key, value in fields.items() if value is not None}
 
 
 def _opaque(source: Source, path: str) -> Part:
@@ -89,7 +89,7 @@ def _read_text(source: Source, path: str) -> Part:
 
 
 def _read_image(source: Source, path: str) -> Part:
-    """An image. Without a place it is one that nobody could show, and is kept whole."""
+    """An image. One without URL and id cannot be shown, and is kept whole."""
     url, id_, detail = (optional_text_at(source, key, path) for key in ("image_url", "file_id", "detail"))
     if url is None and id_ is None:
         return _opaque(source, path)

@@ -1,6 +1,6 @@
 """Reasoning, both ways: an item with its summary, its text and its encrypted content is one thought with a signature.
 
-The texts are joined by a blank line; where there are several, their lengths say how to cut them again.
+The texts are joined by a blank line. If there are several, the residual keeps their lengths, to cut them again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BETWEEN = "\n\n"
 
 
 def read_thought(source: dict[str, JsonValue]) -> tuple[ThinkPart, dict[str, JsonValue]]:
-    """The thought, and for the residual the lengths of its texts. What is of another shape is the residual's."""
+    """The thought, and the lengths of its texts for the residual, which keeps values of another shape as well."""
     summary, content = (_texts(source.get(key), kind) for key, kind in _TYPES.items())
     signature = source.get("encrypted_content")
     thought = ThinkPart(
@@ -29,16 +29,16 @@ def read_thought(source: dict[str, JsonValue]) -> tuple[ThinkPart, dict[str, Jso
 
 def write_thought(thought: ThinkPart, lengths: JsonValue = None) -> dict[str, JsonValue]:
     summary, content = _cut(thought.text, lengths)
-    said: dict[str, JsonValue] = {"type": "reasoning", _SUMMARY: _entries(_SUMMARY, summary)}
+    wire: dict[str, JsonValue] = {"type": "reasoning", _SUMMARY: _entries(_SUMMARY, summary)}
     if content:
-        said[_CONTENT] = _entries(_CONTENT, content)
+        wire[_CONTENT] = _entries(_CONTENT, content)
     if thought.signature is not None:
-        said["encrypted_content"] = thought.signature
-    return said
+        wire["encrypted_content"] = thought.signature
+    return wire
 
 
 def _texts(entries: JsonValue, kind: str) -> list[str]:
-    """The texts of a list of plain entries; none of a list in which anything else stands."""
+    """The texts of a list of plain entries; none if the list holds anything else."""
     if not isinstance(entries, list) or not all(_is_text(entry, kind) for entry in entries):
         return []
     return [entry["text"] for entry in entries]
@@ -53,7 +53,7 @@ def _entries(key: str, texts: list[str]) -> list[JsonValue]:
 
 
 def _cut(text: str, lengths: JsonValue) -> tuple[list[str], list[str]]:
-    """(summary, content). Where the lengths are not those of the text, which was edited, all of it is the summary."""
+    """(summary, content). If the text was edited, so that the lengths do not fit, all of it is the summary."""
     wanted = [_lengths(lengths, key) for key in _TYPES]
     flat = [length for some in wanted for length in some]
     ends = list(accumulate(flat, lambda end, length: end + len(_BETWEEN) + length))

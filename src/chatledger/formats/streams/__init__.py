@@ -1,6 +1,6 @@
 """Streams of providers: an event, as a dict or an SDK's object, gives the pieces of the message that it brings.
 
-What has no place in a message (usage, the end of a block, a keep-alive) gives none.
+An event that adds nothing to the message (usage, the end of a block, a keep-alive) gives none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def stream_names() -> list[str]:
 
 
 def get_stream(name: str) -> Read:
-    """A reader of one stream: it may remember what came. Raises UnknownFormat with the names there are."""
+    """A reader of one stream, which may keep state between events. Raises UnknownFormat with the known names."""
     if name not in _STREAMS:
         raise UnknownFormat(name, f"no stream of format {name!r} is known; there are {', '.join(stream_names())}")
     module, attribute = _STREAMS[name].split(":")

@@ -1,5 +1,7 @@
-"""Events of Anthropic messages. Text, thinking with its signature, and tool use grow; a block of any other kind is kept
-whole, in a part of its own, when it ends. Citations are left out.
+"""Events of Anthropic messages.
+
+Text, thinking with its signature, and tool use grow. A block of any other kind becomes a part of its own when it ends.
+Citations are left out.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ _GROWING = frozenset({"text", "thinking", "tool_use"})
 
 class AnthropicStream:
     def __init__(self) -> None:
-        self._blocks: dict[int, Event] = {}  # those that are open, by index
-        self._input: dict[int, str] = {}  # the fragments of input that each has got
+        self._blocks: dict[int, Event] = {}  # the open blocks, by index
+        self._input: dict[int, str] = {}  # the input that each has received
 
     def __call__(self, value: object) -> Sequence[Delta]:
         event = plain_event(value)
@@ -64,7 +66,7 @@ class AnthropicStream:
     def _stop(self, index: int) -> Sequence[Delta]:
         block, given = self._blocks.pop(index, {}), self._input.pop(index, "")
         kind = block.get("type")
-        if kind == "tool_use" and not given:  # the input was there from the start: nothing, or the whole of it
+        if kind == "tool_use" and not given:  # the input came with the start of the block: nothing or all of it
             return [ToolCallDelta(index=index, arguments=json.dumps(block.get("input") or {}, ensure_ascii=False))]
         if kind is None or kind in _GROWING:
             return ()

@@ -1,10 +1,11 @@
-"""Events as plain dicts, and their fields: of the type that they should have, or DecodeError with the place."""
+"""Events as plain dicts, and their fields: a value of the right type, or DecodeError with the path."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
 from chatledger.errors import DecodeError
+from chatledger.formats.wire.plain import dumped
 
 T = TypeVar("T")
 
@@ -12,20 +13,15 @@ Event = dict[str, Any]
 
 
 def plain_event(value: object) -> Event:
-    """A dict, or what an object dumps."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        try:
-            value = dump()
-        except Exception as error:  # foreign code, so anything
-            raise DecodeError("$", f"{type(value).__name__}.model_dump raised {type(error).__name__}") from error
-    if not isinstance(value, dict):
-        raise DecodeError("$", f"an event is a dict or an object that dumps one, not {type(value).__name__}")
-    return value
+    """A dict, or the dict that an object dumps."""
+    event = dumped(value, "$", lambda model_dump: model_dump())
+    if not isinstance(event, dict):
+        raise DecodeError("$", f"an event is a dict or an object that dumps one, not {type(event).__name__}")
+    return event
 
 
 def field(source: Event, key: str, kind: type[T], path: str) -> T | None:
-    """None where it is absent or null."""
+    """The value under a key; None if it is absent or null."""
     value = source.get(key)
     if value is None:
         return None
@@ -35,12 +31,12 @@ def field(source: Event, key: str, kind: type[T], path: str) -> T | None:
 
 
 def some_text(source: Event, key: str, path: str) -> str | None:
-    """None for an empty text too: servers send it where they have nothing to add."""
+    """The text under a key; None for an empty text too, which servers send when they have nothing to add."""
     return field(source, key, str, path) or None
 
 
 def failed(source: Event, path: str) -> DecodeError:
-    """What a provider says of a stream that it gives up, in `error` or in the event itself."""
-    said = source.get("error")
-    said = said if isinstance(said, dict) else source
-    return DecodeError(path, f"the provider gave the stream up: {said.get('message') or said.get('code') or said}")
+    """The error for a stream that the provider gives up; its message is in `error` or in the event itself."""
+    error = source.get("error")
+    error = error if isinstance(error, dict) else source
+    return DecodeError(path, f"the provider gave the stream up: {error.get('message') or error.get('code') or error}")

@@ -1,6 +1,6 @@
-"""Chunks of OpenAI chat completions, and of the many that speak it.
+"""Chunks of OpenAI chat completions, and of the many servers that imitate them.
 
-`reasoning_content` and `reasoning` are what other servers add. A refusal is text of the message.
+Other servers add `reasoning_content` or `reasoning`. A refusal is text of the message.
 """
 
 from __future__ import annotations

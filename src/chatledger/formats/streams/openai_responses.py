@@ -1,5 +1,6 @@
 """Events of OpenAI responses: text and refusals, reasoning and its summaries, and calls of functions and custom tools.
-Items of other kinds are left out. Encrypted reasoning seals what was said of it.
+
+Items of other kinds are left out. Encrypted reasoning is the signature of the reasoning before it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class OpenaiResponsesStream:
         if kind == "response.output_item.added":
             return _begin_call(event)
         if kind == "response.output_item.done":
-            return _seal(field(event, "item", dict, "$") or {})
-        said = field(event, "delta", str, "$") if kind in _TEXT | _REASONING | _ARGUMENTS else None
-        if not said:
+            return _signature_of(field(event, "item", dict, "$") or {})
+        delta = field(event, "delta", str, "$") if kind in _TEXT | _REASONING | _ARGUMENTS else None
+        if not delta:
             return ()
         if kind in _ARGUMENTS:
-            return [ToolCallDelta(index=field(event, "output_index", int, "$"), arguments=said)]
-        return [TextDelta(text=said) if kind in _TEXT else ReasoningDelta(text=said)]
+            return [ToolCallDelta(index=field(event, "output_index", int, "$"), arguments=delta)]
+        return [TextDelta(text=delta) if kind in _TEXT else ReasoningDelta(text=delta)]
 
 
 def _begin_call(event: Event) -> Sequence[Delta]:
@@ -42,6 +43,6 @@ def _begin_call(event: Event) -> Sequence[Delta]:
     return [ToolCallDelta(index=field(event, "output_index", int, "$"), id=id_, name=name, arguments="")]
 
 
-def _seal(item: Event) -> Sequence[Delta]:
+def _signature_of(item: Event) -> Sequence[Delta]:
     encrypted = some_text(item, "encrypted_content", "$.item") if item.get("type") == "reasoning" else None
     return [] if encrypted is None else [ReasoningDelta(signature=encrypted)]

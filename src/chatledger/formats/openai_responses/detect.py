@@ -1,6 +1,7 @@
-"""Telling a list of Responses items from what other systems write with roles, types and contents.
+"""Whether a payload is surely a list of Responses items, alone or with instructions.
 
-Every item must be one that the API has, and one at least must be no plain message: that one is read as `openai-chat`.
+Every item must be one that the API has. At least one must be more than a plain message: a list of plain messages is
+read as `openai-chat`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from chatledger.formats.openai_responses.items import ROLES
 from chatledger.formats.wire.plain import dump_given, plain_value
 
 _MESSAGE_KEYS = frozenset({"type", "role", "content", "id", "status", "phase"})
-_TELLING_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
-_PART_TYPES = _TELLING_PARTS | {"input_audio", "refusal"}
+_OWN_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
+_PART_TYPES = _OWN_PARTS | {"input_audio", "refusal"}
 _ITEM_KEYS = {
     "reasoning": "summary",
     "function_call": "call_id",
@@ -39,7 +40,7 @@ _ITEM_KEYS = {
     "compaction": "encrypted_content",
     "item_reference": "id",
 }
-"""The types of items, and of each a key that it always has."""
+"""The types of items, each with a key that it always has."""
 
 
 def is_openai_responses(payload: object) -> bool:
@@ -48,28 +49,28 @@ def is_openai_responses(payload: object) -> bool:
     except DecodeError:
         return False
     if not isinstance(source, dict):
-        return _are_surely_ours(source)
-    said = source.get("input")
+        return _are_own_items(source)
+    given = source.get("input")
     if list(source) == ["input"]:
-        return _are_surely_ours(said)
+        return _are_own_items(given)
     if source.keys() != {"instructions", "input"} or not isinstance(source["instructions"], str | None):
         return False
-    return isinstance(said, str) or _are_ours(said)
+    return isinstance(given, str) or _are_items(given)
 
 
-def _are_surely_ours(items: Any) -> bool:
-    return _are_ours(items) and any(_is_telling(item) for item in items)
+def _are_own_items(items: Any) -> bool:
+    return _are_items(items) and any(_is_own_item(item) for item in items)
 
 
-def _are_ours(items: Any) -> bool:
+def _are_items(items: Any) -> bool:
     return isinstance(items, list) and bool(items) and all(_is_message(item) or _is_typed(item) for item in items)
 
 
-def _is_telling(item: dict[str, Any]) -> bool:
+def _is_own_item(item: dict[str, Any]) -> bool:
     if _is_typed(item) or item.get("type") == "message":
         return True
     content = item.get("content")
-    return isinstance(content, list) and any(part["type"] in _TELLING_PARTS for part in content)
+    return isinstance(content, list) and any(part["type"] in _OWN_PARTS for part in content)
 
 
 def _is_typed(item: Any) -> bool:

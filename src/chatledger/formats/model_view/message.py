@@ -1,16 +1,16 @@
-"""What is wrong with a message whatever stands around it, and for every provider."""
+"""Repairs of a single message that every provider needs: its state, its role, the names of its tools."""
 
 from __future__ import annotations
 
 from chatledger.formats.model_view import repairs
-from chatledger.formats.model_view.changing import renamed, rewritten
 from chatledger.formats.model_view.provider import Provider
-from chatledger.formats.model_view.repairs import RepairLog
+from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.models import ROLES, ChatMessage, ToolCall
+from chatledger.models.trusted import copy_with
 
 
-def fit_alone(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage | None:
-    """The message as any model may see it; None for one that none may."""
+def repair_message(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage | None:
+    """The message as any model may see it; None for a message that no model may see."""
     if message.role == "custom":
         log.add(repairs.CUSTOM, message, "a custom message is for the screen: left out")
         return None
@@ -21,8 +21,9 @@ def fit_alone(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatM
 
 
 def _with_role(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage:
-    """Known roles, and on each only what it may have. Where conversion drops a field, so that it never reaches the
-    provider, that is its loss and nobody's repair.
+    """A known role, and only the fields that the role may have.
+
+    A field that conversion drops never reaches the provider, so that is a loss and not a repair.
     """
     if message.role not in ROLES:
         if provider.keeps(message):
@@ -43,18 +44,18 @@ def _with_names(message: ChatMessage, provider: Provider, log: RepairLog) -> Cha
     calls = message.tool_calls or []
     if all(provider.tool_names.fullmatch(call.name) for call in calls):
         return message
-    return renamed(message, tool_calls=[_with_name(call, message, provider, log) for call in calls])
+    return copy_with(message, {"tool_calls": [_with_name(call, message, provider, log) for call in calls]})
 
 
 def _with_name(call: ToolCall, message: ChatMessage, provider: Provider, log: RepairLog) -> ToolCall:
     if provider.tool_names.fullmatch(call.name):
         return call
-    name = spelled(call.name, provider)
+    name = _spelled(call.name, provider)
     log.add(repairs.NAME, message, f"tool name {call.name[:80]!r} is written {name!r}")
     return call.model_copy(update={"name": name})
 
 
-def spelled(name: str, provider: Provider) -> str:
-    """The name in letters that the provider takes, as near as may be: the same one each time."""
+def _spelled(name: str, provider: Provider) -> str:
+    """The name in letters that the provider accepts. The same name gives the same result each time."""
     plain = "".join(letter if provider.tool_names.fullmatch(letter) else "_" for letter in name[:64])
     return plain or "tool"

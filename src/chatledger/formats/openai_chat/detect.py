@@ -1,7 +1,7 @@
-"""Telling a list of chat completions messages from what other systems write with roles and contents.
+"""Whether a payload is surely a list of chat completions messages.
 
-A plain role with a text is claimed, since this is the most common of the formats that have one. What another system
-alone writes, or might, is not: one such message, and the payload is not surely ours.
+A plain role with a text is enough, since this is the most common of the formats that have them. A single message that
+only another system writes, or might write, is enough to refuse the whole payload.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.openai_chat.decode import plain_message
-from chatledger.formats.openai_chat.message import ROLES
+from chatledger.formats.openai_chat.read import plain_message
+from chatledger.formats.openai_chat.write import ROLES
 
 _SPEAKING_KEYS = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 _FOREIGN_KEYS = frozenset({"type", "kind", "parts", "extra", "partial"})
-"""Of Responses items and the agent service; of our own models; of Gemini and UI messages; of Qwen-Agent; of kosong."""
+"""Keys of other systems: Responses and the agent service, our models, Gemini and UI messages, Qwen-Agent, kosong."""
 _PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "refusal", "thinking"})
 
 
@@ -25,24 +25,24 @@ def is_openai_chat(payload: object) -> bool:
         messages = [plain_message(value, "messages") for value in payload]
     except DecodeError:
         return False
-    return all(_is_ours(message) for message in messages) and not _is_qwen_agent(messages)
+    return all(_is_message(message) for message in messages) and not _is_qwen_agent(messages)
 
 
-def _is_ours(message: Any) -> bool:
+def _is_message(message: Any) -> bool:
     if not isinstance(message, dict) or not _SPEAKING_KEYS & message.keys() or _FOREIGN_KEYS & message.keys():
         return False
     if not isinstance(message.get("role"), str) or message["role"] not in ROLES:
         return False
-    return _is_our_content(message.get("content")) and _are_our_calls(message.get("tool_calls"))
+    return _is_content(message.get("content")) and _are_calls(message.get("tool_calls"))
 
 
-def _is_our_content(content: Any) -> bool:
+def _is_content(content: Any) -> bool:
     if isinstance(content, list):
-        return all(_is_our_part(part) for part in content)
+        return all(_is_part(part) for part in content)
     return content is None or isinstance(content, str)
 
 
-def _is_our_part(part: Any) -> bool:
+def _is_part(part: Any) -> bool:
     if not isinstance(part, dict) or not isinstance(part.get("type"), str) or part["type"] not in _PART_TYPES:
         return False
     if part["type"] == "thinking" and not isinstance(part.get("thinking"), list):
@@ -51,11 +51,11 @@ def _is_our_part(part: Any) -> bool:
     return not (isinstance(image, dict) and "id" in image)  # kosong's images have an id
 
 
-def _are_our_calls(calls: Any) -> bool:
-    return calls is None or (isinstance(calls, list) and all(_is_our_call(call) for call in calls))
+def _are_calls(calls: Any) -> bool:
+    return calls is None or (isinstance(calls, list) and all(_is_call(call) for call in calls))
 
 
-def _is_our_call(call: Any) -> bool:
+def _is_call(call: Any) -> bool:
     if not isinstance(call, dict) or "extras" in call:  # kosong's calls have extras
         return False
     return isinstance(call.get("function"), dict) or isinstance(call.get("custom"), dict)

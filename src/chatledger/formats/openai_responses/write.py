@@ -1,12 +1,14 @@
-"""The message of some items, and the items of a message that was read.
+"""A message as the items that it was read from, and those items as the payload that came in.
 
-The residual of a message names its items in their order (`items`), each with what of it has no typed home. A message
-that is written to the same items anyway has none.
+The residual of a message lists its items in their order (`items`), each with the values that have no typed field. A
+message that is written to the same items without a residual has none.
+
+A payload may be a list of items, a plain text, or either with its `instructions`. If it is not a list, the residual of
+its first message says how it looked (`payload`): its keys in their order, and whether the input was a text.
+Instructions are a system message before the input.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from chatledger.formats.openai_responses.items import (
     CALL,
@@ -17,36 +19,25 @@ from chatledger.formats.openai_responses.items import (
     OUTPUT,
     REASONING,
     Held,
-    Item,
     Source,
     write_item,
 )
 from chatledger.formats.wire.residual import nested
-from chatledger.models import LENIENT, ChatMessage, OpaquePart, Part, TextPart, ThinkPart
+from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.json import JsonValue
 
 NAME = "openai-responses"
+INPUT = "input"
+REQUEST_KEYS = (INSTRUCTIONS, INPUT)
+
 ITEMS = "items"
+PAYLOAD = "payload"
 
-
-def read_message(items: Sequence[Item]) -> ChatMessage:
-    """One message of all the items. Its residual names them all."""
-    calls = [item.call for item in items if item.call is not None]
-    return ChatMessage.model_validate(
-        {
-            "role": items[0].role,
-            "content": _joined([item.content for item in items if item.content is not None]),
-            "tool_calls": calls or None,
-            "tool_call_id": items[0].call_id,
-            "format": NAME,
-            "residual": {ITEMS: [item.entry for item in items]},
-        },
-        context=LENIENT,
-    )
+_KINDS = frozenset({MESSAGE, INSTRUCTIONS, REASONING, CALL, OUTPUT, OPAQUE})
 
 
 def write_message(message: ChatMessage) -> list[Source] | None:
-    """The items that the message was read from; None if it was not, or holds other things than its residual names."""
+    """The items that the message was read from; None if the residual does not list what it holds."""
     entries = nested(message.residual, ITEMS) if message.format == NAME else None
     if not isinstance(entries, list) or not entries or not all(_is_entry(entry) for entry in entries):
         return None
@@ -57,29 +48,33 @@ def write_message(message: ChatMessage) -> list[Source] | None:
     return [write_item(piece, entry) for piece, entry in zip(pieces, entries, strict=True) if piece is not None]
 
 
-def _joined(contents: list[str | list[Part]]) -> str | list[Part] | None:
-    """The content of a message: that of its only item as it is, or the parts of all."""
-    if len(contents) < 2:
-        return contents[0] if contents else None
-    return [part for content in contents for part in _as_parts(content)]
-
-
-def _as_parts(content: str | list[Part]) -> list[Part]:
-    return [TextPart(text=content)] if isinstance(content, str) else content
+def shape_payload(first: ChatMessage, items: list[Source]) -> JsonValue:
+    """The items in the shape of payload that the residual of the first message describes."""
+    shape = nested(first.residual, PAYLOAD) if first.format == NAME else None
+    keys = nested(shape, "keys")
+    keys = [key for key in keys if key in REQUEST_KEYS] if isinstance(keys, list) else None
+    instructions = _instructions(first, items) if keys is not None and INSTRUCTIONS in keys else None
+    rest = items if instructions is None else items[1:]
+    given = rest[0]["content"] if nested(shape, "text") is True and _are_plain_text(rest) else rest
+    if keys is None:
+        return given
+    if rest and INPUT not in keys:
+        keys.append(INPUT)
+    return {key: instructions if key == INSTRUCTIONS else given for key in keys}
 
 
 class _Contents:
-    """Gives each item what the message holds of it, in order."""
+    """Hands the contents of a message to its items, in order."""
 
     def __init__(self, message: ChatMessage) -> None:
         self._message = message
         self._content = message.content
-        self._place = 0
+        self._taken = 0
         self._calls = iter(message.tool_calls or ())
         self._uncalled = len(message.tool_calls or ())
 
     def take(self, entry: dict[str, JsonValue]) -> Held | None:
-        """What the item holds; None if the message does not hold such a thing."""
+        """The content of an item; None if the message holds no such content."""
         kind = entry["kind"]
         if kind == CALL:
             return self._take_call()
@@ -90,7 +85,7 @@ class _Contents:
     @property
     def is_empty(self) -> bool:
         size = len(self._content) if isinstance(self._content, list) else int(self._content is not None)
-        return self._place == size and self._uncalled == 0
+        return self._taken == size and self._uncalled == 0
 
     def _take_call(self) -> Held | None:
         call = next(self._calls, None)
@@ -113,20 +108,17 @@ class _Contents:
         return Held(self._message.role, content, call_id=call_id)
 
     def _take_parts(self, size: int) -> list[Part] | None:
-        if not isinstance(self._content, list) or len(self._content) < self._place + size:
+        if not isinstance(self._content, list) or len(self._content) < self._taken + size:
             return None
-        self._place += size
-        return self._content[self._place - size : self._place]
+        self._taken += size
+        return self._content[self._taken - size : self._taken]
 
     def _take_text(self) -> str | None:
-        if isinstance(self._content, str) and self._place == 0:
-            self._place = 1
+        if isinstance(self._content, str) and self._taken == 0:
+            self._taken = 1
             return self._content
         parts = self._take_parts(1)
         return parts[0].text if parts and isinstance(parts[0], TextPart) else None
-
-
-_KINDS = frozenset({MESSAGE, INSTRUCTIONS, REASONING, CALL, OUTPUT, OPAQUE})
 
 
 def _is_entry(entry: JsonValue) -> bool:
@@ -137,3 +129,19 @@ def _is_entry(entry: JsonValue) -> bool:
         and entry.get("form") in (None, CUSTOM_CALL)
         and (type(entry.get("take")) in (type(None), int) and (entry.get("take") or 0) >= 0)
     )
+
+
+def _instructions(first: ChatMessage, items: list[Source]) -> str | None:
+    """The text of the first item, if the first message was read from instructions alone."""
+    entries = nested(first.residual, ITEMS)
+    is_one = isinstance(entries, list) and len(entries) == 1 and nested(entries[0], "kind") == INSTRUCTIONS
+    text = items[0].get("content") if is_one and items and items[0].get("role") == first.role else None
+    return text if isinstance(text, str) else None
+
+
+def _are_plain_text(items: list[Source]) -> bool:
+    return len(items) == 1 and list(items[0]) == ["role", "content"] and _is_user_text(items[0])
+
+
+def _is_user_text(item: Source) -> bool:
+    return item["role"] == "user" and isinstance(item["content"], str)

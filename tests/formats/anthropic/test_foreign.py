@@ -1,4 +1,4 @@
-"""How messages of other origin are written."""
+"""What messages of other origin become."""
 
 from __future__ import annotations
 
@@ -43,12 +43,6 @@ def test_what_the_user_says_after_results_is_in_their_message() -> None:
     [_, answered] = written(assistant(calls=[call("a")]), result("a"), user("and now?"))["messages"]
     assert answered["content"][1:] == [{"type": "text", "text": "and now?"}]
     assert len(written(assistant(calls=[call("a")]), result("a"), user(""))["messages"]) == 3
-
-
-def test_a_synthetic_result_joins_the_results_that_came() -> None:
-    came = CODEC.decode([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}]).messages
-    [message] = written(*came, result("b", "interrupted", is_error=True, state="synthetic"))["messages"]
-    assert [one["tool_use_id"] for one in message["content"]] == ["a", "b"]
 
 
 def test_leading_system_messages_are_the_prompt_and_later_ones_stay() -> None:
@@ -143,16 +137,3 @@ def test_media_are_said_by_their_source(part: Part, source: Json) -> None:
     said = block(part)
     assert (said and said["source"]) == source
     assert block(part, "assistant") is None
-
-
-def test_an_edited_message_says_what_it_says_now() -> None:
-    cached = {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}
-    [message] = CODEC.decode([{"content": [cached], "role": "user"}]).messages
-    edited = message.model_copy(update={"content": [TextPart(text="Ho")]})
-    assert written(edited)["messages"] == [{"content": [{**cached, "text": "Ho"}], "role": "user"}]
-    other = message.model_copy(update={"content": [ImagePart(url="u")]})
-    assert block_of(other) == {"type": "image", "source": {"type": "url", "url": "u"}}
-
-
-def block_of(message: ChatMessage) -> Json:
-    return written(message)["messages"][0]["content"][0]

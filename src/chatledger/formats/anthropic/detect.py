@@ -1,7 +1,8 @@
-"""Telling a request to the Messages API from what other systems write with roles and contents.
+"""Whether a payload is surely a request to the Messages API.
 
-A list of roles and texts is left to the formats that are more common. What no other writes is claimed: a `system`
-beside `messages`, and blocks of calls, results, thinking and sourced media among messages of user and assistant.
+A list of roles and texts is left to the formats that are more common. A payload is claimed if it has what no other
+format writes: a `system` beside `messages`, or blocks of calls, results, thinking or media with a source among messages
+of user and assistant.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.anthropic.decode import MESSAGES, SYSTEM, plain
-from chatledger.formats.anthropic.names import ROLES
+from chatledger.formats.anthropic.names import MESSAGES, ROLES, SYSTEM
+from chatledger.formats.anthropic.read import plain
 
 _FOREIGN_KEYS = frozenset(
     {"tool_calls", "function_call", "tool_call_id", "reasoning_content", "refusal", "name", "kind", "parts", "extra"}
 )
-_TELLING: dict[str, tuple[str, type]] = {
+_OWN_BLOCKS: dict[str, tuple[str, type]] = {
     "tool_use": ("input", dict),
     "tool_result": ("tool_use_id", str),
     "thinking": ("thinking", str),
@@ -24,7 +25,7 @@ _TELLING: dict[str, tuple[str, type]] = {
     "image": ("source", dict),
     "document": ("source", dict),
 }
-"""Blocks that no other format has, each with a key that it must have and what stands there."""
+"""Blocks that no other format has, each with a required key and the type of its value."""
 
 
 def is_anthropic(payload: object) -> bool:
@@ -34,7 +35,9 @@ def is_anthropic(payload: object) -> bool:
         return False
     if not isinstance(source, dict) or not isinstance(source.get(MESSAGES), list) or not source[MESSAGES]:
         return False
-    return all(map(_is_ours, source[MESSAGES])) and (_has_prompt(source) or any(map(_is_telling, source[MESSAGES])))
+    return all(map(_is_message, source[MESSAGES])) and (
+        _has_prompt(source) or any(map(_has_own_block, source[MESSAGES]))
+    )
 
 
 def _has_prompt(source: dict[str, Any]) -> bool:
@@ -42,7 +45,7 @@ def _has_prompt(source: dict[str, Any]) -> bool:
     return isinstance(system, str) or (isinstance(system, list) and bool(system) and all(map(_is_text, system)))
 
 
-def _is_ours(message: Any) -> bool:
+def _is_message(message: Any) -> bool:
     if not isinstance(message, dict) or _FOREIGN_KEYS & message.keys() or message.get("type", "message") != "message":
         return False
     content, role = message.get("content"), message.get("role")
@@ -59,10 +62,10 @@ def _is_text(block: Any) -> bool:
     return _is_block(block) and block["type"] == "text" and isinstance(block.get("text"), str)
 
 
-def _is_telling(message: dict[str, Any]) -> bool:
-    return isinstance(message["content"], list) and any(map(_is_telling_block, message["content"]))
+def _has_own_block(message: dict[str, Any]) -> bool:
+    return isinstance(message["content"], list) and any(map(_is_own_block, message["content"]))
 
 
-def _is_telling_block(block: dict[str, Any]) -> bool:
-    telling = _TELLING.get(block["type"])
-    return telling is not None and isinstance(block.get(telling[0]), telling[1])
+def _is_own_block(block: dict[str, Any]) -> bool:
+    required = _OWN_BLOCKS.get(block["type"])
+    return required is not None and isinstance(block.get(required[0]), required[1])

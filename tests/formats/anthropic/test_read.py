@@ -1,4 +1,4 @@
-"""What each thing that the API says becomes, and what is refused by name."""
+"""What a request to the API reads as, and which payloads are refused."""
 
 from __future__ import annotations
 

@@ -7,11 +7,17 @@ from typing import Any
 import pytest
 
 from chatledger.errors import DecodeError
+from chatledger.formats import get_codec
 from chatledger.formats.openai_chat import CODEC
-from chatledger.models import AudioPart, ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ToolCall
+from chatledger.models import (
+    ChatMessage,
+    OpaquePart,
+    ToolCall,
+)
 from chatledger.models.json import same_json
 
 Json = Any
+VOICE = {"id": "audio_1", "expires_at": 9, "data": "QQ==", "transcript": "Hello"}
 
 
 def decode_one(source: Json, **options: Any) -> ChatMessage:
@@ -20,12 +26,6 @@ def decode_one(source: Json, **options: Any) -> ChatMessage:
     assert same_json(CODEC.encode(decoded.messages).payload, [source])
     (message,) = decoded.messages
     return message
-
-
-def decode_part(part: Json) -> Part:
-    content = decode_one({"role": "user", "content": [part]}).content
-    assert isinstance(content, list)
-    return content[0]
 
 
 @pytest.mark.parametrize(
@@ -148,85 +148,6 @@ def test_a_custom_call_needs_only_its_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "part"),
-    [
-        ({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, TextPart(text="a")),
-        ({"type": "refusal", "refusal": "No."}, TextPart(text="No.")),
-        ({"type": "image_url", "image_url": {"url": "https://h/a.png"}}, ImagePart(url="https://h/a.png")),
-        (
-            {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ==", "detail": "low"}},
-            ImagePart(url="data:image/png;base64,QQ==", extras={"detail": "low"}),
-        ),
-        ({"type": "image_url", "image_url": "https://h/a.png"}, ImagePart(url="https://h/a.png")),
-        (
-            {"type": "input_audio", "input_audio": {"data": "QQ==", "format": "mp3"}},
-            AudioPart(data="QQ==", mime_type="audio/mpeg"),
-        ),
-        (
-            {"type": "input_audio", "input_audio": {"data": "QQ==", "format": "wav"}},
-            AudioPart(data="QQ==", mime_type="audio/wav"),
-        ),
-        ({"type": "file", "file": {"file_id": "file-1"}}, FilePart(id="file-1")),
-        (
-            {"type": "file", "file": {"file_data": "data:application/pdf;base64,QQ==", "filename": "a.pdf"}},
-            FilePart(url="data:application/pdf;base64,QQ==", name="a.pdf"),
-        ),
-        ({"type": "file", "file": {"filename": "a.pdf", "file_data": "QQ=="}}, FilePart(data="QQ==", name="a.pdf")),
-        (
-            {"type": "video_url", "video_url": {"url": "u"}},
-            OpaquePart(type="video_url", value={"type": "video_url", "video_url": {"url": "u"}}),
-        ),
-        ({"text": "a"}, OpaquePart(value={"text": "a"})),
-        ({"type": ["text"]}, OpaquePart(value={"type": ["text"]})),
-    ],
-)
-def test_parts_of_every_type(source: Json, part: Part) -> None:
-    assert decode_part(source) == part
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"type": "text", "text": "a"},
-        {"type": "image_url", "image_url": {"url": "https://h/a.png", "detail": "low"}},
-        {"type": "input_audio", "input_audio": {"data": "QQ==", "format": "wav"}},
-        {"type": "file", "file": {"file_data": "data:application/pdf;base64,QQ==", "filename": "a.pdf"}},
-        {"type": "file", "file": {"file_data": "QQ==", "filename": "a.pdf"}},
-        {"type": "file", "file": {"file_id": "file-1"}},
-        {"type": "map", "map": {"zoom": 1.0}},
-    ],
-)
-def test_an_ordinary_part_needs_no_residual(part: Json) -> None:
-    assert decode_one({"role": "user", "content": [part]}).residual is None
-
-
-def test_the_residual_of_a_part_holds_only_what_differs() -> None:
-    data = "data:image/png;base64," + 100 * "QUFB"
-    message = decode_one(
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "a"},
-                {"type": "image_url", "image_url": data},
-                {"image_url": {"url": data, "id": None}, "type": "image_url", "cache_control": {}},
-                {"type": "refusal", "refusal": "No."},
-            ],
-        }
-    )
-    assert message.residual == {
-        "parts": {
-            "1": {"form": "bare-url"},
-            "2": {
-                "inner": {"keys": ["url", "id"], "extra": {"id": None}},
-                "keys": ["image_url", "type", "cache_control"],
-                "extra": {"cache_control": {}},
-            },
-            "3": {"form": "refusal"},
-        }
-    }
-
-
-@pytest.mark.parametrize(
     ("payload", "path"),
     [
         (None, "messages"),
@@ -338,3 +259,31 @@ def test_lenient_leaves_a_nameless_call_to_the_residual(key: str) -> None:
 
 
 NAMED = {"name": "f", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"role": "assistant", "content": None, "refusal": "No."},
+        {"refusal": "No.", "role": "assistant"},
+        {"role": "assistant", "content": None, "refusal": None, "audio": {**VOICE, "transcript": "No."}},
+        {"role": "assistant", "audio": {**VOICE, "transcript": "No."}, "tool_calls": []},
+    ],
+)
+def test_a_refusal_and_a_voice_are_read_by_every_format(source: Json) -> None:
+    message = decode_one(source)
+    assert message.content == "No."
+    assert get_codec("agent-service").encode([message]).payload["messages"][0]["content"] == "No."
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"role": "assistant", "content": "Hi", "refusal": "No.", "audio": VOICE},
+        {"role": "assistant", "content": None, "refusal": ""},
+        {"role": "assistant", "content": None, "audio": {"id": "audio_1"}},
+        {"role": "assistant", "content": None, "audio": [1]},
+    ],
+)
+def test_what_else_stands_beside_a_content_is_kept(source: Json) -> None:
+    assert decode_one(source).content == source["content"]

@@ -1,0 +1,148 @@
+"""Content blocks as parts, both ways. A block of an unknown type is kept whole, in its position.
+
+Redacted thinking, server tools with their results, MCP, searches, container uploads and compaction are unknown here:
+only this API understands them, and it accepts what it gave only unchanged.
+
+An image or a document has a `source`: base64 data, a URL, or the id of an uploaded file. A document whose source is a
+plain text or a list of blocks is no file, and is kept whole as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from chatledger.errors import DecodeError
+from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
+from chatledger.formats.wire.residual import keep, nested, put_back
+from chatledger.models import FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart
+from chatledger.models.json import JsonValue
+
+PARTS = "parts"
+"""Residual: the residuals of the parts by index."""
+SOURCE = "source"
+"""Residual of a medium: the residual of its source, so that the outer one never repeats the data."""
+_SOURCES = {
+    "base64": {"media_type": "mime_type", "data": "data"},
+    "url": {"url": "url"},
+    "file": {"file_id": "id"},
+}
+"""The keys of each type of source, and the fields of a part that they become."""
+
+
+def read_parts(
+    blocks: Sequence[JsonValue], path: str, *, lenient: bool, at: Sequence[int] | None = None
+) -> tuple[list[Part], dict[str, JsonValue]]:
+    """The parts and their section of the residual; `at` has the positions of the blocks, if they are not in a row."""
+    parts: list[Part] = []
+    residuals: dict[str, JsonValue] = {}
+    for idx, (position, block) in enumerate(zip(at or range(len(blocks)), blocks, strict=True)):
+        part, residual = _read_block(block, f"{path}[{position}]", lenient=lenient)
+        parts.append(part)
+        if residual is not None:
+            residuals[str(idx)] = residual
+    return parts, residuals
+
+
+def write_parts(parts: Sequence[Part], residual: JsonValue) -> list[dict[str, JsonValue]]:
+    """The blocks of parts, without the parts that no block can hold."""
+    written = (_write_block(part, nested(residual, PARTS, str(idx))) for idx, part in enumerate(parts))
+    return [block for block in written if block is not None]
+
+
+def _read_block(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, JsonValue]:
+    """A part and its residual. Lenient rules keep a malformed block whole, as one of an unknown type."""
+    block = as_object(value, path)
+    kind = block.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    try:
+        if reader is None and not lenient:
+            text_at(block, "type", path)
+        part = None if reader is None else reader(block, path)
+    except DecodeError:
+        if not lenient:
+            raise
+        part = None
+    if part is None:
+        return _opaque(block), None
+    return part, _residual(block, _encoded(part) or {})
+
+
+def _write_block(part: Part, residual: JsonValue = None) -> dict[str, JsonValue] | None:
+    """The block that the part was read from; None if no block can hold it."""
+    if isinstance(part, OpaquePart):
+        return part.value if isinstance(part.value, dict) else None
+    encoded = _encoded(part)
+    if encoded is None:
+        return None
+    if isinstance(encoded.get(SOURCE), dict):
+        encoded = {**encoded, SOURCE: put_back(encoded[SOURCE], nested(residual, SOURCE))}
+    return put_back(encoded, residual)
+
+
+def read_medium(block: dict[str, JsonValue], path: str) -> ImagePart | FilePart | None:
+    """The part of an image or a document; None if its source is of another type."""
+    source = object_at(block, "source", path)
+    keys = _SOURCES.get(text_at(source, "type", f"{path}.source"))
+    if keys is None:
+        return None
+    fields = {name: text_at(source, key, f"{path}.source") for key, name in keys.items()}
+    if block["type"] == "image":
+        return ImagePart.model_validate(fields)
+    return FilePart.model_validate({**fields, "name": optional_text_at(block, "title", path)})
+
+
+def write_medium(part: ImagePart | FilePart) -> dict[str, JsonValue] | None:
+    """The block of a part; None if it has none of the three sources."""
+    source = _source(part)
+    if source is None:
+        return None
+    if isinstance(part, ImagePart):
+        return {"type": "image", "source": source}
+    title = {} if part.name is None else {"title": part.name}
+    return {"type": "document", "source": source, **title}
+
+
+def _opaque(block: dict[str, JsonValue]) -> OpaquePart:
+    kind = block.get("type")
+    return OpaquePart(type=kind if isinstance(kind, str) else None, value=block)
+
+
+def _residual(block: dict[str, JsonValue], encoded: dict[str, JsonValue]) -> JsonValue:
+    source = keep(block[SOURCE], encoded[SOURCE]) if SOURCE in encoded else None
+    inner: dict[str, JsonValue] = {} if source is None else {SOURCE: source}
+    if SOURCE in encoded:
+        encoded = {**encoded, SOURCE: block[SOURCE]}
+    return {**inner, **(keep(block, encoded) or {})} or None
+
+
+def _encoded(part: Part) -> dict[str, JsonValue] | None:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ThinkPart):
+        signature = {} if part.signature is None else {"signature": part.signature}
+        return {"type": "thinking", "thinking": part.text, **signature}
+    return write_medium(part) if isinstance(part, (ImagePart, FilePart)) else None
+
+
+def _source(part: ImagePart | FilePart) -> dict[str, JsonValue] | None:
+    for kind, keys in _SOURCES.items():
+        fields = {key: getattr(part, name) for key, name in keys.items()}
+        if None not in fields.values():
+            return {"type": kind, **fields}
+    return None
+
+
+def _read_text(block: dict[str, JsonValue], path: str) -> Part:
+    return TextPart(text=text_at(block, "text", path))
+
+
+def _read_thinking(block: dict[str, JsonValue], path: str) -> Part:
+    return ThinkPart(text=text_at(block, "thinking", path), signature=optional_text_at(block, "signature", path))
+
+
+_READERS: dict[str, Callable[[dict[str, JsonValue], str], Part | None]] = {
+    "text": _read_text,
+    "thinking": _read_thinking,
+    "image": read_medium,
+    "document": read_medium,
+}

@@ -1,0 +1,223 @@
+"""Stored messages as messages of the API: each group of them becomes one.
+
+The residual has these sections, besides those of parts and calls:
+
+    rest_at      the positions of the rest beside tool results, if it did not stand after all of them
+    calls_at     the positions of an assistant's calls, if they did not stand after all else
+    keys, extra  of the message of the API, as in `wire.residual`: on the first message of the group
+    null         how the source spelled a missing content: `absent` or `null`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+from chatledger.formats.anthropic.calls import reads_as_result, write_call, write_result
+from chatledger.formats.anthropic.names import NAME, TOOL_RESULT, is_result, own_residual
+from chatledger.formats.anthropic.parts import PARTS, read_medium, write_medium, write_parts
+from chatledger.formats.wire.pairing import Pairing, made_id
+from chatledger.formats.wire.residual import KEYS, nested, put_back
+from chatledger.models import (
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    continues,
+)
+from chatledger.models.json import JsonValue
+
+REST_AT = "rest_at"
+CALLS = "calls"
+CALLS_AT = "calls_at"
+NULL = "null"
+
+T = TypeVar("T")
+Wire = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedMessage:
+    """A message, its position among those to write, and the ids of its calls, or of the call that it answers."""
+
+    position: int
+    message: ChatMessage
+    call_ids: Sequence[str] = ()
+    call_id: str = ""
+
+
+def pair_messages(messages: Sequence[tuple[int, ChatMessage]]) -> list[PairedMessage]:
+    """The messages in their order, each with its position. An id that is not None stays as it is."""
+    pairing = Pairing()
+    paired: list[PairedMessage] = []
+    for position, message in messages:
+        call_ids, call_id = pairing.ask(message, position + 1), ""
+        if is_result(message):
+            answered = pairing.answer(message)
+            call_id = made_id(message, position + 1) if answered is None else answered.id
+        paired.append(PairedMessage(position, message, call_ids, call_id))
+    return paired
+
+
+def joins(before: ChatMessage, message: ChatMessage) -> bool:
+    """Whether a message is written into the same message of the API as the one before it.
+
+    A message of this format says so itself. Results of other origin become one message, as the API requires, and a user
+    message right after them joins it, so that user and assistant alternate.
+    """
+    if not is_result(before):
+        return False
+    if message.format == NAME:
+        return continues(message) and (is_result(message) or message.role == "user")
+    return is_result(message) or (message.role == "user" and bool(message.content))
+
+
+def write_group(group: Sequence[PairedMessage]) -> Wire:
+    """One message of the API."""
+    first = group[0].message
+    if is_result(first):
+        results = [write_result(paired.message, paired.call_id) for paired in group if is_result(paired.message)]
+        rest = [paired.message for paired in group if not is_result(paired.message)]
+        return _enveloped(first, "user", _with_rest(results, rest))
+    return _enveloped(first, first.role, _content(group[0]))
+
+
+def write_system(message: ChatMessage) -> JsonValue:
+    """The value of `system` for a single prompt."""
+    if nested(own_residual(message), NULL) == "null" and message.content is None:
+        return None
+    return "" if message.content is None else _plain_content(message)
+
+
+def content_blocks(message: ChatMessage) -> list[Wire]:
+    """The content as a list of blocks; a text is one block."""
+    residual = own_residual(message)
+    parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content or []
+    blocks = write_parts(parts, residual)
+    return [block for block in blocks if message.role != "user" or not reads_as_result(block)]
+
+
+def is_as_read(message: ChatMessage) -> bool:
+    """Whether the message was read, and holds nothing that a program added and that reading would not give back.
+
+    Such a message is written as it came in, so its losses need not be measured.
+    """
+    if message.format != NAME or message.reasoning is not None or message.name is not None:
+        return False
+    answers = is_result(message)
+    if answers != (message.tool_call_id is not None) or (message.is_error is not None and not answers):
+        return False
+    if isinstance(message.content, list) and not all(map(_is_read_part, message.content)):
+        return False
+    return _has_read_calls(message) and _has_read_metadata(message) and (answers or _has_read_content(message))
+
+
+def _has_read_content(message: ChatMessage) -> bool:
+    """Whether reading gives such a content: None only for calls alone, or as the residual says."""
+    if message.content is not None:
+        return message.content != [] or not message.tool_calls
+    return bool(message.tool_calls) or nested(message.residual, NULL) in ("null", "absent")
+
+
+def _is_read_part(part: Part) -> bool:
+    if isinstance(part, OpaquePart):
+        return isinstance(part.value, dict) and part.type != TOOL_RESULT and part.type == part.value.get("type")
+    if isinstance(part, (TextPart, ThinkPart)):
+        return part.extras is None
+    if not isinstance(part, (ImagePart, FilePart)):
+        return False
+    block = write_medium(part)
+    return block is not None and read_medium(block, "") == part
+
+
+def _has_read_calls(message: ChatMessage) -> bool:
+    if message.tool_calls is None:
+        return True
+    return message.role == "assistant" and bool(message.tool_calls) and all(map(_is_read_call, message.tool_calls))
+
+
+def _is_read_call(call: ToolCall) -> bool:
+    return call.id is not None and call.arguments is not None and call.extras is None
+
+
+def _has_read_metadata(message: ChatMessage) -> bool:
+    """Whether the metadata has the keys of the reply that was read, and no other."""
+    if message.response_metadata is None:
+        return True
+    keys = nested(message.residual, KEYS)
+    if message.role != "assistant" or not isinstance(keys, list):
+        return False
+    return set(message.response_metadata) == set(keys) - {"role", "content"}
+
+
+def _with_rest(results: list[Wire], rest: list[ChatMessage]) -> list[Wire]:
+    for message in rest:
+        return _interleave(results, content_blocks(message), nested(own_residual(message), REST_AT))
+    return results
+
+
+def _content(paired: PairedMessage) -> JsonValue:
+    message = paired.message
+    if message.role != "assistant" or not message.tool_calls:
+        return _plain_content(message)
+    residual = own_residual(message)
+    calls = [
+        write_call(call, call_id, nested(residual, CALLS, str(idx)))
+        for idx, (call, call_id) in enumerate(zip(message.tool_calls, paired.call_ids, strict=True))
+    ]
+    return _interleave(content_blocks(message), calls, nested(residual, CALLS_AT))
+
+
+def _plain_content(message: ChatMessage) -> JsonValue:
+    """The content of a message without calls. A text with a residual of its part is a list, as it was in the source."""
+    if isinstance(message.content, str) and nested(own_residual(message), PARTS) is None:
+        return message.content
+    return None if message.content is None else content_blocks(message)
+
+
+def _enveloped(first: ChatMessage, role: str, content: JsonValue) -> Wire:
+    residual = own_residual(first)
+    return put_back({"role": role, **_content_field(content, residual), **_reply_metadata(first, residual)}, residual)
+
+
+def _content_field(content: JsonValue, residual: JsonValue) -> Wire:
+    """The content under its key. A missing content is spelled as in the source; otherwise it is the empty text, since
+    the API requires one.
+    """
+    if content is not None:
+        return {"content": content}
+    spelled = nested(residual, NULL)
+    if spelled == "absent":
+        return {}
+    return {"content": None if spelled == "null" else ""}
+
+
+def _reply_metadata(message: ChatMessage, residual: JsonValue) -> Wire:
+    """The keys of a reply beside role and content."""
+    keys = nested(residual, KEYS)
+    if message.role != "assistant" or not isinstance(keys, list):
+        return {}
+    metadata = message.response_metadata or {}
+    return {key: value for key, value in metadata.items() if key in keys and key not in ("role", "content")}
+
+
+def _interleave(first: list[T], later: list[T], positions: JsonValue) -> list[T]:
+    """The items of `later` at their positions among those of `first`; at the end if the positions do not fit."""
+    if not _are_positions(positions, len(later), len(first) + len(later)):
+        return first + later
+    taken, others, rest = set(positions), iter(first), iter(later)
+    return [next(rest) if position in taken else next(others) for position in range(len(first) + len(later))]
+
+
+def _are_positions(positions: JsonValue, count: int, total: int) -> bool:
+    if not isinstance(positions, list) or len(positions) != count:
+        return False
+    if not all(isinstance(position, int) and not isinstance(position, bool) for position in positions):
+        return False
+    return all(before < after for before, after in zip(chain([-1], positions), chain(positions, [total]), strict=True))

@@ -1,0 +1,190 @@
+"""A payload as messages: a list of message objects, which become one message each.
+
+Each message that was read is written again at once, and the residual keeps the difference from the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat.calls import read_call, read_function_call
+from chatledger.formats.openai_chat.parts import REFUSAL, read_part
+from chatledger.formats.openai_chat.write import (
+    AUDIO,
+    FUNCTION_CALL,
+    NAME,
+    REASONING_KEYS,
+    ROLES,
+    write_message,
+)
+from chatledger.formats.wire.fields import as_object, optional_text_at, text_at, wrong
+from chatledger.formats.wire.plain import dump_given, dumped, plain_value, require_json
+from chatledger.formats.wire.residual import keep, nested
+from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
+from chatledger.models.json import JsonValue
+from chatledger.models.trusted import blank, copy_with, revive
+
+ROOT = "messages"
+_DEPTH = 4
+"""How far down objects may stand in a message: its calls and parts, their values, and one more."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_CHECKED_TYPES = frozenset({str, list, dict, type(None)})
+_FIELDS = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id", "format", "residual"}
+
+
+def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
+    """The messages of a list. Raises DecodeError for anything else."""
+    if isinstance(payload, dict) and ROOT in payload:
+        raise DecodeError(ROOT, "a request body was given; the payload is the list under its key 'messages'")
+    if not isinstance(payload, list):
+        raise wrong(ROOT, "a list of messages", payload)
+    sources = [plain_message(value, f"{ROOT}[{index}]") for index, value in enumerate(payload)]
+    require_json(sources, ROOT)
+    return [_read_message(source, f"{ROOT}[{index}]", lenient=lenient) for index, source in enumerate(sources)]
+
+
+def plain_message(value: object, path: str) -> Any:
+    """A message as a dict, if it is one or an object that dumps one; anything else as it is.
+
+    Keys that were not given stay absent, except for the role: the SDK has a class for each role, with the role as a
+    default.
+    """
+    if type(value) is dict and _SCALARS.issuperset(map(type, value.values())):
+        return value.copy()
+    message = plain_value(value, path, _DEPTH, dump_given)
+    if isinstance(message, dict) and "role" not in message and not isinstance(value, dict):
+        return plain_value(dumped(value, path, _dump_all), path, _DEPTH, dump_given)
+    return message
+
+
+def _dump_all(model_dump: Callable[..., object]) -> object:
+    try:
+        return model_dump(exclude_unset=False)
+    except TypeError:  # a model_dump of an older or another kind, without options
+        return model_dump()
+
+
+@dataclass(slots=True)
+class _Notes:
+    """The residual of a message while it is read."""
+
+    residual: dict[str, JsonValue] = field(default_factory=dict)
+
+    def put(self, section: str, key: str | int, value: JsonValue) -> None:
+        if value is not None:
+            self.residual.setdefault(section, {})[str(key)] = value
+
+
+def _read_message(value: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
+    """The message of a source object. Raises DecodeError at the path of a value that the format does not have."""
+    source = as_object(value, path)
+    notes = _Notes()
+    message = _built(
+        {
+            "role": _read_role(source, path, lenient=lenient),
+            "content": _read_content(source, path, notes, lenient=lenient),
+            "reasoning": _read_reasoning(source, notes),
+            "name": optional_text_at(source, "name", path),
+            "tool_calls": _read_calls(source, path, notes, lenient=lenient),
+            "tool_call_id": optional_text_at(source, "tool_call_id", path),
+            "format": NAME,
+            "residual": notes.residual or None,
+        }
+    )
+    kept = keep(source, write_message(message, calls=_written_calls(source, message)))
+    return message if kept is None else copy_with(message, {"residual": {**notes.residual, **kept}})
+
+
+def _written_calls(source: dict[str, JsonValue], message: ChatMessage) -> list[JsonValue] | None:
+    """The calls of the source, if each became a call of the message: the residual of each restores it."""
+    values = source.get("tool_calls")
+    return values if values is not None and len(values) == len(message.tool_calls or ()) else None
+
+
+def _built(fields: dict[str, Any]) -> ChatMessage:
+    """The message of fields whose types were checked while reading.
+
+    Pydantic validates the message only if a value has a subclass of these types; it makes a plain text of a subclass
+    of text.
+    """
+    if _CHECKED_TYPES.issuperset(map(type, fields.values())):
+        values = blank(ChatMessage)
+        values.update(fields)
+        return revive(ChatMessage, values, _FIELDS)
+    return ChatMessage.model_validate(fields, context=LENIENT)
+
+
+def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str:
+    role = text_at(source, "role", path)
+    if role == "function":
+        return "tool"
+    if role in ROLES or lenient:
+        return role
+    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
+
+
+def _read_content(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> str | list[Part] | None:
+    content = source.get("content")
+    if content is None:
+        return _read_spoken(source, notes)
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise wrong(f"{path}.content", "text, a list of parts or null", content)
+    parts: list[Part] = []
+    for idx, value in enumerate(content):
+        part, residual = read_part(value, f"{path}.content[{idx}]", lenient=lenient)
+        parts.append(part)
+        notes.put("parts", idx, residual)
+    return parts
+
+
+def _read_spoken(source: dict[str, JsonValue], notes: _Notes) -> str | None:
+    """The text of an assistant that has no content: its refusal, or the transcript of its voice."""
+    for key, text in (
+        (REFUSAL, source.get(REFUSAL)),
+        (AUDIO, nested(source.get(AUDIO), "transcript")),
+    ):
+        if text and isinstance(text, str):
+            notes.put("spelled", "content", key)
+            return text
+    return None
+
+
+def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:
+    """Reasoning that is text. The residual keeps reasoning of another shape, like every unknown key."""
+    for key in REASONING_KEYS:
+        if isinstance(source.get(key), str):
+            notes.put("spelled", "reasoning", None if key == REASONING_KEYS[0] else key)
+            return str(source[key])
+    return None
+
+
+def _read_calls(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> list[ToolCall] | None:
+    """The calls. The rules refuse a call without a name, which cannot be run; lenient leaves it to the residual."""
+    values = source.get("tool_calls")
+    if values is None:
+        return _read_legacy_call(source, path, notes, lenient=lenient)
+    if not isinstance(values, list):
+        raise wrong(f"{path}.tool_calls", "a list or null", values)
+    read = [read_call(value, f"{path}.tool_calls[{idx}]") for idx, value in enumerate(values)]
+    named = [(call, residual) for call, residual in read if call.name or not lenient]
+    for idx, (_, residual) in enumerate(named):
+        notes.put("calls", idx, residual)
+    return [call for call, _ in named]
+
+
+def _read_legacy_call(
+    source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool
+) -> list[ToolCall] | None:
+    if source.get(FUNCTION_CALL) is None:
+        return None
+    call, residual = read_function_call(source[FUNCTION_CALL], f"{path}.{FUNCTION_CALL}")
+    if lenient and not call.name:
+        return None
+    notes.put("spelled", "tool_calls", FUNCTION_CALL)
+    notes.put("calls", 0, residual)
+    return [call]

@@ -1,0 +1,127 @@
+"""A message as the object that it was read from.
+
+The reader compares what is written from the typed fields with the source; the residual says where the two differ:
+
+    keys, extra      of the message itself, as in `wire.residual`: unknown keys, absent keys, their order
+    parts, calls     the residuals of content parts and of tool calls, by index
+    spelled          the other key under which the source had a field: `reasoning`, `function_call`; for the content of
+                     a message without one, `refusal`, or `audio` with its transcript
+"""
+
+from __future__ import annotations
+
+from chatledger.formats.openai_chat.calls import write_call, write_function_call
+from chatledger.formats.openai_chat.parts import REFUSAL, THINKING, THINKING_TEXT, write_part
+from chatledger.formats.wire.residual import EXTRA, FORM, nested, restore
+from chatledger.models import (
+    AudioPart,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+)
+from chatledger.models.json import JsonValue
+
+NAME = "openai-chat"
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+REASONING_KEYS = ("reasoning_content", "reasoning")
+"""The keys of reasoning that is text, the usual one first."""
+FUNCTION_CALL = "function_call"
+AUDIO = "audio"
+
+
+def write_message(message: ChatMessage, *, calls: list[JsonValue] | None = None) -> dict[str, JsonValue]:
+    """The object that the message was read from; for a message of another origin, what its typed fields hold.
+
+    `calls` are the calls of the message, if they are written already.
+    """
+    residual = message.residual if message.format == NAME else None
+    wire: dict[str, JsonValue] = {"role": message.role}
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        wire["name"] = message.name
+    wire |= _content(message, residual)
+    if isinstance(message.reasoning, str):
+        wire[_reasoning_key(residual)] = message.reasoning
+    if message.tool_calls and is_function_call(message):
+        wire[FUNCTION_CALL] = write_function_call(message.tool_calls[0], nested(residual, "calls", "0"))
+    elif message.tool_calls is not None:
+        wire["tool_calls"] = _write_calls(message.tool_calls, residual) if calls is None else calls
+    return _with_typed(restore(wire, residual), wire) if residual else wire
+
+
+def is_function_call(message: ChatMessage) -> bool:
+    """Whether the message's one call stood in the legacy key `function_call`, where calls have no id."""
+    legacy = nested(message.residual, "spelled", "tool_calls") == FUNCTION_CALL
+    return legacy and message.format == NAME and len(message.tool_calls or ()) == 1
+
+
+def is_function_result(message: ChatMessage) -> bool:
+    """Whether the message was a result in the legacy role `function`, which names its call by the name alone."""
+    return message.format == NAME and nested(message.residual, "extra", "role") == "function"
+
+
+def is_as_read(message: ChatMessage) -> bool:
+    """Whether the message was read, and holds nothing that a program added and that reading would not give back.
+
+    Such a message is written as it came in, so its losses need not be measured.
+    """
+    if message.format != NAME or isinstance(message.reasoning, list):
+        return False
+    for idx, part in enumerate(message.content if isinstance(message.content, list) else ()):
+        if not _is_part_as_read(part, nested(message.residual, "parts", str(idx))):
+            return False
+    return message.tool_calls is None or not any(call.extras for call in message.tool_calls)
+
+
+def _is_part_as_read(part: Part, residual: JsonValue) -> bool:
+    """Whether reading gives such a part. One that a program changed or added may hold fields that are not written."""
+    if isinstance(part, ThinkPart):
+        return part.extras is None and _is_thought_as_read(part, nested(residual, FORM))
+    if isinstance(part, OpaquePart):
+        return True
+    if isinstance(part, ImagePart):
+        return (part.data, part.mime_type, part.name, part.id) == (None, None, None, None)
+    if isinstance(part, AudioPart):
+        return (part.url, part.name, part.id, part.extras) == (None, None, None, None)
+    if isinstance(part, FilePart):
+        return part.mime_type is None and part.extras is None
+    return isinstance(part, TextPart) and part.extras is None
+
+
+def _is_thought_as_read(part: ThinkPart, form: JsonValue) -> bool:
+    return form == THINKING_TEXT or (form == THINKING and part.signature is None)
+
+
+def _write_calls(calls: list[ToolCall], residual: JsonValue) -> list[JsonValue]:
+    return [write_call(call, nested(residual, "calls", str(idx))) for idx, call in enumerate(calls)]
+
+
+def _with_typed(restored: dict[str, JsonValue], wire: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The restored object with the typed fields that the source had absent or null: a program has set them since."""
+    typed = {key: value for key, value in wire.items() if value is not None and restored.get(key) is None}
+    return {**restored, **typed}
+
+
+def _content(message: ChatMessage, residual: JsonValue) -> dict[str, JsonValue]:
+    """The content under its key; an unedited text under the key that the source had it under."""
+    content = message.content
+    if isinstance(content, list):
+        parts = (write_part(part, nested(residual, "parts", str(idx))) for idx, part in enumerate(content))
+        return {"content": [part for part in parts if part is not None]}
+    spelled = None if residual is None else nested(residual, "spelled", "content")
+    if spelled == REFUSAL and content:
+        return {"content": None, REFUSAL: content}
+    if spelled == AUDIO and content and content == nested(residual, EXTRA, AUDIO, "transcript"):
+        return {"content": None}
+    return {"content": content}
+
+
+def _reasoning_key(residual: JsonValue) -> str:
+    spelled = nested(residual, "spelled", "reasoning")
+    return spelled if spelled in REASONING_KEYS else REASONING_KEYS[0]

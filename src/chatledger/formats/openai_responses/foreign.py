@@ -1,0 +1,126 @@
+"""Messages of another origin as items, and messages that a program made or edited, likewise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from chatledger.formats.openai_responses.items import CALL, CUSTOM_CALL, FUNCTION_CALL, OUTPUT_OF, ROLES, Source
+from chatledger.formats.openai_responses.parts import write_part
+from chatledger.formats.openai_responses.reasoning import write_thought
+from chatledger.formats.openai_responses.write import ITEMS, NAME
+from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.residual import nested
+from chatledger.models import ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.json import JsonValue, dumps
+
+_OWN_SIGNATURES = (None, NAME)
+"""The formats whose signatures are valid here: each provider checks the signatures that it made."""
+_FILE_ID_FORMATS = (None, "openai-chat", "openai-responses")
+"""The formats whose file ids are valid here: an upload belongs to the provider that received it."""
+_MEDIA_ROLES = ("user", "tool")
+"""The roles whose messages may hold images and files."""
+
+
+def fit(message: ChatMessage, position: int, answered: Answered | None) -> list[Source]:
+    """The items of a message: several for an assistant's, none for a message that no model sees."""
+    if message.role == "custom":
+        return []
+    if message.role == "tool":
+        return [_output_item(message, position, answered)]
+    if message.role == "assistant":
+        return list(_assistant_items(message, position)) or [{"role": "assistant", "content": ""}]
+    role = message.role if message.role in ROLES else "user"
+    return [{"role": role, "content": _content(message, role)}]
+
+
+def _output_item(message: ChatMessage, position: int, answered: Answered | None) -> Source:
+    call_id = message.tool_call_id
+    if call_id is None:
+        call_id = made_id(message, position) if answered is None else answered.id
+    form = FUNCTION_CALL if answered is None or message.format == NAME else _form_of(answered)
+    return {"type": OUTPUT_OF[form], "call_id": call_id, "output": _content(message, "tool")}
+
+
+def _form_of(answered: Answered) -> str:
+    """The type that the call has in the payload."""
+    entries = nested(answered.asker.residual, ITEMS) if answered.asker.format == NAME else None
+    calls = [entry for entry in entries or () if nested(entry, "kind") == CALL] if isinstance(entries, list) else []
+    idx = answered.call.idx
+    return CUSTOM_CALL if idx < len(calls) and calls[idx].get("form") == CUSTOM_CALL else FUNCTION_CALL
+
+
+def _content(message: ChatMessage, role: str) -> JsonValue:
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    return _parts(message.content, role, message.format)
+
+
+def _parts(parts: list[Part], role: str, source_format: str | None) -> list[JsonValue]:
+    fitted = (_fit_part(part, role=role, source_format=source_format) for part in parts)
+    return [write_part(part, role) for part in fitted if part is not None]
+
+
+def _fit_part(part: Part, *, role: str, source_format: str | None) -> Part | None:
+    """The part as a message of the role can have it; None if it cannot."""
+    if isinstance(part, TextPart):
+        return part
+    if role not in _MEDIA_ROLES or not isinstance(part, (ImagePart, FilePart)):
+        return None
+    fitted = _with_own_id(part, source_format)
+    return None if write_part(fitted, role) is None else fitted
+
+
+def _with_own_id(part: MediaPart, source_format: str | None) -> Part:
+    fitted = part if source_format in _FILE_ID_FORMATS else part.model_copy(update={"id": None})
+    assert isinstance(fitted, (ImagePart, FilePart))
+    return fitted
+
+
+def _assistant_items(message: ChatMessage, position: int) -> Iterator[Source]:
+    """The thoughts of the assistant, then its texts, then its calls."""
+    seq = position if message.seq is None else message.seq
+    for idx, part in enumerate(_thoughts(message.reasoning)):
+        yield _thought_item(part, f"rs_{seq}_r{idx}", message.format)
+    if isinstance(message.content, list):
+        yield from _content_items(message.content, seq, message.format)
+    elif message.content:
+        yield {"role": "assistant", "content": message.content}
+    for idx, call in enumerate(message.tool_calls or ()):
+        yield _call_item(call, made_id(message, position, idx))
+
+
+def _thoughts(reasoning: str | list[Part] | None) -> list[ThinkPart]:
+    if isinstance(reasoning, str):
+        return [ThinkPart(text=reasoning)]
+    as_thoughts = (ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in reasoning or ())
+    return [part for part in as_thoughts if isinstance(part, ThinkPart)]
+
+
+def _content_items(parts: list[Part], seq: int, source_format: str | None) -> Iterator[Source]:
+    """Thoughts as items of their own, and the parts between them as one message each."""
+    runs = groupby(enumerate(parts), key=lambda entry: isinstance(entry[1], ThinkPart))
+    for _, run in runs:
+        indexed = list(run)
+        idx = indexed[0][0]
+        for position, part in indexed:
+            if isinstance(part, ThinkPart):
+                yield _thought_item(part, f"rs_{seq}_{position}", source_format)
+        written = _parts([part for _, part in indexed], "assistant", source_format)
+        if written:
+            yield _message_item(written, f"msg_{seq}_{idx}")
+
+
+def _message_item(content: list[JsonValue], made: str) -> Source:
+    return {"type": "message", "id": made, "status": "completed", "role": "assistant", "content": content}
+
+
+def _thought_item(part: ThinkPart, made: str, source_format: str | None) -> Source:
+    signature = part.signature if source_format in _OWN_SIGNATURES else None
+    return {"id": made, **write_thought(ThinkPart(text=part.text, signature=signature))}
+
+
+def _call_item(call: ToolCall, made: str) -> Source:
+    arguments = call.arguments if isinstance(call.arguments, str) else dumps(call.arguments or {})
+    call_id = made if call.id is None else call.id
+    return {"type": FUNCTION_CALL, "call_id": call_id, "name": call.name, "arguments": arguments}
