@@ -1,7 +1,7 @@
-"""The one update of a stored message: a partial message grows, and is completed, in the row that it has.
+"""The only update of a stored message: a partial message grows, and is completed, in its own row.
 
-Guarded by the branch's stamp as an append is, and one statement on PostgreSQL. Rows of parts and calls are written over
-by their place; those that are known to stand there already are not sent again.
+The branch's stamp guards the update as it guards an append, and on PostgreSQL the update is one statement. Rows of
+parts and calls are overwritten by their index. Rows that are known to be stored already are not sent again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TABLES = {"message_parts": PART_COLUMNS[1:], "tool_calls": CALL_COLUMNS[1:]}  #
 
 @dataclass(frozen=True, slots=True)
 class PartialPlace:
-    """Where a partial message stands, in keys as stored; `message_id` says that it still is the same one."""
+    """The key of a partial message, as stored. `message_id` tells whether the row still holds the same message."""
 
     tenant: Tenant
     thread: str
@@ -47,7 +47,7 @@ class PartialPlace:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The end of the branch while the partial message stands there, and the rules of the thread."""
+    """The tip of the branch while the partial message stands at its end, and the rules of the thread."""
 
     tip: Tip
     stamp: int
@@ -56,7 +56,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PartialWrite:
-    """What the row and the tip will be. `before` is what the row is known to hold; None if nobody knows."""
+    """The new row and the new tip. `before` is the known content of the row; None if it is unknown."""
 
     place: PartialPlace
     stamp: int
@@ -81,13 +81,13 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 
 
 def find_held(sql: Sql, place: PartialPlace) -> Held | None:
-    """None if the message is partial no more, or gone."""
+    """None if the message is no longer partial, or no longer stored."""
     rows = sql.fetch(_HELD, place.key | {"message_id": place.message_id})
     return Held(read_tip(*rows[0][:4]), rows[0][4], rows[0][5]) if rows else None
 
 
 def write_partial(sql: Sql, write: PartialWrite) -> bool:
-    """Whether it was written: False if the branch has another stamp, and then nothing was."""
+    """Whether the write happened. False if the branch has another stamp; then nothing was written."""
     return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, write)
 
 
@@ -141,7 +141,7 @@ def _values(write: PartialWrite) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of one table that are to be written over, and whether those beyond the last are to go."""
+    """The rows of one table to overwrite. With `shrinks`, the rows from index `count` on are deleted."""
 
     table: str
     rows: Sequence[tuple[Any, ...]]
@@ -150,7 +150,9 @@ class _Rows:
 
 
 def _rows(write: PartialWrite) -> list[_Rows]:
-    """Compares plain rows and encrypts the changed ones: the same text encrypted twice is never the same."""
+    """Compares plain rows, then encrypts the changed ones. The order matters: encrypting the same text twice never
+    gives the same ciphertext.
+    """
     before = write.before
     changed = [
         _changed("message_parts", write.encoded.parts, None if before is None else before.parts),
@@ -243,7 +245,7 @@ _STAYS = ("role", "run_id", "tool_call_id")
 
 
 def completes_partial(request: AppendRequest, seen: Seen) -> bool:
-    """Whether the batch is one message, whole now, whose id is that of the partial message at the end."""
+    """Whether the batch is one message that is no longer partial and has the id of the partial message at the end."""
     if len(request.messages) != 1 or request.messages[0].state == "partial":
         return False
     if seen.tip is None or seen.branch is None or seen.tip.partial_seq is None:
@@ -252,7 +254,9 @@ def completes_partial(request: AppendRequest, seen: Seen) -> bool:
 
 
 def complete_in_place(sql: Sql, request: AppendRequest, seen: Seen) -> Appended | Moved:
-    """Raises IdConflict if the message has another role, run or call than the partial one, and RuleViolation."""
+    """Overwrites the partial message with the one of the batch. Raises IdConflict if the role, the run or the answered
+    call differ, and RuleViolation.
+    """
     assert seen.tip is not None
     assert seen.branch is not None
     message, seq = request.whole(0), seen.tip.last_seq
