@@ -140,11 +140,11 @@ class Ledger(Repositories):
 
     @property
     def has_server(self) -> bool:
-        """Whether the database runs in a process of its own, so that it works while this process does something else."""
+        """Whether the database runs in a process of its own, and so works while this process does something else."""
         return self._database.is_server
 
     async def close(self) -> None:
-        """Close the connections, except those of an application's own engine. No call works on the ledger after that."""
+        """Close the connections, except those of an application's own engine. The ledger refuses every later call."""
         if self._owner:
             await self._guard.close()
 

@@ -98,7 +98,7 @@ def message_ids(messages: Sequence[ChatMessage], *, thread_id: str, idempotency_
 
 
 def _in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMessage, ...]:
-    """The messages, with the run filled in where a message names none; system and developer messages belong to no run."""
+    """The messages, with the run filled in where a message names none. System and developer messages need no run."""
     if run_id is None:
         return tuple(messages)
     return tuple(

@@ -33,7 +33,7 @@ class TipCache:
         self._seen: OrderedDict[BranchKey, Seen] = OrderedDict()
 
     def take(self, request: AppendRequest) -> Seen | None:
-        """Remove the tip from the cache and return it. Each tip is used once: the append that uses it stores the next."""
+        """Remove the tip from the cache and return it: each tip is used once, and its append stores the next one."""
         return self._seen.pop((request.tenant.key, request.thread, request.branch), None)
 
     def remember(self, request: AppendRequest, seen: Seen | None) -> None:

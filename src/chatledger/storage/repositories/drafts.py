@@ -75,7 +75,7 @@ class Draft:
         self._pace = pace
         self._decode = decode
         self._growing = Growing()
-        self._line = asyncio.Lock()  # one write at a time
+        self._lock = asyncio.Lock()  # one write at a time
         self._fed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._failure: ChatLedgerError | None = None
@@ -141,7 +141,7 @@ class Draft:
     async def flush(self) -> None:
         """Write what was fed so far, now."""
         self._require_open()
-        async with self._line:
+        async with self._lock:
             await self._write("partial")
 
     async def complete(
@@ -205,7 +205,7 @@ class Draft:
     async def _write_or_wait(self) -> None:
         """What may pass is tried again later; anything else is raised by the next call."""
         try:
-            async with self._line:
+            async with self._lock:
                 if not self._finished:
                     await self._write("partial")
             self._failure = None
@@ -215,7 +215,7 @@ class Draft:
                 raise
 
     async def _finish(self, state: State, fields: dict[str, Any]) -> ChatMessage:
-        async with self._line:
+        async with self._lock:
             if self._finished:
                 return self.message
             self._require_open()
