@@ -142,7 +142,7 @@ class Writer:
             self._changed.notify()
 
     def _next(self) -> list[Job] | WriterTransaction | None:
-        """The next transaction, or a group of the jobs before it. None if the writer is closed and the queue is empty."""
+        """The next transaction, or a group of the jobs before it. None once the writer is closed and has none left."""
         with self._changed:
             while not self._queue:
                 if self._closed:
