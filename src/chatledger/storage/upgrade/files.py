@@ -1,6 +1,7 @@
-"""What is at a path before we touch it.
+"""Inspects the file at a path before the ledger opens it.
 
-A look changes nothing: it makes no file, sets no pragma and no journal, so that a path given by mistake stays as it is.
+The inspection changes nothing: it creates no file and sets no pragma and no journal. So a file that was named by
+mistake stays as it is.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from chatledger.storage.upgrade.versions import VERSION_TABLE, SchemaStatus, sta
 class FileLook:
     status: SchemaStatus
     foreign: bool
-    """It has tables, and they are somebody else's."""
+    """The file has tables, but none of chatledger's."""
 
 
 def look_at_file(path: str) -> FileLook:
-    """Raises StorageError for what is no SQLite database, or cannot be one because there is no folder for it."""
+    """Inspect the file. Raises StorageError if it is no SQLite database, or if its folder does not exist."""
     require_folder(path)
     if Path(path).is_dir():
         raise StorageError(f"cannot open {path}: it is a folder; give a file in it")
@@ -40,13 +41,13 @@ def look_at_file(path: str) -> FileLook:
 
 
 def require_folder(path: str | Path) -> None:
-    """Raises StorageError if there is none for a file of that path."""
+    """Raises StorageError if the folder of that path does not exist."""
     if not Path(path).parent.is_dir():
         raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
 
 
 def file_error(path: str | Path, failed: str, error: sqlite3.Error) -> StorageError:
-    """What SQLite says of a file, with the file's name and what was tried."""
+    """SQLite's error as a StorageError, with the file's name and the action that failed."""
     if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
         return StorageError(f"{path} is not a SQLite database")
     ours = translate(error)
