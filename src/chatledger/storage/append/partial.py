@@ -31,7 +31,7 @@ _TABLES = {"message_parts": PART_COLUMNS[1:], "tool_calls": CALL_COLUMNS[1:]}  #
 
 
 @dataclass(frozen=True, slots=True)
-class PartialPlace:
+class PartialKey:
     """The key of a partial message, as stored. `message_id` tells whether the row still holds the same message."""
 
     tenant: Tenant
@@ -41,7 +41,7 @@ class PartialPlace:
     message_id: str | None
 
     @property
-    def key(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {"tenant": self.tenant.key, "thread": self.thread, "branch": self.branch, "seq": self.seq}
 
 
@@ -58,7 +58,7 @@ class Held:
 class PartialWrite:
     """The new row and the new tip. `before` is the known content of the row; None if it is unknown."""
 
-    place: PartialPlace
+    key: PartialKey
     stamp: int
     new_stamp: int
     tip: Tip
@@ -80,9 +80,9 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 """
 
 
-def find_held(sql: Sql, place: PartialPlace) -> Held | None:
+def find_held(sql: Sql, key: PartialKey) -> Held | None:
     """None if the message is no longer partial, or no longer stored."""
-    rows = sql.fetch(_HELD, place.key | {"message_id": place.message_id})
+    rows = sql.fetch(_HELD, key.parameters | {"message_id": key.message_id})
     return Held(read_tip(*rows[0][:4]), rows[0][4], rows[0][5]) if rows else None
 
 
@@ -124,11 +124,11 @@ def _insert_into(table: str, values: str) -> str:
 def _values(write: PartialWrite) -> dict[str, Any]:
     given = dict(zip(GIVEN_COLUMNS, write.encoded.message, strict=True))
     grown = tuple(given[name] for name in _GROWING)
-    if (encryption := write.place.tenant.encryption) is not None:
-        (grown,) = encryption.encrypt("messages", _GROWING, [grown], *_key(write.place))
+    if (encryption := write.key.tenant.encryption) is not None:
+        (grown,) = encryption.encrypt("messages", _GROWING, [grown], *_cell_key(write.key))
     violations = [violation.model_dump() for violation in write.violations] or None
     return {
-        **write.place.key,
+        **write.key.parameters,
         **dict(zip(_GROWING, grown, strict=True)),
         "stamp": write.stamp,
         "new_stamp": write.new_stamp,
@@ -140,7 +140,7 @@ def _values(write: PartialWrite) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _Overwritten:
     """The rows of one table to overwrite. With `shrinks`, the rows from index `count` on are deleted."""
 
     table: str
@@ -149,7 +149,7 @@ class _Rows:
     shrinks: bool
 
 
-def _rows(write: PartialWrite) -> list[_Rows]:
+def _rows(write: PartialWrite) -> list[_Overwritten]:
     """Compares plain rows, then encrypts the changed ones. The order matters: encrypting the same text twice never
     gives the same ciphertext.
     """
@@ -158,22 +158,22 @@ def _rows(write: PartialWrite) -> list[_Rows]:
         _changed("message_parts", write.encoded.parts, None if before is None else before.parts),
         _changed("tool_calls", write.encoded.calls, None if before is None else before.calls),
     ]
-    if (encryption := write.place.tenant.encryption) is None:
+    if (encryption := write.key.tenant.encryption) is None:
         return changed
-    key = _key(write.place)
+    key = _cell_key(write.key)
     return [replace(own, rows=encryption.encrypt(own.table, _TABLES[own.table], own.rows, *key)) for own in changed]
 
 
-def _key(place: PartialPlace) -> tuple[Any, ...]:
-    return place.thread, place.branch, place.seq
+def _cell_key(key: PartialKey) -> tuple[Any, ...]:
+    return key.thread, key.branch, key.seq
 
 
-def _changed(table: str, rows: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...] | None) -> _Rows:
+def _changed(table: str, rows: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...] | None) -> _Overwritten:
     if before is None:
-        return _Rows(table, rows, len(rows), shrinks=True)
+        return _Overwritten(table, rows, len(rows), shrinks=True)
     known = dict(enumerate(before))
     changed = tuple(row for index, row in enumerate(rows) if known.get(index) != row)
-    return _Rows(table, changed, len(rows), shrinks=len(rows) < len(before))
+    return _Overwritten(table, changed, len(rows), shrinks=len(rows) < len(before))
 
 
 def _renews_only(write: PartialWrite) -> bool:
@@ -230,11 +230,11 @@ def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
         sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)})
     for own in _rows(write):
         if own.shrinks:
-            sql.fetch(_delete_from(own.table), write.place.key | {f"{own.table}_count": own.count})
+            sql.fetch(_delete_from(own.table), write.key.parameters | {f"{own.table}_count": own.count})
         if own.rows:
             names = _TABLES[own.table]
             values_of_row = ", ".join((":tenant", ":thread", ":branch", ":seq", *(f":{name}" for name in names)))
-            rows = [write.place.key | dict(zip(names, row, strict=True)) for row in own.rows]
+            rows = [write.key.parameters | dict(zip(names, row, strict=True)) for row in own.rows]
             sql.insert(_insert_into(own.table, f"VALUES ({values_of_row})"), rows)
     return True
 
@@ -267,7 +267,7 @@ def complete_in_place(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     level = request.rules or seen.rules or request.default_rules
     tip, broken = complete(seen.tip, message, branch=seen.branch, level=level, opened=stored[0].violations)
     write = PartialWrite(
-        place=PartialPlace(request.tenant, request.thread, seen.branch, seq, request.message_ids[0]),
+        key=PartialKey(request.tenant, request.thread, seen.branch, seq, request.message_ids[0]),
         stamp=seen.stamp,
         new_stamp=new_stamp(),
         tip=tip,

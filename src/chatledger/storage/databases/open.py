@@ -19,7 +19,7 @@ from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import MEMORY, create_postgresql_engine, read_url, sqlite_path, without_password
 from chatledger.storage.schema.row_security import agreed, only_postgresql
-from chatledger.storage.upgrade.files import look_at_file
+from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
     VERSION_TABLE,
     SchemaStatus,
@@ -66,9 +66,9 @@ def prepare_file(path: str, *, migrate: bool) -> None:
     waits and finds it done.
     """
     command = f"chatledger migrate --url {shlex.quote(path)}"
-    look = look_at_file(path)
-    status = look.status
-    if look.foreign:
+    file = inspect_file(path)
+    status = file.status
+    if file.foreign:
         raise _foreign(status, command)
     if migrate and status.found is None:
         status = _create_file(path, command)

@@ -119,9 +119,9 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
 
 
 async def connect_to_the_end(*arguments: Any, **options: Any) -> Any:
-    """`asyncpg.connect`, which a cancellation does not reach. asyncpg, cancelled while it connects, leaves a future
-    whose exception nobody retrieves, and asyncio complains of it on stderr. A connection that nobody waits for is hung
-    up.
+    """Call `asyncpg.connect` so that no cancellation reaches it. If asyncpg is cancelled while it connects, it leaves a
+    future whose exception nobody retrieves, and asyncio prints a complaint on stderr. A connection that nobody waits
+    for any more is closed.
     """
     connecting = asyncio.ensure_future(asyncpg.connect(*arguments, **options))
     try:

@@ -37,7 +37,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     **{name: (*_KEY, "branch", *columns) for name, columns in TABLES.items()},
 }
 
-Rows = dict[str, list[tuple[Any, ...]]]
+RowsByTable = dict[str, list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class NewThread:
 
     tenant: Tenant
     thread: Thread
-    rows: Rows
+    rows: RowsByTable
     violations: list[Violation]
 
 

@@ -30,7 +30,7 @@ from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Delta, State
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.rules import Lease, Tip, complete, grow
-from chatledger.storage.append.partial import Held, PartialPlace, PartialWrite, find_held, write_partial
+from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -273,7 +273,7 @@ class _Writing:
             return self._interrupt(sql, held, before)
         encoded = encode_message(self.message)
         for _ in range(_ATTEMPTS):
-            held = held or find_held(sql, self._place)
+            held = held or find_held(sql, self._key)
             if held is None:
                 return self._found_whole(sql, encoded)
             done = self._attempt(sql, held, encoded, before)
@@ -286,13 +286,13 @@ class _Writing:
         self, sql: Sql, held: Held, encoded: EncodedMessage, before: EncodedMessage | None
     ) -> tuple[Held, EncodedMessage, ChatMessage] | None:
         now, stamp, message = datetime.now(UTC), new_stamp(), self.message
-        branch, broken = self._place.branch, tuple(self.opened.violations)
+        branch, broken = self._key.branch, tuple(self.opened.violations)
         if message.state == "partial":
             tip = grow(held.tip, message, branch=branch)._replace(lease=Lease(now, self.request.lease))
         else:
             level = self.request.rules or held.rules or self.request.default_rules
             tip, broken = complete(held.tip, message, branch=branch, level=level, opened=broken)
-        write = PartialWrite(self._place, held.stamp, stamp, tip, encoded, before, message.state, broken, now)
+        write = PartialWrite(self._key, held.stamp, stamp, tip, encoded, before, message.state, broken, now)
         if not write_partial(sql, write):
             return None
         return Held(tip, stamp, held.rules), encoded, message.model_copy(update={"violations": list(broken)})
@@ -303,25 +303,25 @@ class _Writing:
         """Write all that was fed; then mark the message as interrupted and answer its calls."""
         partial = replace(self, message=self.message.model_copy(update={"state": "partial"}))
         held, encoded, message = partial.write(sql, held, before)
-        if not interrupt_partial(sql, self.request, self._place):
+        if not interrupt_partial(sql, self.request, self._key):
             raise self._lost()
         return held, encoded, message.model_copy(update={"state": "interrupted"})
 
     def _found_whole(self, sql: Sql, encoded: EncodedMessage) -> tuple[Held, EncodedMessage, ChatMessage]:
         """The message is no longer partial. That is fine if an earlier attempt, whose answer was lost, completed it."""
-        place = self._place
-        stored = load_range(sql, place.tenant, place.thread, place.branch, place.seq, place.seq)
+        key = self._key
+        stored = load_range(sql, key.tenant, key.thread, key.branch, key.seq, key.seq)
         if not stored or stored[0].state != self.message.state or encode_message(stored[0]) != encoded:
             raise self._lost()
         return Held(Tip(), 0, None), encoded, stored[0]
 
     def _lost(self) -> DraftLost:
-        return DraftLost(self.request.thread_id, self._place.branch, self._place.seq)
+        return DraftLost(self.request.thread_id, self._key.branch, self._key.seq)
 
     @property
-    def _place(self) -> PartialPlace:
+    def _key(self) -> PartialKey:
         branch, seq = self.opened.branch or 0, self.opened.seq or 0
-        return PartialPlace(self.request.tenant, self.request.thread, branch, seq, self.request.message_ids[0])
+        return PartialKey(self.request.tenant, self.request.thread, branch, seq, self.request.message_ids[0])
 
 
 def _may_pass(error: ChatLedgerError) -> bool:

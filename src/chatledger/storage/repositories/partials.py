@@ -13,7 +13,7 @@ from chatledger.arguments import Kind, require
 from chatledger.models import PartialMessage
 from chatledger.rules import Lease
 from chatledger.storage.append.attempt import attempt_locked
-from chatledger.storage.append.partial import PartialPlace
+from chatledger.storage.append.partial import PartialKey
 from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope
@@ -56,23 +56,23 @@ class PartialRepository:
             self._scope.tenant, partial.thread_id, [], limits=self._scope.limits, branch=partial.branch, interrupt=True
         )
         message_id = None if partial.message_id is None else encode_key(partial.message_id, "message_id")
-        place = PartialPlace(request.tenant, request.thread, partial.branch, partial.seq, message_id)
-        return await self._scope.write(lambda sql: interrupt_partial(sql, request, place, since=partial.since))
+        key = PartialKey(request.tenant, request.thread, partial.branch, partial.seq, message_id)
+        return await self._scope.write(lambda sql: interrupt_partial(sql, request, key, since=partial.since))
 
 
-def interrupt_partial(sql: Sql, request: AppendRequest, place: PartialPlace, *, since: datetime | None = None) -> bool:
+def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, since: datetime | None = None) -> bool:
     """Interrupt a partial message, in a transaction. With `since`, only if its last write was at that time."""
     request = replace(
         request,
         messages=(),
         rows=(),
-        branch=place.branch,
+        branch=key.branch,
         expected_version=None,
         interrupt=True,
         now=datetime.now(UTC),
     )
     tip = preflight(sql, request, lock=True).tip
-    if tip is None or tip.partial_seq != place.seq:
+    if tip is None or tip.partial_seq != key.seq:
         return False
     if since is not None and tip.lease is not None and tip.lease.written != since:
         return False

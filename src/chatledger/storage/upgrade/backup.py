@@ -24,7 +24,7 @@ from chatledger.storage.drivers.urls import (
     sqlite_path,
     without_password,
 )
-from chatledger.storage.upgrade.files import file_error, look_at_file, require_folder
+from chatledger.storage.upgrade.files import file_error, inspect_file, require_folder
 from chatledger.storage.upgrade.versions import require_usable
 
 PAGES = 256
@@ -45,7 +45,7 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     source, target = _path_of(url), Path(target)
     if not Path(source).exists():
         raise StorageError(f"there is no file {source}")
-    require_usable(look_at_file(source).status, "chatledger migrate")
+    require_usable(inspect_file(source).status, "chatledger migrate")
     if target.exists():
         raise StorageError(f"{target} exists already; a backup does not overwrite")
     require_folder(target)

@@ -31,7 +31,7 @@ from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_pos
 from chatledger.storage.schema import row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
-from chatledger.storage.upgrade.files import look_at_file
+from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
     VERSION_TABLE,
     SchemaStatus,
@@ -78,7 +78,7 @@ def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
     require(STR, schema=schema)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
-        return look_at_file(sqlite_path(address)).status
+        return inspect_file(sqlite_path(address)).status
     return _in_new_loop(_read_postgresql_status(address, require_schema_name(schema)))
 
 
@@ -196,7 +196,7 @@ _OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {VERSI
 
 
 def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
-    look_at_file(path)
+    inspect_file(path)
     try:
         connection = SqliteConnection(path)
         try:
