@@ -1,11 +1,11 @@
-"""One attempt of an append: see the branch, judge the batch, write it under the guard of the branch's stamp.
+"""One attempt of an append: read the branch, judge the batch, write it under the guard of the branch's stamp.
 
-An attempt raises only what it judged on a fresh preflight that looked for the ids first, so what it raises is final.
-`Moved` says that another writer was faster; the caller then tries again under a lock. The rules come in the order that
-`docs/architecture.md` gives ("The order of judgement").
+An attempt raises an error only after a fresh preflight, which looks for the ids first. So its errors are final. `Moved`
+means that another writer was faster; the caller then tries again under a lock. `docs/architecture.md` gives the order
+of the checks ("The order of judgement").
 
-An attempt may use a remembered tip in place of a preflight. Memory can only let an append through: whatever it would
-refuse gets a preflight first, and the stamp stops a write that was judged on stale memory.
+An attempt may use a cached tip in place of a preflight. A cached tip can only let an append through. An append that it
+would refuse gets a preflight first, and the stamp stops a write that was judged on a stale tip.
 """
 
 from __future__ import annotations
@@ -48,18 +48,20 @@ from chatledger.storage.schema.text import decode_text
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """The outcome, and what a preflight would see now; None where nothing was written."""
+    """The outcome. `now` is what a preflight would see after the write; None if the attempt wrote nothing."""
 
     appended: Appended
     now: Seen | None = None
 
 
 class NothingToWrite:
-    """The batch is empty, and no partial message is to be interrupted."""
+    """The batch is empty, and there is no partial message to interrupt."""
 
 
 class NeedsPreflight:
-    """Memory does not let the append through: the ids have not been looked for, and the tip may have moved."""
+    """The cached tip does not let the append through. It is no reason to refuse: nobody has looked for the ids yet, and
+    the tip may have moved.
+    """
 
 
 def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | Moved:
@@ -78,7 +80,9 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
 
 
 def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Seen) -> Attempted | Moved | NeedsPreflight:
-    """Raises nothing that memory alone would say."""
+    """One judgement on a cached tip, one guarded write. It returns NeedsPreflight in place of a refusal, because the
+    cached tip may be stale.
+    """
     plan = plan_on_memory(request, remembered)
     if isinstance(plan, NeedsPreflight):
         return plan
@@ -94,15 +98,15 @@ def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
 
 def plan_on_memory(request: AppendRequest, remembered: Seen) -> Plan | NeedsPreflight:
     try:
-        plan = plan_append(request, remembered) if request.messages else None  # no stamp guards an empty batch
+        plan = plan_append(request, remembered) if request.messages else None  # an empty batch has no guard
     except ChatLedgerError:
         return NeedsPreflight()
     return plan if isinstance(plan, Plan) else NeedsPreflight()
 
 
 def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Seen) -> list[Plan]:
-    """A plan for each of the requests to one branch, judged on the tip that the one before it leaves. It ends before
-    the first request that is refused, or that leaves a partial message.
+    """A plan for each of the requests to one branch. Each is judged on the tip that the plan before it leaves. The list
+    ends before the first request that is refused or that leaves a partial message.
     """
     plans: list[Plan] = []
     seen = remembered
@@ -116,7 +120,7 @@ def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Seen) -> l
 
 
 def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
-    """An attempt inside a transaction in which nobody else can write to the branch."""
+    """One attempt in a transaction. It locks the branch first, so nobody else can write to it."""
     outcome = attempt(sql, request, lock=True)
     if isinstance(outcome, Moved):
         raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
@@ -124,7 +128,7 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
 
 
 def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
-    """The write, judged on what was seen. Pure: it does not ask the database."""
+    """Judge the append on what the preflight saw, and plan its write. It does not use the database."""
     branch, tip = _require_branch(request, seen)
     interrupts = _interrupts(request, tip)
     if not request.messages and not interrupts:
@@ -136,7 +140,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
     level = request.rules or seen.rules or request.default_rules
     try:
         judgement = judge(tip, request.messages, branch=branch, level=level, interrupt=interrupts)
-    except RuleViolation as error:  # the caller does not know of the results that were put in between
+    except RuleViolation as error:  # the index counts inserted results too, which the caller does not know of
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.message) from None
     if judgement.tip.partial_seq is not None:
@@ -165,8 +169,8 @@ def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
 
 
 def _interrupts(request: AppendRequest, tip: Tip) -> bool:
-    """Whether the append marks the partial message at the end as interrupted, to make room for the batch: if the caller
-    asks for it, or the writer of the partial message has let its lease run out.
+    """Whether the append marks the partial message at the end as interrupted, so that the batch can follow it. It does
+    if the caller asks for it, or if the lease of the partial message has run out.
     """
     if tip.partial_seq is None:
         return False
@@ -183,7 +187,7 @@ def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> Appe
 
 
 def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
-    """Append nothing but synthetic results for the calls that are open now, in a transaction."""
+    """Append only synthetic results for the calls that are open now, in a transaction."""
     _, tip = _require_branch(request, preflight(sql, request, lock=True))
     return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
 
@@ -192,7 +196,7 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
 
 
 def appended(plan: Plan) -> Appended:
-    """The caller's own messages as they will be stored: it needs the database's consent, but nothing that it says."""
+    """The caller's own messages as the write stores them. The plan holds all of it, so nothing is read back."""
     stands: Iterable[tuple[Judged, EncodedMessage]] = zip(plan.judgement.messages, plan.request.rows, strict=True)
     if plan.request.rows is not plan.own:
         ids = {row.message_id for row in plan.own}
@@ -209,13 +213,13 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
 
 
 def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = False) -> Appended:
-    """The outcome of a call: about the caller's own messages, so that a repeat gives the same."""
+    """The outcome of a call. It covers only the caller's own messages, so that a repeat returns the same."""
     first = version + 1 if not messages else messages[0].seq or 0
     return Appended(first, version, version, messages, replayed)
 
 
 def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
-    """The message as a history gives it, without reading it back."""
+    """The message as a history returns it."""
     place = {
         "message_id": decode_text(row.message_id or ""),
         "thread_id": request.thread_id,
@@ -232,7 +236,7 @@ def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMes
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Where the ids of the batch are stored already: all of them, in order, on the asked branch."""
+    """The interval of the requested branch that holds all ids of the batch, in order."""
 
     branch: int
     first: int
@@ -240,10 +244,11 @@ class Replay:
 
 
 def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
-    """None if no id of the batch is stored. Raises IdConflict if only some are, or in another order, or elsewhere.
+    """None if no id of the batch is stored. Raises IdConflict if only some are stored, or if they are stored in another
+    order or on another branch.
 
-    The content is compared later, and so are the messages between the ids: only results that this append invented may
-    stand there.
+    `_replayed` compares the content later. It also checks the messages between the ids: only synthetic results of this
+    append may stand there.
     """
     if not seen.found or not request.message_ids:
         return None
@@ -261,7 +266,7 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
 
 
 def _replayed(sql: Sql, request: AppendRequest, replay: Replay) -> Attempted | Moved:
-    """The first result again if the content is the same. Raises IdConflict otherwise."""
+    """The result of the first call again, if the content is the same. Raises IdConflict otherwise."""
     given = {row.message_id: row for row in request.rows}
     stored = []
     for message in load_range(sql, request.tenant, request.thread, replay.branch, replay.first, replay.last):

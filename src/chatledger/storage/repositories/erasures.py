@@ -1,7 +1,7 @@
-"""Deleting threads: one by one, those idle for long (retention), and with a tombstone that refuses the id (erasure).
+"""Deletes threads: one thread, the threads that are idle for long (retention), or for good with a tombstone (erasure).
 
-A tombstone holds no word of the erased thread, not even its id: a digest finds it for a caller that knows the id. So a
-late import or retry cannot bring an erased thread back, and tombstones tell nobody who was here.
+A tombstone refuses the id of the erased thread, so a late import or retry cannot bring the thread back. It holds no
+word of the thread, not even its id: a digest finds it for a caller that knows the id. So tombstones reveal nobody.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import INSERTION_ORDER, branches, erasures, feedback, kept_scores, runs, threads
 
 _BATCH = 100
-"""Threads of a user or a tenant that are looked up at a time; each goes in a transaction of its own."""
+"""Threads of a user or a tenant that are listed at a time. Each is erased in a transaction of its own."""
 
 
 class ErasureRepository:
@@ -33,10 +33,10 @@ class ErasureRepository:
         self._scope = scope
 
     async def erase_thread(self, thread_id: str, *, keep_scores: bool = False) -> Erasure:
-        """Remove a thread with all that hangs on it, for good. `keep_scores` keeps the numbers of its feedback for
-        `feedback.summary`: key, score, agent, model and time, no words and no ids.
+        """Delete a thread with everything that belongs to it, for good. `keep_scores` keeps the numbers of its feedback
+        for `feedback.summary`: key, score, agent, model and time, but no words and no ids.
 
-        A thread of that id is never made again: `Erased` is raised. Erasing twice gives the first tombstone. Raises
+        Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone. Raises
         ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
@@ -44,8 +44,8 @@ class ErasureRepository:
         return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False) -> Erasure:
-        """Erase every thread of a user, each in a transaction of its own: what is interrupted is finished by calling it
-        again. The user may come back: new threads of theirs are not refused.
+        """Erase every thread of a user, each in a transaction of its own. After an interruption, call it again to
+        finish. New threads of the user are not refused.
         """
         require(STR, user_id=user_id)
         require(BOOL, keep_scores=keep_scores)
@@ -62,12 +62,12 @@ class ErasureRepository:
         return await self._find("thread", thread_id)
 
     async def find_user(self, user_id: str) -> Erasure | None:
-        """The tombstone of the last time that a user was erased."""
+        """The newest tombstone of a user, if the user was erased."""
         require(STR, user_id=user_id)
         return await self._find("user", user_id)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
-        """Newest first."""
+        """All tombstones, newest first."""
         require(INT, limit=limit)
         require(STR_OR_NONE, cursor=cursor)
         size = page_size(limit)
@@ -97,7 +97,7 @@ def digest(kind: ErasureKind, id_: str) -> str:
 
 
 def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
-    """Raises Erased if one of them was."""
+    """Raises Erased if one of the threads was erased."""
     subjects = {digest("thread", id_): id_ for id_ in thread_ids}
     found = select(erasures.c.subject).where(_of(tenant, "thread"), erasures.c.subject.in_(list(subjects)))
     subject = sql.execute(found.limit(1)).scalar()
@@ -198,14 +198,16 @@ def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
 
 
 def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
-    """Nothing is added to the thread before the transaction ends: no message, which writes a branch's row first; then
-    no branch and no run, which need the thread's; and no score, which needs its run's. Raises ThreadNotFound.
+    """Lock the thread, so that nobody adds anything to it before the transaction ends. Raises ThreadNotFound.
+
+    It locks the branches first, which every append updates; then the thread, which a new branch or run needs; then the
+    runs, which a new score needs.
     """
     sql.execute(_lock_branches(tenant, thread_id))
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
         raise ThreadNotFound(thread_id)
-    sql.execute(_lock_branches(tenant, thread_id))  # and one that was forked while the thread was waited for
+    sql.execute(_lock_branches(tenant, thread_id))  # again, for a fork that was made while this waited for the thread
     of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
     sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
 
@@ -216,7 +218,7 @@ def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
 
 
 def idle_threads(sql: Sql, tenant: Tenant, before: datetime, limit: int) -> list[str]:
-    """The threads that nobody wrote to since `before`, the longest idle first."""
+    """The threads without a write since `before`, the longest idle first."""
     idle = and_(threads.c.tenant_id == tenant.name, threads.c.active_at < before)
     in_order = (threads.c.active_at, threads.c.thread_id)
     found = sql.execute(select(threads.c.thread_id).where(idle).order_by(*in_order).limit(limit))
@@ -224,7 +226,7 @@ def idle_threads(sql: Sql, tenant: Tenant, before: datetime, limit: int) -> list
 
 
 def is_idle(sql: Sql, tenant: Tenant, thread_id: str, before: datetime) -> bool:
-    """Whether it still is, for whoever holds it."""
+    """Whether the thread still is idle. The caller holds it."""
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     active_at = sql.execute(select(threads.c.active_at).where(own)).scalar_one_or_none()
     return active_at is not None and active_at < before
@@ -240,16 +242,16 @@ def together(deleted: Iterable[Deleted]) -> Deleted:
 # --- Retention --------------------------------------------------------------------------------------------------------
 
 IDLE_BATCH = 20
-"""Threads in one transaction: other writers of a SQLite file wait for one of these."""
+"""Threads in one transaction. Other writers of a SQLite file wait for each such transaction."""
 
 
 async def retain(
     scope: Scope, older_than: timedelta | datetime, *, on_batch: Callable[[Deleted], None] | None = None
 ) -> Deleted:
-    """Delete every thread of the tenant that was last written to before that time, or that long ago.
+    """Delete every thread of the tenant without a write since a time, or for that long.
 
-    What is interrupted is finished by calling it again. A thread that is written to meanwhile stays. Returns the rows
-    that went, by table; `on_batch` gets those of each transaction.
+    After an interruption, call it again to finish. A thread that gets a write meanwhile stays. Returns the deleted rows
+    by table; `on_batch` receives those of each transaction.
     """
     if not isinstance(older_than, (timedelta, datetime)):
         raise InvalidArgument("older_than", f"must be a timedelta or a datetime, not {type(older_than).__name__}")
