@@ -230,13 +230,13 @@ def write_without_the_stamp() -> None:
 
 def let_others_in() -> None:
     from chatledger import ThreadNotFound
-    from chatledger.storage.repositories import erasures
+    from chatledger.storage.repositories import deletion
 
     def as_before(sql: Any, tenant: Any, thread_id: str) -> None:
-        if not sql.execute(erasures._lock_branches(tenant, thread_id)).all():
+        if not sql.execute(deletion._lock_branches(tenant, thread_id)).all():
             raise ThreadNotFound(thread_id)
 
-    erasures.hold_thread = as_before
+    deletion.hold_thread = as_before
 
 
 def trust_a_stale_memory() -> None:
@@ -383,9 +383,9 @@ def let_the_erased_come_back() -> None:
 
 
 def delete_what_was_idle() -> None:
-    from chatledger.storage.repositories import erasures
+    from chatledger.storage.repositories import deletion
 
-    _put(erasures, is_idle=lambda *_: True)
+    _put(deletion, is_idle=lambda *_: True)
 
 
 def copy_the_file_alone() -> None:
@@ -725,7 +725,7 @@ MUTANTS = (
     ),
     Mutant(
         "retain",
-        "../storage/repositories/test_retention.py -k 'meanwhile and sqlite'",
+        "../storage/repositories/test_deletion.py -k 'meanwhile and sqlite'",
         "looking again at what is held",
         "ThreadNotFound|assert",
         delete_what_was_idle,

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from chatledger.errors import (
     BranchNotFound,
     ChatLedgerError,
-    IdConflict,
     RuleViolation,
     RunConflict,
     StorageError,
@@ -38,11 +37,11 @@ from chatledger.rules import (
 )
 from chatledger.storage.append.partial import complete_in_place, completes_partial
 from chatledger.storage.append.preflight import Seen, preflight
+from chatledger.storage.append.replay import find_replay, load_replay
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import load_range
-from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text
 
 
@@ -72,7 +71,8 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         return completed if isinstance(completed, Moved) else Attempted(completed)
     replay = find_replay(request, seen)
     if replay is not None:
-        return _replayed(sql, request, replay)
+        replayed = load_replay(sql, request, replay)
+        return replayed if isinstance(replayed, Moved) else Attempted(replayed)
     plan = plan_append(request, seen)
     if isinstance(plan, NothingToWrite):
         return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
@@ -212,10 +212,10 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, touched=touched)
 
 
-def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = False) -> Appended:
+def _appended(messages: list[ChatMessage], version: int) -> Appended:
     """The outcome of a call. It covers only the caller's own messages, so that a repeat returns the same."""
     first = version + 1 if not messages else messages[0].seq or 0
-    return Appended(first, version, version, messages, replayed)
+    return Appended(first, version, version, messages)
 
 
 def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
@@ -229,54 +229,3 @@ def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMes
         "violations": list(judged.violations),
     }
     return judged.message.model_copy(update=place)
-
-
-# --- A repeated call --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """The interval of the requested branch that holds all ids of the batch, in order."""
-
-    branch: int
-    first: int
-    last: int
-
-
-def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
-    """None if no id of the batch is stored. Raises IdConflict if only some are stored, or if they are stored in another
-    order or on another branch.
-
-    `_replayed` compares the content later. It also checks the messages between the ids: only synthetic results of this
-    append may stand there.
-    """
-    if not seen.found or not request.message_ids:
-        return None
-    stored_id, (branch, seq) = next(iter(seen.found.items()))
-    asked = seen.active_branch if request.branch is None else request.branch
-    if branch != asked:
-        raise IdConflict(decode_text(stored_id), seq, f"stands on branch {branch} already, not on branch {asked}")
-    places = [seen.found.get(id_) for id_ in request.message_ids]
-    found = [place[1] for place in places if place is not None and place[0] == asked]
-    consecutive = found == list(range(found[0], found[0] + len(places)))
-    in_order = len(found) == len(places) and found == sorted(found)
-    if not (consecutive or (in_order and request.close_open_calls)):
-        raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
-    return Replay(asked, found[0], found[-1])
-
-
-def _replayed(sql: Sql, request: AppendRequest, replay: Replay) -> Attempted | Moved:
-    """The result of the first call again, if the content is the same. Raises IdConflict otherwise."""
-    given = {row.message_id: row for row in request.rows}
-    stored = []
-    for message in load_range(sql, request.tenant, request.thread, replay.branch, replay.first, replay.last):
-        encoded = encode_message(message)
-        if encoded.message_id in given:
-            if encoded != given[encoded.message_id]:
-                raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
-            stored.append(message)
-        elif message.state != "synthetic":
-            raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
-    if len(stored) < len(given):  # the thread was deleted since the preflight found them
-        return Moved()
-    return Attempted(_appended(stored, replay.last, replayed=True))

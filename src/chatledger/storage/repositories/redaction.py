@@ -18,7 +18,7 @@ from chatledger.models.trusted import copy_with
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import cut, find_path, load_range
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.erasures import hold_thread
+from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.schema.tables import branches, message_parts, messages, outputs, tool_calls
 

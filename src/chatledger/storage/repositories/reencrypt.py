@@ -17,7 +17,7 @@ from chatledger.errors import EncryptionError, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.repositories.erasures import hold_thread
+from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_text

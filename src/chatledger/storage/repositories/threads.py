@@ -25,7 +25,8 @@ from chatledger.storage.history.window import END
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
-from chatledger.storage.repositories.erasures import delete_thread, refuse_erased, retain
+from chatledger.storage.repositories.deletion import delete_thread, retain
+from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
 from chatledger.storage.schema.columns import Ciphertext, Key, Moment
 from chatledger.storage.schema.tables import branches, messages, threads

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chatledger import Deleted, InvalidArgument, Ledger
-from chatledger.storage.repositories import erasures
+from chatledger.storage.repositories import deletion
 from tests.conversations import turn
 
 NOW = datetime.now(UTC)
@@ -51,7 +51,7 @@ async def test_a_thread_that_is_written_to_stays(filled: Ledger) -> None:
 async def test_a_thread_that_is_written_to_meanwhile_stays(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Found idle, and written to before it is held."""
     found = iter([["5 days", "4 days"], []])
-    monkeypatch.setattr(erasures, "idle_threads", lambda *_: next(found))
+    monkeypatch.setattr(deletion, "idle_threads", lambda *_: next(found))
     await filled.messages.append("5 days", turn())
     deleted = await filled.threads.retain(older_than=timedelta(hours=1))
     assert deleted.rows["threads"] == 1
@@ -59,7 +59,7 @@ async def test_a_thread_that_is_written_to_meanwhile_stays(filled: Ledger, monke
 
 
 async def test_it_goes_in_small_batches(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(erasures, "IDLE_BATCH", 2)
+    monkeypatch.setattr(deletion, "IDLE_BATCH", 2)
     batches: list[Deleted] = []
     deleted = await filled.threads.retain(older_than=timedelta(hours=1), on_batch=batches.append)
     assert [batch.rows["threads"] for batch in batches] == [2, 2, 1]
