@@ -14,7 +14,7 @@ MINUTES ?= 10
 BASE ?= HEAD
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data test-kosong test-partitioned test-encrypted test-pgbouncer teeth soak fuzz lint types \
+.PHONY: help setup demo test test-data test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak fuzz lint types \
   imports bench bench-full bench-peers bench-profile bench-against clean
 
 help:  ## Show the targets
@@ -57,13 +57,13 @@ test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-
 # Without the tests that look at plain rows, or put them there, themselves.
 test-encrypted: $(READY)  ## Run the storage suite on ledgers that encrypt
 	CHATLEDGER_TEST_KEYS=1 $(BIN)/python -m pytest tests/storage tests/faults/test_machine.py \
-	  -k 'not plans and not transcript and not bulk and not backup and not pieces_are_stored'
+	  -k 'not query_plans and not transcript and not bulk and not backup and not pieces_are_stored'
 
 test-pgbouncer: $(READY)  ## Two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
 	$(BIN)/python -m tests.pgbouncer
 
-teeth: $(READY)  ## Run each proof of reliability without its protection: all must fail
-	$(BIN)/python -m tests.faults.teeth
+mutants: $(READY)  ## Run each proof of reliability without its protection: all must fail
+	$(BIN)/python -m tests.faults.mutants
 
 soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/reliability.md
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/reliability.md

@@ -9,27 +9,31 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from chatledger.arguments import BOOL, BOOL_OR_NONE, FUNCTION_OR_NONE, RULES, STR, Kind, require
 from chatledger.errors import InvalidArgument
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.open import open_database, open_replica
-from chatledger.storage.databases.scope import DEFAULT_TENANT, Guard, Scope
+from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
+from chatledger.storage.drivers.urls import ADDRESS
 from chatledger.storage.repositories.reencrypt import Progress, reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
-from chatledger.storage.rows.keys import KeyRing, Keys
+from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]
 
+_ENGINE_OR_NONE = Kind("an AsyncEngine or None", AsyncEngine, NoneType)
+_REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
+_POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
 
-@checked
+
 class Ledger(Repositories):
     """A database of conversations, seen as one tenant. Made by `Ledger.open`; safe to share between tasks."""
 
@@ -70,6 +74,16 @@ class Ledger(Repositories):
 
         Raises SchemaMismatch with the command that mends it, and StorageError if the database cannot be reached.
         """
+        require(ADDRESS, url=url)
+        require(_ENGINE_OR_NONE, engine=engine)
+        require(STR, tenant=tenant, schema=schema)
+        require(RULES, rules=rules)
+        require(_POOLER, pooler=pooler)
+        require(LIMITS_OR_NONE, limits=limits)
+        require(BOOL_OR_NONE, migrate=migrate, rls=rls)
+        require(_REPLICA, replica=replica)
+        require(KEYS, keys=keys)
+        require(BOOL, plaintext=plaintext)
         if url is not None and engine is not None:
             raise InvalidArgument("engine", "does not go with a url; give one of them")
         encryption_keys = EncryptionKeys(keys, plaintext=plaintext)
@@ -84,6 +98,7 @@ class Ledger(Repositories):
 
     def tenant(self, name: str) -> Ledger:
         """The same database seen as another tenant. Closing it does nothing: the pool is this ledger's."""
+        require(STR, name=name)
         scope = self._guard.scope(name, self._scope.rules, self._scope.limits)
         return Ledger(self._guard, scope, owner=False)
 
@@ -111,6 +126,7 @@ class Ledger(Repositories):
         It is over when it has found nothing to do; then the older keys may go, and a ledger be opened without
         `plaintext`. Raises EncryptionError without keys, and for what cannot be opened.
         """
+        require(FUNCTION_OR_NONE, progress=progress)
         return await reencrypt(self._scope, progress)
 
     @property

@@ -5,12 +5,25 @@ Here storage and formats meet, which know nothing of each other. A format is loa
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Literal
 
+from chatledger.arguments import (
+    BOOL,
+    FUNCTION_OR_NONE,
+    INT,
+    INT_OR_NONE,
+    NUMBER,
+    ON_OPEN_CALLS,
+    RULES_OR_NONE,
+    STR,
+    STR_OR_NONE,
+    Kind,
+    require,
+)
 from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.storage.append.request import LEASE, make_request
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.branches import BranchRepository
@@ -23,8 +36,10 @@ from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository
 
+_VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
+_OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
 
-@checked
+
 class Repositories:
     """The repositories of one scope, and the two calls that speak other people's formats."""
 
@@ -68,6 +83,9 @@ class Repositories:
         dicts or as the SDK's objects. Entering raises what `messages.append` raises; UnknownFormat and
         InvalidArgument are raised here.
         """
+        require(STR_OR_NONE, message_id=message_id, name=name, format=format)
+        require(NUMBER, interval=interval, lease=lease)
+        require(INT, size=size)
         from chatledger.formats.streams import get_stream
 
         decode = None if format is None else get_stream(format)
@@ -83,7 +101,7 @@ class Repositories:
             expected_version=expected_version,
             rules=rules,
             default_rules=self._scope.rules,
-            close_open_calls=on_open_calls == "close",
+            on_open_calls=on_open_calls,
             lease=lease,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), decode=decode)
@@ -106,6 +124,11 @@ class Repositories:
         Without `format` the payload is recognised, or UnknownFormat raised. DecodeError names the place of what is not
         of the format; nothing is written then.
         """
+        require(STR, thread_id=thread_id)
+        require(STR_OR_NONE, format=format, run_id=run_id, idempotency_key=idempotency_key)
+        require(INT_OR_NONE, branch=branch, expected_version=expected_version)
+        require(RULES_OR_NONE, rules=rules)
+        require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
@@ -154,6 +177,14 @@ class Repositories:
         is given as it is stored. `max_tokens` then counts the stored messages, not what a repair adds. Raises
         UnknownFormat for a format that no provider stands behind.
         """
+        require(STR, thread_id=thread_id, format=format)
+        require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)
+        require(INT_OR_NONE, branch=branch, limit=limit, before=before, after=after)
+        require(INT_OR_NONE, last=last, last_turns=last_turns, max_tokens=max_tokens)
+        require(FUNCTION_OR_NONE, count_tokens=count_tokens)
+        require(BOOL, carry=carry, partials=partials)
+        require(_VIEW, view=view)
+        require(_OBJECTS, as_=as_)
         from chatledger.formats.history import HistoryFormat
 
         wanted = HistoryFormat.of(format, view=view, as_=as_, carry=carry)  # refused before anything is read

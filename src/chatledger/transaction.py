@@ -6,18 +6,19 @@ from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from chatledger.arguments import BOOL, RULES, STR, Kind, require
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.external_connection import ExternalConnection
-from chatledger.storage.databases.scope import DEFAULT_TENANT, Scope
+from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Scope
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
-from chatledger.storage.rows.keys import KeyRing, Keys
+from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.row_security import only_postgresql
 from chatledger.storage.schema.tables import SCHEMA
 
+_CONNECTION = Kind("an AsyncConnection", AsyncConnection)
 
-@checked
+
 class Transaction(Repositories):
     """Several calls, one commit. `tx.<noun>` is what `ledger.<noun>` is, inside this transaction.
 
@@ -38,6 +39,12 @@ class Transaction(Repositories):
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
     ) -> None:
+        require(_CONNECTION, connection=connection)
+        require(STR, tenant=tenant, schema=schema)
+        require(RULES, rules=rules)
+        require(LIMITS_OR_NONE, limits=limits)
+        require(BOOL, rls=rls, plaintext=plaintext)
+        require(KEYS, keys=keys)
         postgresql = connection.dialect.name == "postgresql"
         if rls and not postgresql:
             raise only_postgresql()

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import chatledger
 from chatledger import Ledger
-from tests.faults import teeth
+from tests.faults import mutants
 from tests.faults.recording import Recorder, Recording
 from tests.faults.streamer import say_words
 
@@ -100,7 +100,7 @@ def nursery() -> Iterator[Nursery]:
 
 def main() -> None:
     """Fork a client for each line of stdin, and print its process id."""
-    teeth.bite(client=True)
+    mutants.activate(client=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are nobody's to wait for
     for line in sys.stdin:
         said, program, *wanted = json.loads(line)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from chatledger import Ledger
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections
@@ -18,3 +20,10 @@ def none_idle(ledger: Ledger) -> None:
     idle = connections_of(ledger)._idle
     while idle:
         idle.pop().close()
+
+
+def busy(ledger: Ledger) -> int:
+    """Connections that a call uses now."""
+    connections = connections_of(ledger)
+    pool: Any = connections._engine.pool
+    return int(pool.checkedout()) - len(connections._idle)

@@ -17,7 +17,7 @@ from chatledger.storage.append.write import Moved
 from tests.conftest import Database
 from tests.faults.boundaries import Boundary, BoundaryProxy, Side, bounded
 from tests.faults.checker import Figures, verdict
-from tests.faults.connections import connections_of, none_idle
+from tests.faults.connections import busy, none_idle
 from tests.faults.recording import Recorder, Recording
 
 THREAD = "t"
@@ -72,7 +72,7 @@ async def cut_appends(database: Database, side: Side, before: Before, *, seed: o
             await before(ledger)
             proxy.cut(boundary)
             await recorder.append(f"n5 {side} {boundary.after}", THREAD)
-            assert connections_of(ledger).busy == 0
+            assert busy(ledger) == 0
 
         recording.faults = await boundaries(proxy, side, one)
         return await verdict(database, ledger, [THREAD], recording, seed=seed)
@@ -97,7 +97,7 @@ async def cut_locked_appends(database: Database, side: Side, *, seed: object = N
             await forgotten(ledger)
             names["write"] = moved
             await recorder.append(f"n5 {boundary.after}", THREAD)
-            assert connections_of(ledger).busy == 0
+            assert busy(ledger) == 0
 
         try:
             recording.faults = await boundaries(proxy, side, one)
@@ -124,7 +124,7 @@ async def cut_transactions(database: Database, side: Side, *, seed: object = Non
                     if name in recording.appends:
                         recording.appends[name].outcome = "refused" if error.retryable else "unknown"
                 unheard.append(not error.retryable)
-            assert connections_of(ledger).busy == 0
+            assert busy(ledger) == 0
 
         recording.faults = await boundaries(proxy, side, one)
         assert any(unheard)
@@ -143,7 +143,7 @@ async def cut_reads(database: Database, side: Side, last: int | None, *, seed: o
             await recorder.read(THREAD, last=last)
             proxy.cut(boundary)
             await recorder.read(THREAD, last=last)
-            assert connections_of(ledger).busy == 0
+            assert busy(ledger) == 0
 
         recording.faults = await boundaries(proxy, side, one)
         return await verdict(database, ledger, [THREAD], recording, seed=seed)
@@ -197,5 +197,5 @@ async def cut_writers(database: Database, *, cuts: int, seed: int) -> Figures:
         finally:
             ended = True
             await asyncio.gather(*writers)
-        assert connections_of(ledger).busy == 0
+        assert busy(ledger) == 0
         return await verdict(database, ledger, threads, recording, seed=seed)

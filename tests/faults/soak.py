@@ -27,8 +27,8 @@ from typing import Any
 
 from chatledger import migrate
 from tests.faults.checker import FAILURES, Figures
+from tests.faults.mutants import MUTANTS, Mutant
 from tests.faults.rounds import PROOFS, Place, Proof
-from tests.faults.teeth import TEETH
 from tests.postgres import own_server
 
 LANES = 2
@@ -216,9 +216,16 @@ def _row(name: str, account: Account) -> str:
     return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
 
 
-def teeth_table() -> str:
-    rows = [f"| `{tooth.test.split(' -k ')[0].split('::')[0]}` | `{tooth.name}` | {tooth.without} |" for tooth in TEETH]
-    return "| proof | tooth | fails without |\n|---|---|---|\n" + "\n".join(rows)
+def _file_of(mutant: Mutant) -> str:
+    return mutant.test.split(" -k ")[0].split("::")[0]
+
+
+def mutants_table() -> str:
+    rows = [
+        f"| `{mutant.test.split(' -k ')[0].split('::')[0]}` | `{mutant.name}` | {mutant.without} |"
+        for mutant in MUTANTS
+    ]
+    return "| proof | mutant | fails without |\n|---|---|---|\n" + "\n".join(rows)
 
 
 def put(page: str, name: str, text: str) -> str:
@@ -251,7 +258,7 @@ def main() -> int:
     print(table)
     if given.page is not None and not failed and given.only is None:
         page = put(given.page.read_text(), "figures", f"{given.minutes:g} minutes, seed {seed}.\n\n{table}")
-        given.page.write_text(put(page, "teeth", teeth_table()))
+        given.page.write_text(put(page, "mutants", mutants_table()))
     return failed > 0
 
 

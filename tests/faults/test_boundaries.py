@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.boundaries import Side
-from tests.faults.connections import connections_of
+from tests.faults.connections import busy, connections_of
 from tests.faults.cuts import (
     SIDES,
     THREAD,
@@ -70,4 +70,4 @@ async def test_reads_after_a_restart_find_a_connection_that_lives(pg_database: D
         await query(pg_database, ours)
         histories = await asyncio.gather(*(ledger.messages.history(THREAD) for _ in range(8)))
         assert {history.version for history in histories} == {5}
-        assert connections_of(ledger).busy == 0
+        assert busy(ledger) == 0

@@ -31,7 +31,7 @@ from tests.conversations import assistant, turn, user
 from tests.faults.awaits import Moment, cancelled_at, timed_out_at
 from tests.faults.batches import batch
 from tests.faults.checker import Figures, verdict
-from tests.faults.connections import connections_of
+from tests.faults.connections import busy
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.recording import Recorder, Recording
 from tests.storage.raw import query
@@ -47,13 +47,13 @@ async def assert_clean(database: Database, ledger: Ledger) -> None:
     if database.kind == "sqlite":
         await asyncio.wait_for(ledger.threads.update(THREAD, title="free"), 10)
         return
-    assert connections_of(ledger).busy == 0
-    busy = (
+    assert busy(ledger) == 0
+    others = (
         "SELECT state, query FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name = 'chatledger' AND state <> 'idle'"
     )
     for _ in range(200):  # a server takes a moment to see that its client is gone
-        left = await query(database, busy)
+        left = await query(database, others)
         if not left:
             break
         await asyncio.sleep(0.01)
@@ -333,7 +333,7 @@ async def test_a_time_out_fires_though_the_server_is_silent(
         else:
             assert trip > 1  # it has not so many round trips
         proxy.spare()
-        assert connections_of(ledger).busy == 0
+        assert busy(ledger) == 0
         await ledger.threads.update(THREAD, title="y")
 
 

@@ -25,7 +25,7 @@ from chatledger.storage.append.write import Moved
 from chatledger.storage.databases import postgresql_append
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
-from tests.faults.connections import connections_of, none_idle
+from tests.faults.connections import busy, connections_of, none_idle
 from tests.faults.proxy import Cut, Proxy, proxied
 from tests.storage.raw import query
 
@@ -62,7 +62,7 @@ async def assert_stored_once(ledger: Ledger, outcome: Appended, *, before: int =
     assert (outcome.first_seq, outcome.last_seq, outcome.version) == (before + 1, before + 5, before + 5)
     assert (await ledger.messages.append("t", turn())).version == before + 10
     assert await ledger.threads.check("t") == []
-    assert connections_of(ledger).busy == 0
+    assert busy(ledger) == 0
 
 
 # --- Row 12: the connection is lost -----------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ async def test_a_commit_that_nobody_heard_of_is_no_retryable_error(ledger: Ledge
     assert not of_several.value.retryable
     assert not of_one.value.retryable
     assert (await ledger.messages.history("t")).version == 15
-    assert connections_of(ledger).busy == 0
+    assert busy(ledger) == 0
 
 
 async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
@@ -367,7 +367,7 @@ async def test_attempts_are_bounded(ledger: Ledger, monkeypatch: pytest.MonkeyPa
         await ledger.messages.append("t", turn(), run_id="r")
     assert caught.value.retryable
     assert 2 <= len(attempts) <= postgresql_append.ATTEMPTS
-    assert connections_of(ledger).busy == 0
+    assert busy(ledger) == 0
 
 
 # --- Rows 9 and 11: a key fires ---------------------------------------------------------------------------------------
@@ -442,7 +442,7 @@ async def test_a_cancelled_append_gives_its_connection_up(ledger: Ledger, proxy:
     appending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(appending, 2)
-    assert connections_of(ledger).busy == 0
+    assert busy(ledger) == 0
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
     assert proxy.connections == 2
 
@@ -461,7 +461,7 @@ async def test_an_append_cancelled_while_it_waits_for_the_lock_gives_its_connect
         appending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(appending, 2)
-        assert connections_of(ledger).busy == 0
+        assert busy(ledger) == 0
     await other.close()
     monkeypatch.undo()
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
@@ -481,7 +481,7 @@ async def test_a_cancelled_transaction_is_rolled_back(ledger: Ledger, proxy: Pro
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert connections_of(ledger).busy == 0
+    assert busy(ledger) == 0
     await assert_stored_once(ledger, await ledger.messages.append("t", turn(), run_id="r"))
 
 

@@ -1,18 +1,18 @@
-"""The page about reliability names every tooth, and its marks are where the long form writes between."""
+"""The page about reliability names every mutant, and its marks are where the long form writes between."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.faults.soak import figures_table, put, teeth_table
-from tests.faults.teeth import TEETH
+from tests.faults.mutants import MUTANTS
+from tests.faults.soak import figures_table, mutants_table, put
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 
-def test_the_page_names_every_tooth() -> None:
-    assert teeth_table() in PAGE.read_text()
-    assert len({tooth.name for tooth in TEETH}) == len(TEETH)
+def test_the_page_names_every_mutant() -> None:
+    assert mutants_table() in PAGE.read_text()
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
 def test_figures_are_put_between_their_marks() -> None:

@@ -11,7 +11,7 @@ from chatledger import Ledger
 from chatledger.storage.drivers.urls import MAX_OVERFLOW, POOL_SIZE
 from tests.conftest import Database
 from tests.conversations import user
-from tests.faults.connections import connections_of
+from tests.faults.connections import busy, connections_of
 from tests.storage.raw import query
 
 MOST = POOL_SIZE + MAX_OVERFLOW
@@ -52,7 +52,7 @@ async def test_transactions_do_not_wait_for_connections_idle(pg_database: Databa
                 await all_begun.wait()
 
         await asyncio.wait_for(asyncio.gather(*(hold() for _ in range(MOST))), 8)
-        assert connections_of(ledger).busy == 0
+        assert busy(ledger) == 0
 
 
 async def test_closing_closes_those_idle_and_those_in_the_pool(

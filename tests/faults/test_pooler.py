@@ -14,7 +14,7 @@ from tests.conftest import Database
 from tests.conversations import turn
 from tests.faults.pooler import TransactionPooler, pooled
 from tests.faults.proxy import proxied
-from tests.storage.test_tenants import CALLS, in_ledger, in_transaction, tell
+from tests.storage.databases.test_scope import CALLS, in_ledger, in_transaction, tell
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ async def test_cancelled_tasks_leave_nothing_behind(pooler: TransactionPooler) -
 
 
 async def test_without_the_setting_statements_are_missed_or_left(pooler: TransactionPooler) -> None:
-    """Teeth: the pooler does what it is there for."""
+    """Mutation check: the pooler does what it is there for."""
     with pytest.raises(StorageError, match="prepared statement"):
         async with Ledger.open(pooler.url) as ledger:
             await append_turns(ledger, "t", 3)
@@ -88,7 +88,7 @@ async def test_without_the_setting_statements_are_missed_or_left(pooler: Transac
 async def test_types_met_outside_of_a_transaction_leave_a_setting(
     pooler: TransactionPooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Teeth: what the look-up at connecting is there for."""
+    """Mutation check: what the look-up at connecting is there for."""
     monkeypatch.setattr(urls, "_on_pooled_connect", lambda *_: None)
     async with Ledger.open(pooler.url, pooler="transaction") as ledger:
         await append_turns(ledger, "t", 3)

@@ -80,13 +80,13 @@ async def test_a_full_database_refuses_whole_batches_and_keeps_the_others(sqlite
     async with sqlite_database.open() as ledger:
         await ledger.threads.create(THREAD)
         recorder = Recorder(ledger, recording, resolve=-1)
-        pages = await ledger._database.write(lambda sql: sql.fetch("PRAGMA page_count", {})[0][0])
-        await ledger._database.write(lambda sql: sql.fetch(f"PRAGMA max_page_count = {pages + 12}", {}))
+        pages = await ledger._scope.write(lambda sql: sql.fetch("PRAGMA page_count", {})[0][0])
+        await ledger._scope.write(lambda sql: sql.fetch(f"PRAGMA max_page_count = {pages + 12}", {}))
         outcomes = [await recorder.append(f"alone {number}", THREAD) for number in range(40)]
         outcomes += await asyncio.gather(*(recorder.append(f"group {number}", THREAD) for number in range(20)))
         stored = [outcome for outcome in outcomes if outcome is not None]
         assert 0 < len(stored) < 60
-        await ledger._database.write(lambda sql: sql.fetch("PRAGMA max_page_count = 1000000", {}))
+        await ledger._scope.write(lambda sql: sql.fetch("PRAGMA max_page_count = 1000000", {}))
         await recorder.append("room again", THREAD)
         assert (await verdict(sqlite_database, ledger, [THREAD], recording)).acknowledged == len(stored) + 1
 
@@ -95,8 +95,8 @@ LIMITED = """
 import asyncio, contextlib, resource, signal, sys
 from chatledger import Ledger, StorageError
 from tests.faults.recording import Recorder, Recording
-from tests.faults import teeth
-teeth.bite()
+from tests.faults import mutants
+mutants.activate()
 
 async def main(path, limit):
     async with Ledger.open(path) as ledger:
@@ -149,8 +149,8 @@ def _run(script: str, *arguments: str) -> str:
 READ_ONLY = """
 import asyncio, os, sys
 from chatledger import ChatMessage, Ledger, StorageError
-from tests.faults import teeth
-teeth.bite()
+from tests.faults import mutants
+mutants.activate()
 
 async def main(path, account):
     if account:

@@ -108,7 +108,7 @@ def placed(*ids: str) -> list[ChatMessage]:
     ],
     ids=["lost", "elsewhere", "twice", "in half", "not dense", "mixed"],
 )
-def test_the_proof_has_teeth(messages: list[ChatMessage], acknowledged: list[Acknowledged]) -> None:
+def test_the_proof_can_fail(messages: list[ChatMessage], acknowledged: list[Acknowledged]) -> None:
     assert_whole(placed("a", "b"), [("a", 1, 5), ("b", 6, 10)])
     with pytest.raises(AssertionError):
         assert_whole(messages, acknowledged)

@@ -38,8 +38,8 @@ import asyncio, sys, time
 import chatledger
 from chatledger import Ledger, migrate
 from chatledger.storage.upgrade import migrate as _
-from tests.faults import teeth
-teeth.bite(client=True)
+from tests.faults import mutants
+mutants.activate(client=True)
 async def main(arguments):
 {body}
 time.sleep(max(0.0, {start} - time.time()))

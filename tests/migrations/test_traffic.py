@@ -122,9 +122,9 @@ from sqlalchemy import Engine, event
 from chatledger import migrate, schema_status
 from chatledger.storage.upgrade import migrate as _
 from chatledger.storage.drivers.sqlite import SqliteConnection
-from tests.faults import teeth
+from tests.faults import mutants
 
-teeth.bite(client=True)
+mutants.activate(client=True)
 url, to = sys.argv[1:]
 
 def migrate_until(statement):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chatledger.models import ChatMessage
-from chatledger.rules.invariants import judge_one, must_wait
-from chatledger.rules.pairing import find_call
+from chatledger.rules.invariants import find_call, judge_one, must_wait
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 INTERRUPTED = "interrupted"

@@ -13,7 +13,7 @@ from chatledger.formats.message_file.outputs import TEXT
 from chatledger.formats.message_file.writing import NAME, Row
 from chatledger.models import ChatMessage, TextPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, json_problem
-from chatledger.rules.pairing import answer
+from chatledger.rules.invariants import answer
 from chatledger.rules.tip import Tip
 
 RAW = "_raw"

@@ -15,7 +15,7 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.models import ChatMessage, Part, TextPart
 from chatledger.rules import OpenCall, Tip, closing_results
-from chatledger.rules.pairing import answer
+from chatledger.rules.invariants import answer
 
 
 @dataclass(slots=True)

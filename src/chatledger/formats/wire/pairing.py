@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatledger.models import ChatMessage
-from chatledger.rules.pairing import answer
+from chatledger.rules.invariants import answer
 from chatledger.rules.tip import OpenCall, Tip
 
 

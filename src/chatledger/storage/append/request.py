@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
+from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
@@ -122,7 +123,7 @@ def make_request(
     idempotency_key: str | None = None,
     rules: RulesLevel | None = None,
     default_rules: RulesLevel = "strict",
-    close_open_calls: bool = False,
+    on_open_calls: str = "error",
     interrupt: bool = False,
     lease: float = LEASE,
 ) -> AppendRequest:
@@ -130,6 +131,13 @@ def make_request(
     no message. Without `limits` it may be of any size.
     """
     require_messages(messages)
+    strings, numbers = {type(run_id), type(idempotency_key)}, {type(branch), type(expected_version)}
+    if not (strings <= STR_OR_NONE.plain and numbers <= INT_OR_NONE.plain):
+        require(STR_OR_NONE, run_id=run_id, idempotency_key=idempotency_key)
+        require(INT_OR_NONE, branch=branch, expected_version=expected_version)
+    if rules is not None or on_open_calls != "error":
+        require(RULES_OR_NONE, rules=rules)
+        require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
     if limits is not None and len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
@@ -148,7 +156,7 @@ def make_request(
         expected_version=expected_version,
         rules=rules,
         default_rules=default_rules,
-        close_open_calls=close_open_calls,
+        close_open_calls=on_open_calls == "close",
         interrupt=interrupt,
         lease=lease,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
@@ -160,6 +168,8 @@ def make_request(
 
 def require_messages(messages: Sequence[ChatMessage]) -> None:
     """Raises InvalidArgument."""
+    if type(messages) is not list:
+        require(MESSAGES, messages=messages)
     if not all(map(_is_message, messages)):
         other = next(type(message).__name__ for message in messages if not _is_message(message))
         detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other shapes"

@@ -13,8 +13,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import TypeVar
 
+from chatledger.arguments import Kind
 from chatledger.errors import StorageError
 from chatledger.models import Appended, History, Limits, RulesLevel
 from chatledger.storage.append.preflight import Seen
@@ -28,6 +30,7 @@ from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 T = TypeVar("T")
 
 DEFAULT_TENANT = "default"
+LIMITS_OR_NONE = Kind("Limits or None", Limits, NoneType)
 
 
 @dataclass(frozen=True, slots=True)

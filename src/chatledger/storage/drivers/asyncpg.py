@@ -123,11 +123,6 @@ class AsyncpgConnections:
         return len(self._idle) + self._unused_in_pool
 
     @property
-    def busy(self) -> int:
-        pool: Any = self._engine.pool
-        return int(pool.checkedout()) - len(self._idle)
-
-    @property
     def _unused_in_pool(self) -> int:
         pool = self._engine.pool
         return pool.checkedin() if isinstance(pool, QueuePool) else 0

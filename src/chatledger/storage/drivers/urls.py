@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from chatledger.arguments import Kind
 from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models.secrets import is_secret_name
 
@@ -36,6 +38,7 @@ READ_ONLY = "chatledger_read_only"
 
 Address: TypeAlias = str | os.PathLike[str] | URL | None
 """What names a database; None is what CHATLEDGER_URL says, else a file in the working directory."""
+ADDRESS = Kind("a str, a path or None", str, os.PathLike, URL, NoneType)
 
 
 def read_url(url: Address) -> URL:
@@ -95,7 +98,6 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     """
     url, given = connect_arguments(url)
     arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, **given}
-    arguments["server_settings"] = {"application_name": "chatledger", **given["server_settings"]}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     engine = create_async_engine(
@@ -171,27 +173,10 @@ def _on_begin(connection: Connection) -> None:
 
 # --- Parameters of a PostgreSQL URL -----------------------------------------------------------------------------------
 
-_IN_ADDRESS = frozenset(
-    [
-        "gsslib",
-        "krbsrvname",
-        "passfile",
-        "ssl_max_protocol_version",
-        "ssl_min_protocol_version",
-        "sslcert",
-        "sslcrl",
-        "sslkey",
-        "sslmode",
-        "sslnegotiation",
-        "sslpassword",
-        "sslrootcert",
-        "target_session_attrs",
-    ]
-)
-"""What asyncpg reads in an address as libpq does."""
-_FILES = frozenset(["sslcert", "sslcrl", "sslkey", "sslrootcert"])
-_NOT_AT_ALL = {"channel_binding": ("disable", "prefer"), "gssencmode": ("disable", "prefer")}
-"""What asyncpg has not, with the values that can do without."""
+# asyncpg reads the parameters of libpq itself, in an address: SQLAlchemy would hand it each one as an argument, where
+# most have no name. What asyncpg does not know is a setting of the session, which the server refuses by name. These are
+# the few parameters that need more than that.
+
 _NUMBERS: dict[str, Callable[[str], float]] = {
     "command_timeout": float,
     "connect_timeout": float,
@@ -201,39 +186,34 @@ _NUMBERS: dict[str, Callable[[str], float]] = {
     "statement_cache_size": int,
     "timeout": float,
 }
-_DRIVERS = frozenset(["host", "port", "user", "password", "database", "ssl", "service", "servicefile"])
-"""What SQLAlchemy and asyncpg take as arguments."""
+"""Arguments of `connect`, and libpq's `connect_timeout`, which is `timeout` there."""
+_UNSUPPORTED = {"channel_binding": ("disable", "prefer"), "gssencmode": ("disable", "prefer")}
+"""libpq's parameters that asyncpg lacks, with the values that ask for nothing."""
+_SQLALCHEMY = frozenset(["host", "port", "user", "password", "database", "ssl", "service", "servicefile"])
+_FILES = frozenset(["sslcert", "sslcrl", "sslkey", "sslrootcert"])
 
 
 def connect_arguments(url: URL) -> tuple[URL, dict[str, Any]]:
-    """The URL without its parameters but for those that say where the server is, and the arguments of `connect` that
-    they stand for. Raises StorageError with the name of one that cannot be honoured, never with its value.
+    """The URL with only the parameters that SQLAlchemy reads, and the other parameters as arguments of `connect`.
+    Raises StorageError with the name of a parameter that cannot be honoured, never with its value.
     """
-    settings: dict[str, str] = {}
-    arguments: dict[str, Any] = {"server_settings": settings}
+    arguments: dict[str, Any] = {}
     address: dict[str, str] = {}
-    left: dict[str, Any] = {}
     for name, value in url.query.items():
-        if name in _IN_ADDRESS:
-            address[name] = _one(name, value)
-            _refuse_unless(name not in _FILES or Path(address[name]).exists(), f"there is no such file as its {name}")
-        elif name in _NUMBERS:
-            arguments["timeout" if name == "connect_timeout" else name] = _number(name, _one(name, value))
-        elif name in _NOT_AT_ALL:
-            _refuse_unless(_one(name, value) in _NOT_AT_ALL[name], f"{name} is not supported by asyncpg; leave it out")
-        elif name in _DRIVERS:
-            left[name] = value
+        if name in _SQLALCHEMY:
+            continue
+        if isinstance(value, tuple):
+            raise StorageError(f"not a PostgreSQL URL: it has {name} more than once")
+        if name in _NUMBERS:
+            arguments["timeout" if name == "connect_timeout" else name] = _number(name, value)
+        elif name in _UNSUPPORTED:
+            _refuse_unless(value in _UNSUPPORTED[name], f"{name} is not supported by asyncpg; leave it out")
         else:
-            settings[name] = _one(name, value)
-    if address:
-        arguments["dsn"] = f"postgresql:///?{urlencode(address)}"
-    return url.set(query=left), arguments
-
-
-def _one(name: str, value: str | tuple[str, ...]) -> str:
-    if isinstance(value, tuple):
-        raise StorageError(f"not a PostgreSQL URL: it has {name} more than once")
-    return value
+            _refuse_unless(name not in _FILES or Path(value).exists(), f"there is no such file as its {name}")
+            address[name] = value
+    address.setdefault("application_name", "chatledger")
+    arguments["dsn"] = f"postgresql:///?{urlencode(address)}"
+    return url.set(query={name: url.query[name] for name in _SQLALCHEMY & url.query.keys()}), arguments
 
 
 def _number(name: str, value: str) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from chatledger.arguments import FUNCTION_OR_NONE, INT_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, LimitExceeded
 from chatledger.models import ChatMessage
 from chatledger.storage.rows.encryption import Tenant
@@ -43,11 +44,21 @@ class Window:
     def of(cls, tenant: Tenant, thread_id: str, branch: int | None = None, **options: Any) -> Self:
         """Raises InvalidCursor for windows that contradict each other, LimitExceeded for a size below zero."""
         window = cls(tenant, encode_key(thread_id, "thread_id"), thread_id, branch, **options)
+        window._check_types()
         if options:
-            window._check()
+            window._check_sizes()
         return window
 
-    def _check(self) -> None:
+    def _check_types(self) -> None:
+        numbers = (self.branch, self.limit, self.before, self.after, self.last, self.last_turns, self.max_tokens)
+        if not {*map(type, numbers)} <= INT_OR_NONE.plain:
+            require(INT_OR_NONE, branch=self.branch, limit=self.limit, before=self.before, after=self.after)
+            require(INT_OR_NONE, last=self.last, last_turns=self.last_turns, max_tokens=self.max_tokens)
+        if self.run_id is not None or self.user_id is not None or self.count_tokens is not None:
+            require(STR_OR_NONE, run_id=self.run_id, user_id=self.user_id)
+            require(FUNCTION_OR_NONE, count_tokens=self.count_tokens)
+
+    def _check_sizes(self) -> None:
         sizes = {
             "limit": self.limit,
             "last": self.last,

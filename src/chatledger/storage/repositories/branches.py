@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import and_, func, insert, select, update
 
+from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, require
 from chatledger.errors import BranchNotFound, LimitExceeded, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, fold
 from chatledger.storage.append.preflight import write_open_calls
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import interrupts_calls, turn_start
@@ -25,7 +25,6 @@ from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import decode_json
 
 
-@checked
 class BranchRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -38,25 +37,35 @@ class BranchRepository:
         where calls of the shared part would stay open, unless the thread is lenient, and where a message of it is still
         partial.
         """
+        require(STR, thread_id=thread_id)
+        require(INT, at=at)
+        require(INT_OR_NONE, branch=branch)
+        require(BOOL, activate=activate)
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.write(lambda sql: _fork(sql, window, at, activate, self._scope.rules))
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
         """Make a branch the one that calls without `branch=` mean."""
+        require(STR, thread_id=thread_id)
+        require(INT, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.write(lambda sql: _activate(sql, window, branch))
 
     async def list(self, thread_id: str) -> Sequence[Branch]:
         """All branches of the thread, in the order in which they were made."""
+        require(STR, thread_id=thread_id)
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
 
     async def mark(self, thread_id: str, branch: int | None = None) -> Mark:
         """The state that a branch (None: the active one) is in, to be written onto later."""
+        require(STR, thread_id=thread_id)
+        require(INT_OR_NONE, branch=branch)
         return await self._scope.read(lambda sql: read_mark(sql, self._scope.tenant, thread_id, branch), snapshot=True)
 
     async def advance(self, thread_id: str, mark: Mark) -> Mark:
         """Hold the branch, if it still is in the marked state, until the transaction ends. Raises VersionConflict."""
+        require(STR, thread_id=thread_id)
         return await self._scope.write(lambda sql: advance_mark(sql, self._scope.tenant, thread_id, mark))
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import Select, and_, delete, insert, literal, select, tuple_
 
+from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, InvalidArgument, ThreadNotFound
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
@@ -28,7 +28,6 @@ _BATCH = 100
 """Threads of a user or a tenant that are looked up at a time; each goes in a transaction of its own."""
 
 
-@checked
 class ErasureRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -40,28 +39,37 @@ class ErasureRepository:
         A thread of that id is never made again: `Erased` is raised. Erasing twice gives the first tombstone. Raises
         ThreadNotFound.
         """
+        require(STR, thread_id=thread_id)
+        require(BOOL, keep_scores=keep_scores)
         return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False) -> Erasure:
         """Erase every thread of a user, each in a transaction of its own: what is interrupted is finished by calling it
         again. The user may come back: new threads of theirs are not refused.
         """
+        require(STR, user_id=user_id)
+        require(BOOL, keep_scores=keep_scores)
         return await self._erase_all("user", user_id, keep_scores)
 
     async def erase_tenant(self, *, keep_scores: bool = False) -> Erasure:
         """Erase every thread of this ledger's tenant, as `erase_user` does."""
+        require(BOOL, keep_scores=keep_scores)
         return await self._erase_all("tenant", None, keep_scores)
 
     async def find_thread(self, thread_id: str) -> Erasure | None:
         """The tombstone of a thread, if it was erased."""
+        require(STR, thread_id=thread_id)
         return await self._find("thread", thread_id)
 
     async def find_user(self, user_id: str) -> Erasure | None:
         """The tombstone of the last time that a user was erased."""
+        require(STR, user_id=user_id)
         return await self._find("user", user_id)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
         """Newest first."""
+        require(INT, limit=limit)
+        require(STR_OR_NONE, cursor=cursor)
         size = page_size(limit)
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, size, cursor))
 

@@ -9,12 +9,12 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Select, and_, func, literal, select, tuple_
 
+from chatledger.arguments import INT, STR_OR_NONE, require
 from chatledger.errors import IdConflict, MessageNotFound, RunNotFound, StorageError
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackSummary, Page
 from chatledger.models.base import UtcDatetime
 from chatledger.models.json import same_json
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
@@ -28,7 +28,6 @@ _WHAT_WAS_SAID = {"run_id", "key", "score", "kwargs", "author", "source", "messa
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 
 
-@checked
 class FeedbackRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -40,6 +39,7 @@ class FeedbackRepository:
 
         Any object with the attributes `run_id`, `key` and `score` will do, such as a service's own feedback.
         """
+        require(STR_OR_NONE, idempotency_key=idempotency_key)
         given = Feedback.model_validate(feedback, from_attributes=True)
         record = given.model_copy(
             update={
@@ -62,6 +62,8 @@ class FeedbackRepository:
         cursor: str | None = None,
     ) -> Page[Feedback]:
         """Feedback of a run, of a thread, or all, newest first."""
+        require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor)
+        require(INT, limit=limit)
         return await self._scope.read(
             lambda sql: _list(sql, self._scope.tenant, run_id, thread_id, page_size(limit), cursor)
         )
@@ -79,6 +81,7 @@ class FeedbackRepository:
 
         `agent` and `model` are those of the run; `since` is included, `until` is not. Reads each matching score once.
         """
+        require(STR_OR_NONE, key=key, agent=agent, model=model)
         since, until = _MOMENT.validate_python(since), _MOMENT.validate_python(until)
         statement = _summary(self._scope.tenant, key, agent, model, since, until)
         rows = await self._scope.read(lambda sql: sql.execute(statement).mappings().all())

@@ -6,12 +6,22 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from chatledger.arguments import (
+    BOOL,
+    INT,
+    INT_OR_NONE,
+    MESSAGES,
+    ON_OPEN_CALLS,
+    RULES_OR_NONE,
+    STR,
+    STR_OR_NONE,
+    require,
+)
 from chatledger.errors import MessageNotFound, VersionConflict
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.request import make_request, require_messages
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_path, load_range
@@ -25,7 +35,6 @@ PAGE = 500
 """Messages that `iterate` holds at a time."""
 
 
-@checked
 class MessageRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -66,7 +75,7 @@ class MessageRepository:
             idempotency_key=idempotency_key,
             rules=rules,
             default_rules=self._scope.rules,
-            close_open_calls=on_open_calls == "close",
+            on_open_calls=on_open_calls,
         )
         return await self._scope.append(request)
 
@@ -86,6 +95,12 @@ class MessageRepository:
         VersionConflict where they differ or something stored is missing. `replayed` if nothing followed. Reads the
         whole branch: where the caller knows what is new, `append` costs less.
         """
+        require(STR, thread_id=thread_id)
+        require(MESSAGES, messages=messages)
+        require(STR_OR_NONE, run_id=run_id)
+        require(INT_OR_NONE, branch=branch)
+        require(RULES_OR_NONE, rules=rules)
+        require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         require_messages(messages)
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
@@ -141,6 +156,10 @@ class MessageRepository:
 
         Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
         """
+        if type(partials) is not bool:
+            require(BOOL, partials=partials)
+        if min_position is not None:
+            require(STR_OR_NONE, min_position=min_position)
         window = Window.of(
             self._scope.tenant,
             thread_id,
@@ -160,7 +179,7 @@ class MessageRepository:
             return history
         return replace(history, messages=history.messages[:-1])
 
-    async def iterate(
+    def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True
     ) -> AsyncIterator[ChatMessage]:
         """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
@@ -168,6 +187,12 @@ class MessageRepository:
         The branch is chosen, and its end fixed, when the first page is read; what is appended later is not seen.
         `partials=False` leaves out a message that is still being written.
         """
+        require(STR, thread_id=thread_id)
+        require(INT_OR_NONE, branch=branch)
+        require(BOOL, partials=partials)
+        return self._iterate(thread_id, branch, partials=partials)
+
+    async def _iterate(self, thread_id: str, branch: int | None, *, partials: bool) -> AsyncIterator[ChatMessage]:
         page = await self.history(thread_id, branch=branch, limit=PAGE)
         end = page.version
         while True:
@@ -181,11 +206,13 @@ class MessageRepository:
 
     async def names(self, thread_id: str, *, format: str) -> set[str]:  # noqa: A002 - as in the ledger's own calls
         """The names and the call ids of a format's messages, on all branches: those of a branch left behind too."""
+        require(STR, thread_id=thread_id, format=format)
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _names(sql, window, format), snapshot=True)
 
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
         """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
+        require(STR, thread_id=thread_id, message_id=message_id)
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
@@ -196,6 +223,9 @@ class MessageRepository:
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """
+        require(STR, thread_id=thread_id)
+        require(INT, seq=seq)
+        require(INT_OR_NONE, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.write(lambda sql: redact_message(sql, window, seq))
 
@@ -205,6 +235,8 @@ class MessageRepository:
         """Answer every open call with a synthetic result whose text is `reason`, and mark a partial message at the end
         as interrupted: the thread then takes any message again. Nothing is written where nothing is open.
         """
+        require(STR, thread_id=thread_id, reason=reason)
+        require(INT_OR_NONE, branch=branch)
         request = make_request(
             self._scope.tenant,
             thread_id,
@@ -212,7 +244,7 @@ class MessageRepository:
             limits=self._scope.limits,
             branch=branch,
             default_rules=self._scope.rules,
-            close_open_calls=True,
+            on_open_calls="close",
         )
         return await self._scope.write(lambda sql: close_open_calls(sql, request, reason))
 

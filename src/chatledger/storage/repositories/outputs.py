@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import and_, delete, func, insert, select
 
+from chatledger.arguments import STR, require
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.threads import require_thread
@@ -21,18 +21,19 @@ from chatledger.storage.schema.tables import agents, outputs
 from chatledger.storage.schema.text import encode_key
 
 
-@checked
 class OutputRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def add(self, thread_id: str, added: Sequence[Output]) -> None:
         """Add outputs behind those that their messages have, in this order. The caller holds the branch."""
+        require(STR, thread_id=thread_id)
         encode_key(thread_id, "thread_id")
         await self._scope.write(lambda sql: _add(sql, self._scope.tenant, thread_id, added))
 
     async def list(self, thread_id: str) -> Sequence[Output]:
         """The outputs of a thread on all branches, message by message, in the order in which they were added."""
+        require(STR, thread_id=thread_id)
         return await self._scope.read(lambda sql: _list_outputs(sql, self._scope.tenant, thread_id), snapshot=True)
 
 
@@ -73,7 +74,6 @@ def _list_outputs(sql: Sql, tenant: Tenant, thread_id: str) -> list[Output]:
 # --- Agents -----------------------------------------------------------------------------------------------------------
 
 
-@checked
 class AgentRepository:
     """Who may answer in a thread: a short list that is read and replaced as a whole."""
 
@@ -85,6 +85,7 @@ class AgentRepository:
 
         An agent is of the thread and not of a branch, so holding a branch does not keep others from its agents.
         """
+        require(STR, thread_id=thread_id)
         encode_key(thread_id, "thread_id")
         for agent in listed:
             encode_key(agent.name, "agent name")
@@ -92,6 +93,7 @@ class AgentRepository:
 
     async def list(self, thread_id: str) -> Sequence[ThreadAgent]:
         """The agents of a thread, in the order in which they were added."""
+        require(STR, thread_id=thread_id)
         return await self._scope.read(lambda sql: _list_agents(sql, self._scope.tenant, thread_id), snapshot=True)
 
 

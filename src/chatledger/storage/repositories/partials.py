@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import NoneType
 
 from sqlalchemy import and_, select
 
+from chatledger.arguments import Kind, require
 from chatledger.models import PartialMessage
 from chatledger.rules import Lease
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.partial import PartialPlace
 from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import branches, messages
 from chatledger.storage.schema.text import encode_json, encode_key
 
+_AGE = Kind("a timedelta, a number or None", timedelta, int, float, NoneType)
+_PARTIAL = Kind("a PartialMessage", PartialMessage)
 
-@checked
+
 class PartialRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -38,6 +41,7 @@ class PartialRepository:
         """Those that nobody writes any more: whose writer let its lease run out or, with `older_than` (a timedelta, or
         seconds), those that were not written for so long. Costs what `list` costs.
         """
+        require(_AGE, older_than=older_than)
         age = timedelta(seconds=older_than) if isinstance(older_than, (int, float)) else older_than
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
         now = datetime.now(UTC)
@@ -47,6 +51,7 @@ class PartialRepository:
         """Mark it as interrupted and answer its calls as such. False, and nothing is done, where it has been written,
         completed or interrupted since it was listed, or its thread is gone.
         """
+        require(_PARTIAL, partial=partial)
         request = make_request(
             self._scope.tenant, partial.thread_id, [], limits=self._scope.limits, branch=partial.branch, interrupt=True
         )

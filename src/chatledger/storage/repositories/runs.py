@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 from sqlalchemy import and_, select, update
 
+from chatledger.arguments import INT, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import RunConflict, RunNotFound, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Page, Run, RunStatus, Usage
 from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked, masked_text
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
@@ -23,7 +24,10 @@ from chatledger.storage.schema.text import encode_key
 _USAGE = ("input_tokens", "output_tokens", "total_tokens", "usage_details", "cost")
 
 
-@checked
+_STATUS = Kind("'running', 'completed', 'failed' or 'cancelled'", words=get_args(RunStatus))
+_USAGE_OR_NONE = Kind("Usage or None", Usage, NoneType)
+
+
 class RunRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -44,6 +48,8 @@ class RunRepository:
         Keys and passwords are never stored: what stands in `input` or `metadata` under a name such as `api_key`,
         `authorization` or `password` becomes `"***"` (`SECRET_NAMES` in `chatledger.models.secrets`).
         """
+        require(STR, thread_id=thread_id)
+        require(STR_OR_NONE, run_id=run_id, agent=agent, model=model)
         run = Run(
             run_id=new_id() if run_id is None else run_id,
             thread_id=thread_id,
@@ -65,21 +71,29 @@ class RunRepository:
 
         What looks like a key in `error`, which may quote a request, is stored as `"***"`.
         """
+        require(STR, run_id=run_id)
+        require(_STATUS, status=status)
+        require(_USAGE_OR_NONE, usage=usage)
+        require(STR_OR_NONE, error=error)
         error = None if error is None else masked_text(error)
         return await self._scope.write(lambda sql: _finish(sql, self._scope.tenant, run_id, status, usage, error))
 
     async def get(self, run_id: str) -> Run:
         """Raises RunNotFound."""
+        require(STR, run_id=run_id)
         run = await self.find(run_id)
         if run is None:
             raise RunNotFound(run_id)
         return run
 
     async def find(self, run_id: str) -> Run | None:
+        require(STR, run_id=run_id)
         return await self._scope.read(lambda sql: find_run(sql, self._scope.tenant, run_id))
 
     async def list(self, *, thread_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Run]:
         """Runs of a thread, or all, in the order of their ids: for ids that the ledger makes, that is by time."""
+        require(STR_OR_NONE, thread_id=thread_id, cursor=cursor)
+        require(INT, limit=limit)
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id, page_size(limit), cursor))
 
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from sqlalchemy import Select, and_, insert, literal, select, tuple_, update
 
+from chatledger.arguments import BOOL, INT, INT_OR_NONE, MESSAGES, RULES_OR_NONE, STR, STR_OR_NONE, STRINGS, require
 from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime
 from chatledger.rules import Finding, Tip
 from chatledger.storage.append.preflight import Seen
-from chatledger.storage.arguments import checked
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
 from chatledger.storage.history.path import Segment, cut, read_lineage, write_lineage
@@ -42,7 +42,6 @@ UNSET: Final = Unset.UNSET
 _MOMENT: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
 
 
-@checked
 class ThreadRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -63,6 +62,9 @@ class ThreadRepository:
         A thread that exists raises AlreadyExists. With `exist_ok` it is given as it is; if it belongs to another user
         than `user_id`, that raises ThreadNotFound, as for a thread that does not exist.
         """
+        require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id)
+        require(RULES_OR_NONE, rules=rules)
+        require(BOOL, exist_ok=exist_ok)
         now = datetime.now(UTC) if created_at is None else _MOMENT.validate_python(created_at)
         thread = Thread(
             thread_id=new_id() if thread_id is None else thread_id,
@@ -81,6 +83,8 @@ class ThreadRepository:
 
     def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
         """A whole new thread, judged, for `load`. Raises RuleViolation, IdConflict and LimitExceeded; asks nobody."""
+        require(MESSAGES, messages=messages)
+        require(RULES_OR_NONE, rules=rules)
         level = rules or self._scope.rules
         return encode_thread(self._scope.tenant, thread, messages, level=level)
 
@@ -90,16 +94,21 @@ class ThreadRepository:
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
         """Raises ThreadNotFound; also, if `user_id` is given, for a thread of another user."""
+        require(STR, thread_id=thread_id)
+        require(STR_OR_NONE, user_id=user_id)
         thread = await self.find(thread_id, user_id=user_id)
         if thread is None:
             raise ThreadNotFound(thread_id)
         return thread
 
     async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
+        require(STR, thread_id=thread_id)
+        require(STR_OR_NONE, user_id=user_id)
         return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id, user_id))
 
     async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
         """Those of the threads that there are, by id; one query for 500 of them. What cannot be an id is none."""
+        require(STRINGS, thread_ids=thread_ids)
         if isinstance(thread_ids, str):  # its characters would be asked for
             raise InvalidArgument("thread_ids", "must be a list of str, not str")
         ids = list(filter(_is_key, dict.fromkeys(thread_ids)))
@@ -116,6 +125,7 @@ class ThreadRepository:
         """The thread with what was given changed. Stricter rules are checked against its messages first, on every
         branch: RuleViolation says which message breaks them.
         """
+        require(STR, thread_id=thread_id)
         given = {"title": title, "metadata": metadata, "rules": rules}
         values = {name: value for name, value in given.items() if value is not UNSET}
         return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, values))
@@ -125,12 +135,15 @@ class ThreadRepository:
 
         Reads the whole branch, in bounded memory.
         """
+        require(STR, thread_id=thread_id)
+        require(INT_OR_NONE, branch=branch)
         return await self._scope.read(
             lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch), snapshot=True
         )
 
     async def delete(self, thread_id: str) -> Deleted:
         """Removes the thread with its messages, runs and their feedback, for good; the number of rows by table."""
+        require(STR, thread_id=thread_id)
         return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
 
     async def retain(
@@ -145,6 +158,8 @@ class ThreadRepository:
 
     async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
         """Threads of a user, or of everybody, newest activity first."""
+        require(STR_OR_NONE, user_id=user_id, cursor=cursor)
+        require(INT, limit=limit)
         return await self._scope.read(
             lambda sql: _list_threads(sql, self._scope.tenant, user_id, page_size(limit), cursor)
         )

@@ -15,8 +15,10 @@ import re
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, cast
 
+from chatledger.arguments import Kind
 from chatledger.errors import EncryptionError, MissingExtra
 
 KEY_BYTES = 32
@@ -55,6 +57,9 @@ Keys = Callable[[str], KeyRing | None]
 """Gives a tenant's ring, or None where there is none (any more). Called from any thread whenever something is sealed or
 opened: it answers from memory.
 """
+
+
+KEYS = Kind("a KeyRing, a function or None", KeyRing, cast(type, Callable), NoneType)
 
 
 def header_of(key_id: str) -> str:

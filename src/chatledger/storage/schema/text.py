@@ -67,7 +67,7 @@ def _escape(character: str) -> str:
 def encode_key(key: str, what: str) -> str:
     """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes, InvalidArgument for no text."""
     if not isinstance(key, str):
-        raise InvalidArgument(what, f"must be a str, not {type(key).__name__}")
+        raise InvalidArgument(what, f"must be a str, not {None if key is None else type(key).__name__}")
     stored = encode_text(key)
     size = len(stored) if stored.isascii() else len(stored.encode())
     if not 1 <= size <= MAX_KEY_BYTES:

@@ -13,9 +13,17 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
+from chatledger.arguments import FUNCTION_OR_NONE, PATH, require
 from chatledger.errors import StorageError
-from chatledger.storage.arguments import checked_call
-from chatledger.storage.drivers.urls import BUSY_TIMEOUT, MEMORY, Address, read_url, sqlite_path, without_password
+from chatledger.storage.drivers.urls import (
+    ADDRESS,
+    BUSY_TIMEOUT,
+    MEMORY,
+    Address,
+    read_url,
+    sqlite_path,
+    without_password,
+)
 from chatledger.storage.upgrade.files import file_error, look_at_file, require_folder
 from chatledger.storage.upgrade.versions import require_usable
 
@@ -26,12 +34,14 @@ Progress = Callable[[int, int], None]
 """Called with the pages copied so far and the pages there are."""
 
 
-@checked_call
 def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
     """Copy a database to a file that does not exist yet, in one state of it. Blocking, like `migrate`.
 
     Raises StorageError, and then leaves no file behind. For PostgreSQL it names the command.
     """
+    require(ADDRESS, url=url)
+    require(PATH, target=target)
+    require(FUNCTION_OR_NONE, progress=progress)
     source, target = _path_of(url), Path(target)
     if not Path(source).exists():
         raise StorageError(f"there is no file {source}")
@@ -51,9 +61,11 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     return target
 
 
-@checked_call
 def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress | None = None) -> Path:
     """Put a backup where there is no database yet: checked first, then as `backup` copies. Blocking."""
+    require(PATH, source=source)
+    require(ADDRESS, url=url)
+    require(FUNCTION_OR_NONE, progress=progress)
     target = Path(_path_of(url))
     if target.exists():
         raise StorageError(f"{target} exists already; move it away to restore over it")

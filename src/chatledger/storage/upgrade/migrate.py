@@ -23,11 +23,11 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from chatledger.arguments import BOOL_OR_NONE, STR, require
 from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
-from chatledger.storage.arguments import checked_call
 from chatledger.storage.drivers.errors import Kind, read_failure, translate
 from chatledger.storage.drivers.sqlite import SqliteConnection
-from chatledger.storage.drivers.urls import MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
+from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
 from chatledger.storage.schema import row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
@@ -51,7 +51,6 @@ WAIT_FOR_MIGRATOR = 600
 """Seconds that a SQLite migrator waits for another: a large file takes its time."""
 
 
-@checked_call
 def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
     """Bring a database to revision `to` (up or down) and give its status. Blocking: in a running event loop, call it
     with `asyncio.to_thread`. One step newer than this release is left as it is. Raises StorageError, and
@@ -59,6 +58,9 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
 
     `rls` then switches row-level security on or off for all tables, on PostgreSQL from version 15; None leaves it.
     """
+    require(ADDRESS, url=url)
+    require(STR, to=to, schema=schema)
+    require(BOOL_OR_NONE, rls=rls)
     address = read_url(url)
     _require_revision(to)
     if address.get_backend_name() == "sqlite":
@@ -70,18 +72,20 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
     return _in_new_loop(_migrate_postgresql(address, to, require_schema_name(schema), rls))
 
 
-@checked_call
 def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
     """The revision that a database is at and the one that this release needs. Blocking, as `migrate`."""
+    require(ADDRESS, url=url)
+    require(STR, schema=schema)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
         return look_at_file(sqlite_path(address)).status
     return _in_new_loop(_read_postgresql_status(address, require_schema_name(schema)))
 
 
-@checked_call
 def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) -> str:
     """The statements that would carry a database of this URL's kind from nothing to `to`, for a person to run."""
+    require(ADDRESS, url=url)
+    require(STR, to=to, schema=schema)
     address = read_url(url)
     _require_revision(to)
     dialect = address.get_backend_name()

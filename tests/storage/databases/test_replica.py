@@ -133,7 +133,7 @@ async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair
 
 
 async def test_without_the_question_old_states_are_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Teeth."""
+    """Mutation check."""
     monkeypatch.setattr(replica_module, "_CAUGHT_UP", "SELECT true OR :position::text IS NULL")
     async with Ledger.open(pair.primary, replica=pair.standby) as ledger:
         await ledger.threads.create("t")

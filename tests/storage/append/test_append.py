@@ -234,7 +234,7 @@ async def test_a_thread_made_again_under_a_remembered_tip_is_judged_again(databa
 
 
 async def test_the_guard_is_what_refuses_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Teeth: guarded by the version instead of the stamp, the thread made again takes the wrong result."""
+    """Mutation check: guarded by the version instead of the stamp, the thread made again takes the wrong result."""
     names = vars(write_module)
     assert "stamp = :stamp" in names["_UPDATE_TIP"]
     weak = names["_UPDATE_TIP"].replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")

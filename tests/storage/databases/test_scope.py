@@ -335,7 +335,7 @@ async def rows_of(database: Database, tenant: str) -> dict[str, list[tuple[Any, 
 BLUNT = {"threads.delete", "threads.create", "threads.load", "threads.retain", "erasures.erase_tenant", "erasures.list"}
 
 
-async def test_the_comparison_has_teeth(ledger: Ledger) -> None:
+async def test_the_comparison_can_fail(ledger: Ledger) -> None:
     """With their own ids the same calls do tell something else, wherever a call takes an id."""
     await fill(ledger.tenant("a"), THEIRS)
     same = []

@@ -17,7 +17,7 @@ from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from chatledger.storage.rows.encryption import Tenant
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
-from tests.faults.connections import connections_of, none_idle
+from tests.faults.connections import busy, none_idle
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.test_outcome import until
 from tests.storage.raw import query
@@ -100,7 +100,7 @@ async def test_a_connection_lost_under_a_group_stores_each_once(ledger: Ledger, 
     assert proxy.spare()
     assert all(isinstance(one, Appended) for one in done)
     assert texts(await ledger.messages.history("t"))[-6:] == [str(n) for n in range(6)]
-    assert connections_of(ledger).busy == 0
+    assert busy(ledger) == 0
 
 
 async def test_another_process_that_writes_meanwhile(ledger: Ledger, pg_database: Database) -> None:
@@ -137,7 +137,7 @@ async def test_a_group_that_is_cancelled_gives_its_connection_up(ledger: Ledger,
         task.cancel()
     await asyncio.wait(tasks)
     assert (await ledger.messages.append(**says(4))).version == 3
-    assert connections_of(ledger).busy == 0
+    assert busy(ledger) == 0
 
 
 @pytest.mark.parametrize("steps", range(6))

@@ -23,7 +23,7 @@ from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
 from tests.faults.test_outcome import until
 from tests.migrations.partitions import create_partitioned_schema
-from tests.storage.test_tenants import (
+from tests.storage.databases.test_scope import (
     CALLS,
     NOBODYS,
     NOON,
@@ -111,7 +111,7 @@ async def test_without_the_librarys_filter_still_no_foreign_row(
 
 
 async def test_without_either_foreign_rows_are_read_and_written(owned: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Teeth: it is the policies that hold, and the filter really is gone."""
+    """Mutation check: it is the policies that hold, and the filter really is gone."""
     await asyncio.to_thread(migrate, owned)
     async with Ledger.open(owned) as ledger:
         await fill(ledger.tenant("a"), THEIRS)

@@ -1,9 +1,9 @@
-"""The teeth: each proof run without the protection that it is about, which must make it fail.
+"""Mutation checks: each proof run without the protection that it is about, which must make it fail.
 
-python -m tests.faults.teeth [NAME…]
+python -m tests.faults.mutants [NAME…]
 
 A protection is replaced from here, in the process of the test or of its clients; nothing in the library knows of it.
-pytest loads this module as a plugin, and what CHATLEDGER_TOOTH names is pulled before the tests are collected.
+pytest loads this module as a plugin. It applies the mutant that CHATLEDGER_MUTANT names before it collects the tests.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-VARIABLE = "CHATLEDGER_TOOTH"
+VARIABLE = "CHATLEDGER_MUTANT"
 PATIENCE = 240
 AT_ONCE = 2
 _FAULTS = "tests/faults/"
 
 
 @dataclass(frozen=True)
-class Tooth:
+class Mutant:
     """`without`: what is taken away. `finds`: words of the failure, so that it fails for that and nothing else."""
 
     name: str
     test: str
     without: str
     finds: str
-    pull: Callable[[], None]
+    apply: Callable[[], None]
     client_only: bool = False
 
 
-def bite(*, client: bool = False) -> None:
+def activate(*, client: bool = False) -> None:
     """Take the protection away that the environment names, in a client's process or in the test's."""
-    tooth = next((tooth for tooth in TEETH if tooth.name == os.environ.get(VARIABLE)), None)
-    if tooth is not None and (client or not tooth.client_only):
-        tooth.pull()
+    mutant = next((mutant for mutant in MUTANTS if mutant.name == os.environ.get(VARIABLE)), None)
+    if mutant is not None and (client or not mutant.client_only):
+        mutant.apply()
 
 
 def pytest_configure() -> None:
-    bite()
+    activate()
 
 
 def _put(module: ModuleType, **names: object) -> None:
@@ -118,9 +118,10 @@ def forget_the_ids() -> None:
 
 
 def call_every_loss_retryable() -> None:
-    from chatledger.storage.databases import postgresql
+    from chatledger.storage.databases import external_connection, postgresql
 
-    _put(postgresql, commit_unheard=lambda _: None)
+    for module in (external_connection, postgresql):
+        _put(module, commit_unheard=lambda _: None)
 
 
 def read_once() -> None:
@@ -449,7 +450,7 @@ def write_values_into_statements() -> None:
     Sql.fetch = spelt  # type: ignore[method-assign]
 
 
-def seal_for_any_place() -> None:
+def encrypt_for_any_place() -> None:
     from chatledger.storage.rows.keys import Cipher
 
     encrypt, decrypt = Cipher.encrypt, Cipher.decrypt
@@ -463,7 +464,7 @@ def read_plain_text() -> None:
     Encryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
-def plan_without_the_seal() -> None:
+def plan_without_encryption() -> None:
     """And read what comes of it: nothing but the search of the files is to notice."""
     from chatledger.storage.append import attempt, write
 
@@ -484,8 +485,8 @@ def repeat_the_nonce() -> None:
     _put(keys, os=SimpleNamespace(urandom=bytes))
 
 
-TEETH = (
-    Tooth(
+MUTANTS = (
+    Mutant(
         "kill-client-sqlite",
         "test_kill.py::test_a_killed_client_loses_nothing_acknowledged[sqlite]",
         "the commit before the acknowledgement",
@@ -493,7 +494,7 @@ TEETH = (
         commit_later,
         client_only=True,
     ),
-    Tooth(
+    Mutant(
         "kill-client-postgresql",
         "test_kill.py::test_a_killed_client_loses_nothing_acknowledged[postgresql]",
         "the one statement of an append: messages first, their parts and calls after",
@@ -501,162 +502,162 @@ TEETH = (
         write_in_two_statements,
         client_only=True,
     ),
-    Tooth(
+    Mutant(
         "kill-server",
         "test_kill.py::test_a_killed_server_loses_nothing_acknowledged",
         "the ids that an append keeps through its attempts",
         r"'stranger': \d",
         forget_the_ids,
     ),
-    Tooth(
+    Mutant(
         "cut-append",
         "test_boundaries.py::test_an_append_cut_at_any_message_is_stored_once",
         "the ids that an append keeps through its attempts",
         r"'stranger': \d",
         forget_the_ids,
     ),
-    Tooth(
+    Mutant(
         "cut-append-whole",
         "test_boundaries.py::test_an_append_cut_at_any_message_is_stored_once",
         "the one statement of an append",
         r"'altered': \d|in half|with other content",
         write_in_two_statements,
     ),
-    Tooth(
+    Mutant(
         "cut-locked-append",
         "test_boundaries.py::test_an_append_under_the_lock_cut_at_any_message_is_stored_once",
         "the ids that an append keeps through its attempts",
         r"'stranger': \d",
         forget_the_ids,
     ),
-    Tooth(
+    Mutant(
         "cut-transaction",
         "test_boundaries.py::test_a_transaction_cut_at_any_message_is_whole_or_not_there",
-        "telling a COMMIT that nobody heard of from what was not done",
+        "telling a COMMIT without an answer from one that was not done",
         r"any\(unheard\)|'ghost': \d",
         call_every_loss_retryable,
     ),
-    Tooth(
+    Mutant(
         "cut-read",
         "test_boundaries.py -k read",
         "reading again on another connection",
         "StorageError: the connection failed",
         read_once,
     ),
-    Tooth(
+    Mutant(
         "cancel-postgresql",
         "test_cancellation.py -k postgresql-rename",
         "throwing away a connection that was cancelled in the middle",
         "idle in transaction",
         keep_spoilt_connections,
     ),
-    Tooth(
+    Mutant(
         "cancel-sqlite",
         "test_cancellation.py -k sqlite-transaction-cancelled",
         "rolling back what was cancelled",
         "assert",
         commit_what_was_cancelled,
     ),
-    Tooth(
+    Mutant(
         "time-out",
         "test_cancellation.py -k fires",
         "hanging up at once on a silent server",
         r"== 1",
         say_goodbye,
     ),
-    Tooth(
+    Mutant(
         "locked",
         "test_sqlite_files.py -k locked_for_a_while",
         "waiting for another's lock",
         "locked|assert",
         wait_for_no_lock,
     ),
-    Tooth(
+    Mutant(
         "full",
         "test_sqlite_files.py -k 'full or grow'",
-        "hearing of a commit that failed",
+        "noticing a commit that failed",
         r"'lost': \d|refused",
         hear_of_no_failed_commit,
     ),
-    Tooth(
+    Mutant(
         "read-only",
         "test_sqlite_files.py -k may_not_be_written",
         "telling the driver's errors as our own",
         "readonly|unable to open",
         translate_nothing,
     ),
-    Tooth("clock", "test_clock.py -k commit_order", "the position that orders messages", r"'gap': \d", order_by_time),
-    Tooth(
+    Mutant("clock", "test_clock.py -k commit_order", "the position that orders messages", r"'gap': \d", order_by_time),
+    Mutant(
         "damage",
         "test_damage.py -k damaged_wal",
         "the checksums: a text is altered where there are none",
         "altered",
         damage_where_no_checksum_is,
     ),
-    Tooth(
+    Mutant(
         "writers",
         "test_shapes.py::test_writers_together[postgresql-1]",
         "the stamp that guards a branch's row",
         "unique key|'misplaced': \\d",
         write_without_the_stamp,
     ),
-    Tooth(
+    Mutant(
         "writers-sqlite",
         "test_shapes.py::test_writers_together[sqlite-1]",
         "the transaction around an append",
         r"'\w+': \d|moved inside|in half",
         write_without_transactions,
     ),
-    Tooth(
+    Mutant(
         "turns",
         "test_interleavings.py -k 'every_order'",
         "looking again where the stamp has moved",
         "assert",
         trust_a_stale_memory,
     ),
-    Tooth(
+    Mutant(
         "interleavings",
         "test_interleavings.py -k 'halted and (score or start)'",
         "holding thread and runs while a thread is deleted",
         "all\\(map\\(known",
         let_others_in,
     ),
-    Tooth(
+    Mutant(
         "machine",
         "test_machine.py",
         "the seq at which a fork ends what it shares",
         "assert",
         share_one_too_many,
     ),
-    Tooth(
+    Mutant(
         "pooler",
         "test_pooler.py -k 'same_behind and in_ledger'",
         "looking up the types of arrays in a transaction",
         r"\['jit'\]",
         meet_types_anywhere,
     ),
-    Tooth(
+    Mutant(
         "row-security",
-        "../storage/test_row_security.py -k 'still_no_foreign_row and in_ledger'",
+        "../storage/schema/test_row_security.py -k 'still_no_foreign_row and in_ledger'",
         "the tenant in the policies",
         "AlreadyExists|assert",
         let_every_tenant_in,
     ),
-    Tooth(
+    Mutant(
         "replica",
-        "../storage/test_replica.py -k 'ever_lacks'",
+        "../storage/databases/test_replica.py -k 'ever_lacks'",
         "asking the standby how far it is",
         "assert",
         trust_the_replica,
     ),
-    Tooth(
+    Mutant(
         "stream-lease",
         "test_streaming.py -k 'loses_no_more and sqlite'",
         "the lease of whoever writes a draft",
         "DID NOT RAISE",
         see_no_lease,
     ),
-    Tooth(
+    Mutant(
         "stream-interval",
         "test_streaming.py -k 'loses_no_more and sqlite'",
         "writing a draft while it grows",
@@ -664,21 +665,21 @@ TEETH = (
         write_only_when_asked,
         client_only=True,
     ),
-    Tooth(
+    Mutant(
         "stream-unheard",
         "test_streaming.py -k 'cut_connection and complete'",
-        "finding a draft completed by an attempt of which nothing was heard",
+        "finding a draft completed by an attempt that got no answer",
         "DraftLost",
         take_an_unheard_end_for_a_loss,
     ),
-    Tooth(
+    Mutant(
         "stream-once",
         "test_streaming.py -k 'taken_for_abandoned and sqlite'",
         "telling a draft that somebody else has ended it",
         "DID NOT RAISE",
         take_a_lost_draft_for_done,
     ),
-    Tooth(
+    Mutant(
         "migrate-together",
         "../migrations/test_at_once.py -k 'waits_for and postgresql'",
         "the migrators' lock",
@@ -686,7 +687,7 @@ TEETH = (
         migrate_side_by_side,
         client_only=True,
     ),
-    Tooth(
+    Mutant(
         "migrate-killed",
         "../migrations/test_traffic.py -k 'killed and 0002-postgresql'",
         "the transaction around a revision",
@@ -694,56 +695,56 @@ TEETH = (
         migrate_statement_by_statement,
         client_only=True,
     ),
-    Tooth(
+    Mutant(
         "migrate-half-made",
         "../migrations/test_half_made.py",
         "dropping the index that a migrator left half made",
         "assert",
         take_a_half_made_index,
     ),
-    Tooth(
+    Mutant(
         "migrate-traffic",
         "../migrations/test_locks.py -k 'asked_for_again'",
         "giving up when a table's lock is not to be had soon",
         "TimeoutError",
         wait_for_any_lock,
     ),
-    Tooth(
+    Mutant(
         "redact",
-        "../storage/test_redaction.py -k 'no_word and sqlite'",
+        "../storage/repositories/test_redaction.py -k 'no_word and sqlite'",
         "taking the words out of arguments too",
         "canary",
         leave_the_arguments,
     ),
-    Tooth(
+    Mutant(
         "erase",
-        "../storage/test_erasures.py -k 'come_back and sqlite and not user'",
+        "../storage/repositories/test_erasures.py -k 'come_back and sqlite and not user'",
         "asking the tombstones",
         "DID NOT RAISE",
         let_the_erased_come_back,
     ),
-    Tooth(
+    Mutant(
         "retain",
-        "../storage/test_retention.py -k 'meanwhile and sqlite'",
+        "../storage/repositories/test_retention.py -k 'meanwhile and sqlite'",
         "looking again at what is held",
         "ThreadNotFound|assert",
         delete_what_was_idle,
     ),
-    Tooth(
+    Mutant(
         "backup",
-        "../storage/test_backup.py -k 'under_writers'",
+        "../storage/upgrade/test_backup.py -k 'under_writers'",
         "copying what is in the WAL too, as one state",
         "assert|StorageError|damaged",
         copy_the_file_alone,
     ),
-    Tooth(
+    Mutant(
         "hostile-payloads",
         "../hostile/test_decoders.py -k 'something_wrong and qwen'",
         "the check that a payload is JSON",
         "Error",
         take_anything_for_json,
     ),
-    Tooth(
+    Mutant(
         "hostile-bombs",
         "../hostile/test_bombs.py -k 'a_long_list_below'",
         "telling a place's path only when it is asked for",
@@ -751,45 +752,45 @@ TEETH = (
         tell_every_path,
         client_only=True,
     ),
-    Tooth(
+    Mutant(
         "hostile-files",
         "../hostile/test_import_files.py -k 'cut'",
         "telling what cannot be read as a record",
         "JSONDecodeError|UnicodeDecodeError",
         read_without_care,
     ),
-    Tooth("secrets", "../hostile/test_secrets.py -k 'reach_no_row'", "masking", "c4n4ry", mask_nothing),
-    Tooth(
+    Mutant("secrets", "../hostile/test_secrets.py -k 'reach_no_row'", "masking", "c4n4ry", mask_nothing),
+    Mutant(
         "sql",
         "../hostile/test_sql_stays_data.py -k 'sqlite and in_every_place'",
         "the parameters of statements",
         "syntax error|near|StorageError",
         write_values_into_statements,
     ),
-    Tooth(
-        "sealed-place",
-        "../storage/test_encryption.py -k 'moved_altered and sqlite'",
+    Mutant(
+        "encryption-place",
+        "../storage/rows/test_encryption.py -k 'moved_altered and sqlite'",
         "the place of a cell in what is authenticated",
         "DID NOT RAISE",
-        seal_for_any_place,
+        encrypt_for_any_place,
     ),
-    Tooth(
-        "sealed-only",
-        "../storage/test_encryption.py -k 'moved_altered and sqlite'",
+    Mutant(
+        "encryption-only",
+        "../storage/rows/test_encryption.py -k 'moved_altered and sqlite'",
         "refusing plain text where there are keys",
         "DID NOT RAISE",
         read_plain_text,
     ),
-    Tooth(
-        "sealed-append",
-        "../storage/test_encryption_leaks.py -k 'beside and keys'",
-        "the seal on the rows of an append",
+    Mutant(
+        "encryption-append",
+        "../storage/rows/test_leaks.py -k 'beside and keys'",
+        "encrypting the rows of an append",
         r"assert \['",
-        plan_without_the_seal,
+        plan_without_encryption,
     ),
-    Tooth(
+    Mutant(
         "nonces",
-        "../storage/test_seal.py -k 'never_sealed_alike'",
+        "../storage/rows/test_cells.py -k 'never_sealed_alike'",
         "a nonce of its own for each cell",
         "assert 1 == 5000",
         repeat_the_nonce,
@@ -804,33 +805,33 @@ def main() -> int:
     from tests.postgres import URL_VARIABLE, server
 
     wanted = sys.argv[1:]
-    teeth = [tooth for tooth in TEETH if not wanted or tooth.name in wanted]
-    toothless = []
+    mutants = [mutant for mutant in MUTANTS if not wanted or mutant.name in wanted]
+    survivors = []
     with server() as running, ThreadPoolExecutor(AT_ONCE) as pool:
         os.environ[URL_VARIABLE] = running.url
-        for tooth, (outcome, seconds) in zip(teeth, pool.map(_timed, teeth), strict=True):
-            print(f"{tooth.name:24} {outcome:10} {seconds:5.1f} s   without {tooth.without}", flush=True)
+        for mutant, (outcome, seconds) in zip(mutants, pool.map(_timed, mutants), strict=True):
+            print(f"{mutant.name:24} {outcome:10} {seconds:5.1f} s   without {mutant.without}", flush=True)
             if outcome != "found":
-                toothless.append(tooth.name)
-    print(f"{len(teeth) - len(toothless)} of {len(teeth)} proofs fail without their protection")
-    if toothless:
-        print(f"without teeth: {', '.join(toothless)}")
-    return bool(toothless)
+                survivors.append(mutant.name)
+    print(f"{len(mutants) - len(survivors)} of {len(mutants)} proofs fail without their protection")
+    if survivors:
+        print(f"without mutants: {', '.join(survivors)}")
+    return bool(survivors)
 
 
-def _timed(tooth: Tooth) -> tuple[str, float]:
+def _timed(mutant: Mutant) -> tuple[str, float]:
     began = time.monotonic()
-    return _outcome(tooth), time.monotonic() - began
+    return _outcome(mutant), time.monotonic() - began
 
 
-def _outcome(tooth: Tooth) -> str:
+def _outcome(mutant: Mutant) -> str:
     """found, or why that cannot be said of it."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tests.faults.teeth", "-p", "no:cacheprovider"]
-    file, *flags = tooth.test.split(" -k ")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tests.faults.mutants", "-p", "no:cacheprovider"]
+    file, *flags = mutant.test.split(" -k ")
     command += [_FAULTS + file, *(("-k", flags[0].strip("'")) if flags else ())]
-    with tempfile.TemporaryDirectory(prefix="chatledger-teeth-") as folder:
+    with tempfile.TemporaryDirectory(prefix="chatledger-mutants-") as folder:
         environment = os.environ | {
-            VARIABLE: tooth.name,
+            VARIABLE: mutant.name,
             "CHATLEDGER_FAILURES": folder,
             "CHATLEDGER_HYPOTHESIS": "first failure",
         }
@@ -842,7 +843,7 @@ def _outcome(tooth: Tooth) -> str:
             return "hangs"
     if done.returncode == 0:
         return "PASSES"
-    if done.returncode != 1 or not re.search(tooth.finds, done.stdout):
+    if done.returncode != 1 or not re.search(mutant.finds, done.stdout):
         print(done.stdout[-3_000:], done.stderr[-1_000:])
         return "breaks"
     return "found"

@@ -22,7 +22,7 @@ from chatledger import (
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 from tests.conversations import user
-from tests.storage.test_roundtrip import KEYS, NUMBERS, OBJECT, QUICKLY, TEXT, maybe
+from tests.storage.rows.test_messages import KEYS, NUMBERS, OBJECT, QUICKLY, TEXT, maybe
 
 Delta = Any
 

@@ -303,7 +303,7 @@ async def test_plain_rows_are_read_only_if_that_is_asked_for(database: Database)
 
 
 async def test_a_thread_is_loaded_by_a_ledger_like_the_one_that_prepared_it(database: Database) -> None:
-    from tests.storage.test_bulk import new_thread
+    from tests.storage.repositories.test_bulk import new_thread
 
     async with database.open(keys=RING) as ledger:
         with pytest.raises(EncryptionError, match="by the ledger that prepared it"):

@@ -1,0 +1,63 @@
+"""The checks of arguments: each public call says what it takes, and refuses anything else before it does anything.
+
+    require(STR, thread_id=thread_id)
+    require(INT_OR_NONE, branch=branch, limit=limit)
+
+A model judges its own fields when it is built (metadata, dates, feedback), so they are not checked here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from types import NoneType
+from typing import Any, cast
+
+from chatledger.errors import InvalidArgument
+
+
+class Kind:
+    """The types or the words that an argument takes. `said` names them in the error."""
+
+    __slots__ = ("plain", "said", "types", "words")
+
+    def __init__(self, said: str, *types: type[Any], words: Sequence[str] = ()) -> None:
+        self.said = said
+        self.types = types
+        self.words = frozenset(words)
+        self.plain = frozenset(types) & {str, int, float, bool, NoneType, list, tuple}
+        """Types that need no second look."""
+
+    def refuse_unless(self, name: str, value: object) -> None:
+        # A bool is an int to Python only: `last=True` is a slip.
+        if isinstance(value, self.types) and (bool in self.types or not isinstance(value, bool)):
+            return
+        if isinstance(value, str) and value in self.words:
+            return
+        given = repr(value) if value is None or (self.words and isinstance(value, str)) else type(value).__name__
+        raise InvalidArgument(name, f"must be {self.said}, not {given}")
+
+
+def require(kind: Kind, **arguments: object) -> None:
+    """Raises InvalidArgument with the name of the first argument that is not of the kind."""
+    for name, value in arguments.items():
+        if type(value) not in kind.plain:
+            kind.refuse_unless(name, value)
+
+
+_FUNCTION = cast(type, Callable)
+
+STR = Kind("a str", str)
+STR_OR_NONE = Kind("a str or None", str, NoneType)
+INT = Kind("an int", int)
+INT_OR_NONE = Kind("an int or None", int, NoneType)
+NUMBER = Kind("a number", int, float)
+BOOL = Kind("True or False", bool)
+BOOL_OR_NONE = Kind("True or False or None", bool, NoneType)
+FUNCTION_OR_NONE = Kind("a function or None", _FUNCTION, NoneType)
+PATH = Kind("a str or a path", str, os.PathLike)
+STRINGS = Kind("a list of str", list, tuple, Iterable)
+MESSAGES = Kind("a list of ChatMessage", list, tuple, Sequence)
+RULES = Kind("'lenient', 'strict' or 'ordered'", words=("lenient", "strict", "ordered"))
+RULES_OR_NONE = Kind("'lenient', 'strict', 'ordered' or None", NoneType, words=("lenient", "strict", "ordered"))
+ON_OPEN_CALLS = Kind("'error' or 'close'", words=("error", "close"))
