@@ -17,9 +17,9 @@ __all__ = ["Read", "get_stream", "stream_names"]
 Read = Callable[[Any], Sequence[Delta]]
 
 _STREAMS = {
-    "anthropic": "chatledger.formats.streams.anthropic:AnthropicStream",
-    "openai-chat": "chatledger.formats.streams.openai_chat:OpenaiChatStream",
-    "openai-responses": "chatledger.formats.streams.openai_responses:OpenaiResponsesStream",
+    "anthropic": "chatledger.formats.streams.deltas.anthropic:AnthropicDeltas",
+    "openai-chat": "chatledger.formats.streams.deltas.openai_chat:OpenaiChatDeltas",
+    "openai-responses": "chatledger.formats.streams.deltas.openai_responses:OpenaiResponsesDeltas",
 }
 
 

@@ -12,7 +12,7 @@ from chatledger.formats.streams.events import Event, failed, field, plain_event,
 from chatledger.models import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 
-class OpenaiChatStream:
+class OpenaiChatDeltas:
     def __call__(self, chunk: object) -> Sequence[Delta]:
         event = plain_event(chunk)
         if event.get("error") is not None:

@@ -17,7 +17,7 @@ from chatledger.models import Delta, OpaquePart, ReasoningDelta, TextDelta, Tool
 _GROWING = frozenset({"text", "thinking", "tool_use"})
 
 
-class AnthropicStream:
+class AnthropicDeltas:
     def __init__(self) -> None:
         self._blocks: dict[int, Event] = {}  # the open blocks, by index
         self._input: dict[int, str] = {}  # the input that each has received

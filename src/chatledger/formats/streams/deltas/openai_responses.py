@@ -16,7 +16,7 @@ _ARGUMENTS = frozenset({"response.function_call_arguments.delta", "response.cust
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 
 
-class OpenaiResponsesStream:
+class OpenaiResponsesDeltas:
     def __call__(self, value: object) -> Sequence[Delta]:
         event = plain_event(value)
         kind = event.get("type")
