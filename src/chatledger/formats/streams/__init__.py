@@ -1,20 +1,20 @@
-"""Streams of providers: an event, as a dict or an SDK's object, gives the pieces of the message that it brings.
+"""Streams of providers: each event, as a dict or an SDK's object, adds to the response that the provider gives.
 
-An event that adds nothing to the message (usage, the end of a block, a keep-alive) gives none.
+    stream = get_stream("anthropic")
+    pieces = stream.feed(event)             # for each event: what it brings, to be shown or stored on the way
+    get_codec("anthropic").decode(stream.payload())
+
+The payload is what the provider would have given without streaming, so both are stored alike.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from chatledger.errors import UnknownFormat
-from chatledger.models import Delta
+from chatledger.formats.streams.stream import Read, Stream
 
-__all__ = ["Read", "get_stream", "stream_names"]
-
-Read = Callable[[Any], Sequence[Delta]]
+__all__ = ["Read", "Stream", "get_stream", "stream_names"]
 
 _STREAMS = {
     "anthropic": "chatledger.formats.streams.anthropic:AnthropicStream",
@@ -27,10 +27,10 @@ def stream_names() -> list[str]:
     return sorted(_STREAMS)
 
 
-def get_stream(name: str) -> Read:
-    """A reader of one stream, which may keep state between events. Raises UnknownFormat with the known names."""
+def get_stream(name: str) -> Stream:
+    """A new stream, for one response. Raises UnknownFormat with the known names."""
     if name not in _STREAMS:
         raise UnknownFormat(name, f"no stream of format {name!r} is known; there are {', '.join(stream_names())}")
     module, attribute = _STREAMS[name].split(":")
-    read: Read = getattr(importlib.import_module(module), attribute)()
-    return read
+    stream: Stream = getattr(importlib.import_module(module), attribute)()
+    return stream

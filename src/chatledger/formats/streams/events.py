@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from chatledger.errors import DecodeError
-from chatledger.formats.wire.plain import dumped
+from chatledger.formats.wire.plain import dumped, plain_value
+from chatledger.models.json import dumps
 
 T = TypeVar("T")
 
 Event = dict[str, Any]
+_DEPTH = 8
+"""How far down objects may stand in an event that is a dict."""
 
 
 def plain_event(value: object) -> Event:
     """A dict, or the dict that an object dumps."""
-    event = dumped(value, "$", lambda model_dump: model_dump())
+    event = plain_value(dumped(value, "$", _dump_event), "$", _DEPTH, _dump)
     if not isinstance(event, dict):
         raise DecodeError("$", f"an event is a dict or an object that dumps one, not {type(event).__name__}")
     return event
 
 
-def field(source: Event, key: str, kind: type[T], path: str) -> T | None:
+def _dump(model_dump: Callable[..., object]) -> object:
+    """The fields that were given, as JSON with the names of the API.
+
+    Some fields of the SDKs are dates, and some are named by reserved words of Python. The SDKs build objects without
+    validating them, and Pydantic would warn of an object that does not fit its class.
+    """
+    return _dump_all(model_dump, exclude_unset=True)
+
+
+def _dump_event(model_dump: Callable[..., object]) -> object:
+    """As `_dump`, with the defaults too if a class has the type of its events as a default."""
+    given = _dump(model_dump)
+    if isinstance(given, dict) and not {"type", "choices"} & given.keys():
+        return _dump_all(model_dump)
+    return given
+
+
+def _dump_all(model_dump: Callable[..., object], **options: bool) -> object:
+    try:
+        return model_dump(mode="json", by_alias=True, warnings=False, **options)
+    except TypeError:  # a model_dump of an older or another kind, without options
+        return model_dump()
+
+
+def field(source: Event, key: str, kind: type[T], path: str = "$") -> T | None:
     """The value under a key; None if it is absent or null."""
     value = source.get(key)
     if value is None:
@@ -30,9 +58,26 @@ def field(source: Event, key: str, kind: type[T], path: str) -> T | None:
     return value
 
 
+def needed(source: Event, key: str, kind: type[T], path: str = "$") -> T:
+    """The value under a key that an event of its type must have."""
+    value = field(source, key, kind, path)
+    if value is None:
+        raise DecodeError(f"{path}.{key}", "missing")
+    return value
+
+
 def some_text(source: Event, key: str, path: str) -> str | None:
     """The text under a key; None for an empty text too, which servers send when they have nothing to add."""
     return field(source, key, str, path) or None
+
+
+def error_text(error: object) -> str:
+    """The text of a provider's error: its code or type, and its message."""
+    if not isinstance(error, dict):
+        return error if isinstance(error, str) and error else "the provider gave no reason"
+    code, message = error.get("code") or error.get("type"), error.get("message")
+    texts = [str(text) for text in (code, message) if text]
+    return ": ".join(texts) or dumps(error)
 
 
 def failed(source: Event, path: str) -> DecodeError:

@@ -1,60 +1,131 @@
-"""Chunks of OpenAI chat completions, and of the many servers that imitate them.
+"""The message of a stream of chat completions, of OpenAI and of the many servers that imitate it.
 
-Other servers add `reasoning_content` or `reasoning`. A refusal is text of the message.
+A draft is one message, so the chunks of other choices are put aside. `merge` says where the message differs from what
+the SDK's own helper assembles. Besides, the SDK adds a null for each field of its class that did not come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from chatledger.formats.openai_chat.parts import read_part
+from chatledger.formats.streams.calls import Calls, is_named, merge_named, require_named
+from chatledger.formats.streams.deltas.openai_chat import OpenaiChatDeltas
+from chatledger.formats.streams.events import Event, error_text, field
+from chatledger.formats.streams.merge import merge_list, merge_value
+from chatledger.formats.streams.stream import Stream
+from chatledger.formats.streams.tree import Json, Object, grow, object_under, require, whole
 
-from chatledger.errors import DecodeError
-from chatledger.formats.streams.events import Event, failed, field, plain_event, some_text
-from chatledger.models import Delta, ReasoningDelta, TextDelta, ToolCallDelta
-
-
-class OpenaiChatStream:
-    def __call__(self, chunk: object) -> Sequence[Delta]:
-        event = plain_event(chunk)
-        if event.get("error") is not None:
-            raise failed(event, "$.error")
-        deltas: list[Delta] = []
-        for number, choice in enumerate(field(event, "choices", list, "$") or ()):
-            path = f"$.choices[{number}]"
-            if not isinstance(choice, dict) or choice.get("index") not in (None, 0):
-                raise DecodeError(f"{path}.index", "a draft is one message, so the stream must have one choice")
-            deltas += _read_delta(field(choice, "delta", dict, path) or {}, f"{path}.delta")
-        return deltas
+DERIVED = frozenset(
+    f"{prefix}.{suffix}"
+    for prefix in ("content", "refusal", "logprobs.content", "logprobs.refusal", "tool_calls.function.arguments")
+    for suffix in ("delta", "done")
+)
+"""Events that the SDK's helper makes from chunks, which it passes on too."""
+_TEXTS = ("refusal", "name", "tool_call_id")
 
 
-def _read_delta(delta: Event, path: str) -> list[Delta]:
-    found: list[Delta] = []
-    reasoning = some_text(delta, "reasoning_content", path) or some_text(delta, "reasoning", path)
-    if reasoning is not None:
-        found.append(ReasoningDelta(text=reasoning))
-    for key in ("content", "refusal"):
-        text = some_text(delta, key, path)
-        if text is not None:
-            found.append(TextDelta(text=text))
-    for number, call in enumerate(field(delta, "tool_calls", list, path) or ()):
-        found.append(_read_call(call, f"{path}.tool_calls[{number}]"))
-    legacy = field(delta, "function_call", dict, path)
-    if legacy is not None:
-        found.append(_named(legacy, f"{path}.function_call"))
-    return found
+class OpenaiChatStream(Stream):
+    def __init__(self) -> None:
+        super().__init__(OpenaiChatDeltas())
+        self._message: Object | None = None
+        self._calls = Calls()
+
+    def payload(self) -> list[Object]:
+        if self._message is None:
+            return []
+        message: Object = whole(self._message)
+        if self._calls.found:
+            message["tool_calls"] = self._calls.named()
+            if not message["tool_calls"]:
+                del message["tool_calls"]
+        if self._nameless_legacy() is not None:
+            del message["function_call"]
+        return [message if "role" in message else {"role": "assistant"} | message]
+
+    @property
+    def unknown(self) -> list[Event]:
+        """With the calls that never got a name, since nobody could run them and the payload leaves them out."""
+        nameless: list[Object] = [{"tool_calls": [call]} for call in self._calls.nameless()]
+        legacy = self._nameless_legacy()
+        nameless += [] if legacy is None else [{"function_call": legacy}]
+        return super().unknown + [{"choices": [{"index": 0, "delta": delta}]} for delta in nameless]
+
+    def _nameless_legacy(self) -> Object | None:
+        legacy: Object | None = whole((self._message or {}).get("function_call"))
+        return None if legacy is None or is_named(legacy) else legacy
+
+    def _plain(self, value: object) -> Event:
+        """A chunk, also if the SDK's helper wrapped it into an event of its own."""
+        event = super()._plain(value)
+        chunk = event.get("chunk") if event.get("type") == "chunk" else None
+        return chunk if isinstance(chunk, dict) else event
+
+    def _take(self, event: Event) -> None:
+        if event.get("type") in DERIVED:
+            return
+        error = event.get("error") or (event if "error" in (event.get("object"), event.get("type")) else None)
+        choices, usage = field(event, "choices", list), field(event, "usage", dict)
+        require(any(value is not None for value in (error, choices, usage)), "$.choices", "missing")
+        own = [choice for choice in choices or () if _is_own(choice)]
+        deltas = [self._checked(choice) for choice in own]
+        for choice, delta in zip(own, deltas, strict=True):
+            self._merge(delta)
+            self.finish_reason = field(choice, "finish_reason", str) or self.finish_reason
+            self.usage = field(choice, "usage", dict) or self.usage  # Moonshot has it there
+        self.usage = whole(usage or self.usage)
+        if error is not None:
+            self.failure = error_text(error)
+        others = [choice for choice in choices or () if not _is_own(choice)]
+        if others:
+            self._unknown.append(event | {"choices": others})
+        if any(delta.get("role") not in (None, "", "assistant") for delta in deltas):
+            self._unknown.append(event)  # the words of it are kept, as the assistant's
+
+    def _checked(self, choice: Object) -> Object:
+        """The delta of a choice. Raises DecodeError for one that would make a message that the codec cannot read."""
+        path = "$.choices[0].delta"
+        field(choice, "finish_reason", str)
+        field(choice, "usage", dict)
+        delta = field(choice, "delta", dict, "$.choices[0]") or {}
+        for key in _TEXTS:
+            field(delta, key, str, path)
+        content = delta.get("content")
+        require(content is None or isinstance(content, (str, list)), f"{path}.content", "neither text nor a list")
+        for part in content if isinstance(content, list) else ():
+            read_part(part, f"{path}.content", lenient=False)
+            require("type" in part or "index" not in part, f"{path}.content", "a piece of a part of no type")
+        if delta.get("function_call") is not None:
+            require_named(field(delta, "function_call", dict, path) or {}, "arguments", f"{path}.function_call")
+        self._calls.require(field(delta, "tool_calls", list, path) or [], f"{path}.tool_calls")
+        return delta
+
+    def _merge(self, delta: Object) -> None:
+        if not delta:
+            return
+        self._message = {} if self._message is None else self._message
+        for key, value in delta.items():
+            if key == "role":
+                self._message["role"] = "assistant"
+            elif key == "content" and value is not None:
+                _merge_content(self._message, value)
+            elif key == "tool_calls":
+                self._message.setdefault(key, None if value is None else [])
+                self._calls.add(value or [])
+            elif key == "function_call" and value is not None:
+                merge_named(object_under(self._message, key), value)
+            else:
+                merge_value(self._message, key, value)
 
 
-def _read_call(call: object, path: str) -> ToolCallDelta:
-    if not isinstance(call, dict):
-        raise DecodeError(path, f"dict expected, not {type(call).__name__}")
-    function = field(call, "function", dict, path)
-    custom = field(call, "custom", dict, path)
-    named = _named(function or {}, f"{path}.function") if custom is None else _custom(custom, f"{path}.custom")
-    return named.model_copy(update={"index": field(call, "index", int, path), "id": some_text(call, "id", path)})
+def _is_own(choice: Json) -> bool:
+    return isinstance(choice, dict) and choice.get("index") in (None, 0) and choice.get("index") is not False
 
 
-def _named(function: Event, path: str) -> ToolCallDelta:
-    return ToolCallDelta(name=some_text(function, "name", path), arguments=field(function, "arguments", str, path))
-
-
-def _custom(custom: Event, path: str) -> ToolCallDelta:
-    return ToolCallDelta(name=some_text(custom, "name", path), arguments=field(custom, "input", str, path))
+def _merge_content(message: Object, value: Json) -> None:
+    """Text and lists of parts may alternate: servers of models that reason begin with a list and go on with texts."""
+    held = message.get("content")
+    if isinstance(value, str) and not isinstance(held, list):
+        grow(message, "content", value)
+        return
+    if not isinstance(held, list):
+        message["content"] = [{"type": "text", "text": held}] if held else []
+    merge_list(message["content"], [{"type": "text", "text": value}] if isinstance(value, str) else value)

@@ -1,0 +1,60 @@
+"""Chunks of OpenAI chat completions, and of the many servers that imitate them.
+
+Other servers add `reasoning_content` or `reasoning`. A refusal is text of the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatledger.errors import DecodeError
+from chatledger.formats.streams.events import Event, failed, field, plain_event, some_text
+from chatledger.models import Delta, ReasoningDelta, TextDelta, ToolCallDelta
+
+
+class OpenaiChatDeltas:
+    def __call__(self, chunk: object) -> Sequence[Delta]:
+        event = plain_event(chunk)
+        if event.get("error") is not None:
+            raise failed(event, "$.error")
+        deltas: list[Delta] = []
+        for number, choice in enumerate(field(event, "choices", list, "$") or ()):
+            path = f"$.choices[{number}]"
+            if not isinstance(choice, dict) or choice.get("index") not in (None, 0):
+                raise DecodeError(f"{path}.index", "a draft is one message, so the stream must have one choice")
+            deltas += _read_delta(field(choice, "delta", dict, path) or {}, f"{path}.delta")
+        return deltas
+
+
+def _read_delta(delta: Event, path: str) -> list[Delta]:
+    found: list[Delta] = []
+    reasoning = some_text(delta, "reasoning_content", path) or some_text(delta, "reasoning", path)
+    if reasoning is not None:
+        found.append(ReasoningDelta(text=reasoning))
+    for key in ("content", "refusal"):
+        text = some_text(delta, key, path)
+        if text is not None:
+            found.append(TextDelta(text=text))
+    for number, call in enumerate(field(delta, "tool_calls", list, path) or ()):
+        found.append(_read_call(call, f"{path}.tool_calls[{number}]"))
+    legacy = field(delta, "function_call", dict, path)
+    if legacy is not None:
+        found.append(_named(legacy, f"{path}.function_call"))
+    return found
+
+
+def _read_call(call: object, path: str) -> ToolCallDelta:
+    if not isinstance(call, dict):
+        raise DecodeError(path, f"dict expected, not {type(call).__name__}")
+    function = field(call, "function", dict, path)
+    custom = field(call, "custom", dict, path)
+    named = _named(function or {}, f"{path}.function") if custom is None else _custom(custom, f"{path}.custom")
+    return named.model_copy(update={"index": field(call, "index", int, path), "id": some_text(call, "id", path)})
+
+
+def _named(function: Event, path: str) -> ToolCallDelta:
+    return ToolCallDelta(name=some_text(function, "name", path), arguments=field(function, "arguments", str, path))
+
+
+def _custom(custom: Event, path: str) -> ToolCallDelta:
+    return ToolCallDelta(name=some_text(custom, "name", path), arguments=field(custom, "input", str, path))

@@ -1,0 +1,114 @@
+"""The output items of a response while they grow, and which of them an event speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from chatledger.formats.openai_responses.items import read_item
+from chatledger.formats.streams.tree import Json, Object, require, whole
+
+MADE: dict[str, Object] = {
+    "message": {"role": "assistant", "content": []},
+    "reasoning": {"summary": []},
+}
+"""Items that deltas alone can make, with what the codec needs of them; servers leave that out as well."""
+
+_GROWN = ("content", "summary", "arguments", "input", "code", "action", "output", "result")
+"""The keys that deltas fill."""
+
+
+@dataclass(slots=True)
+class Grown:
+    """An item. Once it is done, it is as the provider gave it whole, and no delta changes it."""
+
+    index: int
+    value: Object
+    done: bool = False
+
+
+class Items:
+    """The items in the order of their `output_index`; those with the same one in the order in which they came.
+
+    An event names its item by `output_index` and by `item_id`. Some servers give neither, or give one of them wrong:
+    all items the same index, or an item another id in each event.
+    """
+
+    def __init__(self, values: Iterable[Object] = ()) -> None:
+        self._found = [Grown(index, value, done=True) for index, value in enumerate(values)]
+
+    def whole(self) -> list[Object]:
+        return [whole(item.value) for item in sorted(self._found, key=lambda item: item.index)]
+
+    def add(self, index: int | None, value: Object) -> Grown:
+        """An item that begins, perhaps after its first deltas."""
+        before = self._known(index, value) or (None if index is None else self._open(index, value))
+        if before is None:
+            before = Grown(self._next if index is None else index, value)
+            self._found.append(before)
+        elif not before.done:
+            before.value = _kept(before.value, value)
+        return before
+
+    def finish(self, index: int | None, value: Object) -> None:
+        """An item that is whole. If no other fits, it is the open one at its index, under another id."""
+        before = self._known(index, value) or self._open(index, value)
+        if before is None and index is not None:
+            before = self._open(index, {"type": value.get("type")})
+        item = before or self.add(index, value)
+        item.value, item.done = _kept(item.value, value), True
+
+    def replace_first(self, values: list[Object]) -> None:
+        """Put whole items in the place of the first ones. Those that come after them stay."""
+        later = [item for item in self._found if item.index >= len(values)]
+        self._found = [Grown(index, value, done=True) for index, value in enumerate(values)] + later
+
+    def of(self, kind: str, index: int | None, id_: str | None) -> Grown:
+        """The item of a type that a delta belongs to. Raises DecodeError if there is none and none can be made."""
+        named = [item for item in reversed(self._found) if id_ and item.value.get("id") == id_]
+        placed = [item for item in reversed(self._found) if index in (None, item.index)]
+        for item in (*named, *placed):
+            if item.value.get("type") == kind:
+                return item
+        taken = named or (placed and index is not None)
+        require(kind in MADE and not taken, "$.output_index", f"no item of type {kind}")
+        return self.add(index, {"type": kind, **({"id": id_} if id_ else {}), **whole(MADE[kind])})
+
+    @property
+    def _next(self) -> int:
+        return max((item.index for item in self._found), default=-1) + 1
+
+    def _known(self, index: int | None, value: Object) -> Grown | None:
+        """The item with an id of the value."""
+        return self._last(index, value, lambda item: _ids(item.value, value) == {True})
+
+    def _open(self, index: int | None, value: Object) -> Grown | None:
+        """The item that is not done, and has no other id than the value."""
+        return self._last(index, value, lambda item: not item.done and False not in _ids(item.value, value))
+
+    def _last(self, index: int | None, value: Object, fits: Callable[[Grown], bool]) -> Grown | None:
+        placed = (item for item in reversed(self._found) if index in (None, item.index))
+        return next((item for item in placed if item.value.get("type") == value.get("type") and fits(item)), None)
+
+
+def checked(item: Json) -> Object:
+    """The item, if the codec can read it. Raises DecodeError."""
+    require(isinstance(item, dict), "$.item", "no object")
+    made: Object = whole(item)
+    for key, value in MADE.get(str(made.get("type")), {}).items():
+        if made.get(key) is None:
+            made[key] = whole(value)
+    read_item(made, "$.item", lenient=False)
+    return made
+
+
+def _ids(held: Object, value: Object) -> set[bool]:
+    """Whether the ids that both have are the same ones."""
+    pairs = ((held.get(key), value.get(key)) for key in ("id", "call_id"))
+    return {one == other for one, other in pairs if one and other}
+
+
+def _kept(before: Object, value: Object) -> Object:
+    """The value, with what deltas have made where it has nothing: some servers send only the rest at the end."""
+    made = {key: before[key] for key in _GROWN if before.get(key) and not value.get(key)}
+    return value | made

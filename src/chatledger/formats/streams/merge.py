@@ -1,0 +1,88 @@
+"""The deltas of a chat completion, merged into the message that they make.
+
+Texts are joined, objects are merged key by key, and lists are extended by the `index` of their entries, as the SDK of
+OpenAI does. These points differ, each in favour of the message that a request without streaming would have given:
+
+- A null erases nothing, and numbers are replaced. The SDK adds numbers up.
+- A key that names something (`id`, `name`, `format`) is replaced like `type`, because servers repeat it in each chunk.
+- Entries without an index are appended, and running texts among them are joined. The SDK raises an error for them.
+- Two entries of different types are two entries, although a server may give both the same index.
+"""
+
+from __future__ import annotations
+
+from chatledger.formats.streams.tree import Json, Object, Text, grow, object_under, whole
+
+_NAMING = frozenset({"type", "index", "id", "format", "name", "tool_call_id"})
+_RUNNING = frozenset({"text", "thinking", "reasoning.text", "reasoning.summary"})
+"""Types of parts of which a server sends a piece at a time: two in a row are one."""
+_DEPTH = 16
+"""How far down objects are merged. A deeper value replaces the one before it."""
+
+
+def merge(held: Object, delta: Object, depth: int = _DEPTH) -> None:
+    for key, value in delta.items():
+        merge_value(held, key, value, depth)
+
+
+def merge_value(held: Object, key: str, value: Json, depth: int = _DEPTH) -> None:
+    before = held.get(key)
+    if value is None or (key in _NAMING and value == "" and before is not None):
+        held.setdefault(key, None)
+    elif isinstance(value, str) and key not in _NAMING and isinstance(before, (str, Text, type(None))):
+        grow(held, key, value)
+    elif isinstance(value, dict) and isinstance(before, (dict, type(None))) and depth:
+        merge(object_under(held, key), value, depth - 1)
+    elif isinstance(value, list) and depth:
+        held[key] = before if isinstance(before, list) else []
+        merge_list(held[key], value, depth - 1)
+    else:
+        held[key] = whole(value)
+
+
+def merge_list(held: list[Json], new: list[Json], depth: int = _DEPTH) -> None:
+    for entry in new:
+        before = _same_entry(held, entry) if isinstance(entry, dict) else None
+        if before is not None:
+            merge(before, entry, depth)
+        elif isinstance(entry, dict):
+            held.insert(_place(held, entry.get("index")), begun(entry, depth))
+        else:
+            held.append(whole(entry))
+
+
+def begun(entry: Object, depth: int = _DEPTH) -> Object:
+    """An entry as the first piece of it that came, so that lists within it are merged as well."""
+    made: Object = {}
+    merge(made, entry, depth)
+    return made
+
+
+def _same_entry(held: list[Json], entry: Object) -> Object | None:
+    """The entry that another piece belongs to; None if it begins one."""
+    index, kind = entry.get("index"), entry.get("type")
+    if not isinstance(index, int):
+        last = held[-1] if held else None
+        return last if kind in _RUNNING and isinstance(last, dict) and _continues(last, entry) else None
+    found = (one for one in reversed(held) if isinstance(one, dict) and one.get("index") == index)
+    return next((one for one in found if kind in (None, one.get("type"))), None)
+
+
+def _continues(last: Object, entry: Object) -> bool:
+    """Whether the entry has the same type, and lists where the last one has lists."""
+    shared = [(last[key], value) for key, value in entry.items() if key in last]
+    same_shape = all(isinstance(before, list) == isinstance(value, list) for before, value in shared)
+    return last.get("type") == entry.get("type") and same_shape
+
+
+def _place(held: list[Json], index: Json) -> int:
+    """The place of a new entry: before those of a greater index."""
+    place = len(held)
+    while isinstance(index, int) and place and _index_of(held[place - 1]) > index:
+        place -= 1
+    return place
+
+
+def _index_of(entry: Json) -> int:
+    index = entry.get("index") if isinstance(entry, dict) else None
+    return index if isinstance(index, int) else -1

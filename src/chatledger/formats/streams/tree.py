@@ -1,0 +1,110 @@
+"""JSON that grows: texts that come in pieces, and lists whose entries come by their index.
+
+Pieces are joined once, when the value is asked for. Joining at each piece would take quadratic time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats.wire.fields import wrong
+
+Json = Any
+Object = dict[str, Json]
+
+
+class Text:
+    """A text that grows."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text] if text else []
+
+    def add(self, piece: str) -> None:
+        if piece:
+            self._pieces.append(piece)
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)
+
+
+class Sparse(dict[Any, Json]):
+    """The entries of a list by their index, in any order and with gaps."""
+
+    @property
+    def next_index(self) -> int:
+        return max(self, default=-1) + 1
+
+
+def grow(holder: dict[Any, Json], key: Any, piece: str) -> None:
+    """Add a piece to the text under a key; null and an absent key are an empty text."""
+    held = holder.get(key)
+    if not isinstance(held, Text):
+        if held is not None and not isinstance(held, str):
+            raise wrong(f"$.{key}", "text", held)
+        holder[key] = held = Text(held or "")
+    held.add(piece)
+
+
+def entries(holder: Object, key: str) -> Sparse:
+    """The list under a key by its indexes. Raises DecodeError if something else stands there."""
+    held = holder.get(key)
+    if isinstance(held, Sparse):
+        return held
+    if held and not isinstance(held, list):
+        raise wrong(f"$.{key}", "a list", held)
+    holder[key] = found = Sparse(enumerate(held or ()))
+    return found
+
+
+def extend(holder: Object, key: str, more: list[Json]) -> None:
+    """Add to the list under a key; null and an absent key are an empty list, which stays so if nothing is added."""
+    if not more:
+        return
+    held = holder.get(key)
+    if held and not isinstance(held, list):
+        raise wrong(f"$.{key}", "a list", held)
+    holder[key] = held = held or []
+    held += more
+
+
+def object_under(holder: Object, key: str) -> Object:
+    """The object under a key, which is made if there is none."""
+    held = holder.get(key)
+    if held is None:
+        holder[key] = held = {}
+    if not isinstance(held, dict) or isinstance(held, Sparse):
+        raise wrong(f"$.{key}", "an object", held)
+    return held
+
+
+def whole(value: Json) -> Json:
+    """A copy as plain JSON. Without recursion, since an event may nest as deep as Python's own stack allows."""
+    root = [value]
+    pending: list[Any] = [root]
+    while pending:
+        holder = pending.pop()
+        for key, item in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            if isinstance(item, Text):
+                holder[key] = str(item)
+            elif isinstance(item, (dict, list)):
+                holder[key] = child = _copied(item)
+                pending.append(child)
+    return root[0]
+
+
+def _copied(item: Json) -> Json:
+    if isinstance(item, Sparse):
+        return [item[index] for index in sorted(item)]
+    return item.copy()
+
+
+def require(condition: bool, path: str, detail: str) -> None:
+    """Raises DecodeError unless the condition holds: the event is then none that the stream understands."""
+    if not condition:
+        raise DecodeError(path, detail)
