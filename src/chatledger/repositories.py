@@ -86,9 +86,9 @@ class Repositories:
         require(STR_OR_NONE, message_id=message_id, name=name, format=format)
         require(NUMBER, interval=interval, lease=lease)
         require(INT, size=size)
-        from chatledger.formats.streams import get_stream
+        from chatledger.formats.streams import ResponseEvents
 
-        decode = None if format is None else get_stream(format)
+        source = None if format is None else ResponseEvents(format)
         if not lease > interval:  # written so that NaN is refused as well
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
@@ -104,7 +104,7 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
         )
-        return Draft(self._scope, request, pace=Pace(interval, size), decode=decode)
+        return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
     async def append(
         self,

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from chatledger.errors import (
     ChatLedgerError,
+    DecodeError,
     DraftLost,
     IdConflict,
     InvalidArgument,
@@ -27,7 +28,7 @@ from chatledger.errors import (
     StorageError,
 )
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, Delta, State
+from chatledger.models import ChatMessage, Delta, RulesLevel, State
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.rules import Lease, Tip, complete, grow
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
@@ -48,7 +49,22 @@ _PAUSE = 0.25
 _ATTEMPTS = 4
 """Attempts of a write. Other writes to the branch, such as outputs, move its stamp too; more in a row are unlikely."""
 
-Decode = Callable[[Any], Iterable[Delta]]
+
+class EventSource(Protocol):
+    """The stream of a provider, which a draft is fed with event by event."""
+
+    def feed(self, event: Any) -> Iterable[Delta]:
+        """What the event adds to the message. Raises DecodeError for a value that is no event."""
+        ...
+
+    def messages(self, rules: RulesLevel) -> Sequence[ChatMessage]:
+        """The messages that an append of the whole response would store. Raises DecodeError."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """Why the provider gave the stream up; None while it did not."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +79,21 @@ class Pace:
             raise InvalidArgument("size", f"must not be below 1 byte: {self.size}")
 
 
+_DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
+
+
 class Draft:
     """Made by `ledger.stream`. Enter it, feed it, and leave it: a normal exit completes the message, an exception or a
     cancellation marks it interrupted. `message` is the message as it was last stored.
     """
 
-    def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, decode: Decode | None = None) -> None:
+    def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, source: EventSource | None = None) -> None:
         self._scope = scope
         self._request = request
         self.message = request.whole(0)
         self._pace = pace
-        self._decode = decode
+        self._source = source
+        self._only_events = source is not None
         self._growing = Growing()
         self._lock = asyncio.Lock()  # one write at a time
         self._fed = asyncio.Event()
@@ -130,8 +150,14 @@ class Draft:
         message, LimitExceeded if it grows beyond `limits.bytes`, and InvalidArgument for a value that is no delta.
         """
         self._require_open()
-        for one in (delta,) if self._decode is None or isinstance(delta, DELTAS) else self._decode(delta):
-            self._add(one)
+        if self._source is None or isinstance(delta, DELTAS):
+            self._only_events = False
+            self._add(delta)
+        else:
+            for one in self._source.feed(delta):
+                self._add(one)
+            if self._source.failure is not None:
+                raise DecodeError("$", f"the provider gave the stream up: {self._source.failure}")
         now = time.monotonic()
         due = now - self._tried_at >= self._pace.interval
         if self._unwritten and (due or (self._unwritten >= self._pace.size and self._failure is None)):
@@ -181,7 +207,22 @@ class Draft:
             "tool_calls": self._growing.tool_calls(nameless=state == "complete"),
             "state": state,
         }
-        return self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
+        grown = self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
+        return self._as_appended(grown) if state == "complete" else grown
+
+    def _as_appended(self, grown: ChatMessage) -> ChatMessage:
+        """The message as an append of the whole response would store it, if that is one message and the draft was fed
+        with nothing but the response's events.
+        """
+        if self._source is None or not self._only_events:
+            return grown
+        try:
+            decoded = self._source.messages(self._request.rules or self._request.default_rules)
+        except DecodeError:
+            return grown
+        if len(decoded) != 1 or decoded[0].role != "assistant":
+            return grown
+        return grown.model_copy(update={name: getattr(decoded[0], name) for name in _DECODED})
 
     def _require_open(self) -> None:
         if self._failure is not None and not _may_pass(self._failure):
