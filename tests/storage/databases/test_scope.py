@@ -303,9 +303,7 @@ async def tell(ledger: Ledger, scope: Any, prefix: str, *, filled_by: Ledger | N
 
 
 @pytest.mark.parametrize("scope", [in_ledger, in_transaction])
-async def test_ids_of_another_tenant_are_as_ids_that_do_not_exist(
-    database: Database, ledger: Ledger, scope: Any
-) -> None:
+async def test_ids_of_another_tenant_are_treated_as_unknown_ids(database: Database, ledger: Ledger, scope: Any) -> None:
     await fill(ledger.tenant("a"), THEIRS)
     before = await rows_of(database, "a")
     differing = {}
@@ -359,7 +357,7 @@ async def test_tenants_may_use_the_same_ids(ledger: Ledger) -> None:
     assert (await other.runs.get(THEIRS.run)).agent == THEIRS.agent
 
 
-async def test_a_tenant_with_nothing_is_shown_nothing(ledger: Ledger) -> None:
+async def test_an_empty_tenant_sees_nothing(ledger: Ledger) -> None:
     await fill(ledger.tenant("a"), THEIRS)
     for name in ("b", "A", "a\0", "a ", "default"):
         tenant = ledger.tenant(name)
