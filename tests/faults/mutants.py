@@ -349,12 +349,12 @@ def wait_for_any_lock() -> None:
 
     config = migrate._config
 
-    def patient(*given: Any) -> Any:
+    def unlimited(*given: Any) -> Any:
         made = config(*given)
         made.attributes["lock_timeout"] = 0
         return made
 
-    _put(migrate, _config=patient)
+    _put(migrate, _config=unlimited)
 
 
 def take_a_half_made_index() -> None:

@@ -220,11 +220,11 @@ OTHERS = (
 def test_every_public_method_is_stopped_in_some_call() -> None:
     """By their names, in the text of the calls above."""
     words = set(re.findall(r"\w+", "".join(inspect.getsource(call) for call in (*CALLS, *OTHERS))))
-    nouns = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
+    usual = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
     others = (OutputRepository, AgentRepository, ErasureRepository, PartialRepository)
     methods = {
         name
-        for repository in (*nouns, *others)
+        for repository in (*usual, *others)
         for name, _ in inspect.getmembers(repository, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }

@@ -89,8 +89,8 @@ async def differing(url: str, scope: Any) -> dict[tuple[str, int], list[str]]:
                     own = ledger.tenant(f"{name} {number} {ids.user}")
                     await own.threads.create("mine", created_at=NOON)
                     await own.runs.start("mine", run_id="my run")
-                    async with scope(own) as nouns:
-                        told.append(await outcome(nouns, call, ids))
+                    async with scope(own) as repositories:
+                        told.append(await outcome(repositories, call, ids))
                 if told[0] != told[1]:
                     found[name, number] = told
     return found
