@@ -33,16 +33,16 @@ async def behind(database: Database) -> AsyncIterator[tuple[Ledger, BoundaryProx
 
 
 async def remembered(ledger: Ledger) -> None:
-    """A connection that has prepared everything, and a tip in memory."""
+    """A ledger whose connection has prepared everything, and whose tip is cached."""
 
 
 async def forgotten(ledger: Ledger) -> None:
-    """As if another process had written last: the append looks first."""
+    """As if another process had written last: the append begins with a preflight."""
     ledger._database._append._tips._seen.clear()  # type: ignore[attr-defined]
 
 
 async def cold(ledger: Ledger) -> None:
-    """No connection: it is made, and what it says is prepared, within the append."""
+    """Without a connection: the append itself connects and prepares its statements."""
     await forgotten(ledger)
     none_idle(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ Before = Callable[[Ledger], Awaitable[None]]
 
 
 async def boundaries(proxy: BoundaryProxy, side: Side, one: Callable[[Boundary], Awaitable[None]]) -> int:
-    """Cut at the first boundary of that side, the second, … until nothing is left to cut; how many there were."""
+    """Cut at the first boundary of that side, the second, and so on until none is left. Returns their number."""
     for after in itertools.count():
         await one(Boundary(side, after))
         if not proxy.spare():
