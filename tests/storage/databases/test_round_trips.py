@@ -108,7 +108,7 @@ async def test_a_draft_is_one_append_one_lookup_and_one_statement_for_each_write
             await write_three_times(draft)
     before = proxy.round_trips
     async with warm.stream("t", run_id="r", interval=3_600, lease=7_200) as draft:
-        assert proxy.round_trips - before == 2  # nothing is remembered of a branch that a draft has written
+        assert proxy.round_trips - before == 2  # a draft caches no tip of its branch
         assert await write_three_times(draft, lambda: proxy.round_trips) == [2, 1, 1]
         before = proxy.round_trips
     assert proxy.round_trips - before == 1

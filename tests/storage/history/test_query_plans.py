@@ -211,7 +211,7 @@ async def test_a_scan_is_counted(pg_seeded: Database) -> None:
 
 
 async def round_trips(database: Database, work: Work) -> int:
-    """Of a call whose statements are prepared and whose tip is remembered."""
+    """Of a call whose statements are prepared and whose tip is cached."""
     async with proxied(database.url) as proxy, Ledger.open(proxy.url) as ledger:
         await work(ledger)
         await work(ledger)
