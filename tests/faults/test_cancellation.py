@@ -45,7 +45,7 @@ Stop = Callable[[Callable[[], Awaitable[object]], int, Moment], Awaitable[tuple[
 
 
 async def assert_clean(database: Database, ledger: Ledger) -> None:
-    """No connection is lent, none is inside a transaction, no lock is held."""
+    """No connection is checked out, none is inside a transaction, and no lock is held."""
     if database.kind == "sqlite":
         await asyncio.wait_for(ledger.threads.update(THREAD, title="free"), 10)
         return
@@ -217,14 +217,14 @@ OTHERS = (
 )  # fmt: skip
 
 
-def test_the_calls_that_are_stopped_are_all_there_are() -> None:
+def test_every_public_method_is_stopped_in_some_call() -> None:
     """By their names, in the text of the calls above."""
     words = set(re.findall(r"\w+", "".join(inspect.getsource(call) for call in (*CALLS, *OTHERS))))
-    nouns = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
+    usual = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
     others = (OutputRepository, AgentRepository, ErasureRepository, PartialRepository)
     methods = {
         name
-        for repository in (*nouns, *others)
+        for repository in (*usual, *others)
         for name, _ in inspect.getmembers(repository, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }
@@ -237,7 +237,7 @@ ELSEWHERE = {"load", "find_many", "names", "erase_tenant"}
 
 @pytest.mark.parametrize("stop", [cancelled_at, timed_out_at])
 @pytest.mark.parametrize("call", CALLS)
-async def test_stopped_at_every_await(database: Database, call: Call, stop: Stop) -> None:
+async def test_a_call_stopped_at_any_await_leaves_nothing_behind(database: Database, call: Call, stop: Stop) -> None:
     assert (await stop_everywhere(database, call, stop)).faults > 1
 
 

@@ -25,14 +25,14 @@ async def filled(ledger: Ledger) -> Ledger:
     return ledger
 
 
-async def test_what_is_older_goes(filled: Ledger) -> None:
+async def test_older_threads_are_deleted(filled: Ledger) -> None:
     deleted = await filled.threads.retain(older_than=timedelta(days=2, hours=1))
     assert deleted.rows["threads"] == 3
     assert await ids(filled) == {"1 days", "2 days"}
     assert (await filled.threads.retain(older_than=timedelta(days=2, hours=1))).total == 0
 
 
-async def test_a_moment_will_do(filled: Ledger) -> None:
+async def test_a_datetime_may_give_the_age(filled: Ledger) -> None:
     await filled.threads.retain(older_than=NOW - timedelta(days=4, hours=1))
     assert await ids(filled) == {f"{days} days" for days in range(1, 5)}
     with pytest.raises(InvalidArgument, match="zone"):
@@ -58,7 +58,7 @@ async def test_a_thread_that_is_written_to_meanwhile_stays(filled: Ledger, monke
     assert await ids(filled) == {f"{days} days" for days in (1, 2, 3, 5)}
 
 
-async def test_it_goes_in_small_batches(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_transaction_deletes_a_small_batch(filled: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "IDLE_BATCH", 2)
     batches: list[Deleted] = []
     deleted = await filled.threads.retain(older_than=timedelta(hours=1), on_batch=batches.append)
@@ -66,7 +66,7 @@ async def test_it_goes_in_small_batches(filled: Ledger, monkeypatch: pytest.Monk
     assert deleted.rows["threads"] == 5
 
 
-async def test_other_tenants_keep_theirs(filled: Ledger) -> None:
+async def test_other_tenants_keep_their_threads(filled: Ledger) -> None:
     other = filled.tenant("other")
     await other.threads.create("old", created_at=NOW - timedelta(days=9))
     await filled.threads.retain(older_than=timedelta(0))

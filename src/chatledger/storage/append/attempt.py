@@ -79,15 +79,15 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     return _write(sql, plan, seen)
 
 
-def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Seen) -> Attempted | Moved | NeedsPreflight:
+def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Attempted | Moved | NeedsPreflight:
     """One judgement on a cached tip, one guarded write. It returns NeedsPreflight in place of a refusal, because the
     cached tip may be stale.
     """
-    plan = plan_on_memory(request, remembered)
+    plan = plan_on_cached_tip(request, cached)
     if isinstance(plan, NeedsPreflight):
         return plan
     with suppress(RunConflict):
-        return _write(sql, plan, remembered)
+        return _write(sql, plan, cached)
     return NeedsPreflight()
 
 
@@ -96,22 +96,22 @@ def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
     return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
 
 
-def plan_on_memory(request: AppendRequest, remembered: Seen) -> Plan | NeedsPreflight:
+def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
     try:
-        plan = plan_append(request, remembered) if request.messages else None  # an empty batch has no guard
+        plan = plan_append(request, cached) if request.messages else None  # an empty batch has no guard
     except ChatLedgerError:
         return NeedsPreflight()
     return plan if isinstance(plan, Plan) else NeedsPreflight()
 
 
-def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Seen) -> list[Plan]:
+def plan_on_each_other(requests: Sequence[AppendRequest], cached: Seen) -> list[Plan]:
     """A plan for each of the requests to one branch. Each is judged on the tip that the plan before it leaves. The list
     ends before the first request that is refused or that leaves a partial message.
     """
     plans: list[Plan] = []
-    seen = remembered
+    seen = cached
     for request in requests:
-        plan = plan_on_memory(request, seen)
+        plan = plan_on_cached_tip(request, seen)
         if isinstance(plan, NeedsPreflight) or plan.judgement.tip.partial_seq is not None:
             break
         plans.append(plan)

@@ -21,8 +21,8 @@ from chatledger.storage.append.attempt import (
     Attempted,
     appended,
     attempt,
+    plan_on_cached_tip,
     plan_on_each_other,
-    plan_on_memory,
     seen_after,
 )
 from chatledger.storage.append.request import AppendRequest
@@ -106,27 +106,27 @@ class PostgresqlAppend:
         outcomes, and how many may have been sent. If the statement fails, none is done; each append then tries by
         itself and gets its own error.
         """
-        remembered = self._tips.take(requests[0])
-        plans = [] if remembered is None else plan_on_each_other(requests, remembered)
-        if remembered is None or not plans:
+        cached = self._tips.take(requests[0])
+        plans = [] if cached is None else plan_on_each_other(requests, cached)
+        if cached is None or not plans:
             return [], 0
         plan, progress = joined(plans), _Progress()
         with suppress(Exception):
             written = await self._write(plan, progress)
             if isinstance(written, Written):
-                self._tips.remember(requests[0], seen_after(plan, remembered, written))
+                self._tips.remember(requests[0], seen_after(plan, cached, written))
                 return [appended(plan) for plan in plans], len(plans)
         return [], len(plans) if progress.sent else 0
 
     async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | Moved:
-        if first and (remembered := self._tips.take(request)) is not None:
-            plan = plan_on_memory(request, remembered)
+        if first and (cached := self._tips.take(request)) is not None:
+            plan = plan_on_cached_tip(request, cached)
             if isinstance(plan, Plan):
                 with suppress(RunConflict):  # on a cached tip; an attempt with a preflight raises it if it is real
                     written = await self._write(plan, progress)
                     if isinstance(written, Moved):
                         return written
-                    return Attempted(appended(plan), seen_after(plan, remembered, written))
+                    return Attempted(appended(plan), seen_after(plan, cached, written))
         return await greenlet_spawn(self._preflight_and_write, request, progress, first)
 
     async def _write(self, plan: Plan, progress: _Progress) -> Written | Moved:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.models import Appended
-from chatledger.storage.append.attempt import Attempted, NeedsPreflight, attempt, attempt_on_memory
+from chatledger.storage.append.attempt import Attempted, NeedsPreflight, attempt, attempt_on_cached_tip
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
@@ -89,8 +89,8 @@ class SqliteDatabase(OpenDatabase):
         """In the writer's thread. A cached tip saves the preflight. If the tip is stale because another process wrote,
         the stamp guard stops the write, and the second attempt begins with a preflight.
         """
-        remembered = self._tips.take(request) if request.ids_are_new else None
-        done = NeedsPreflight() if remembered is None else attempt_on_memory(sql, request, remembered)
+        cached = self._tips.take(request) if request.ids_are_new else None
+        done = NeedsPreflight() if cached is None else attempt_on_cached_tip(sql, request, cached)
         if not isinstance(done, Attempted):
             done = attempt(sql, request)
         if isinstance(done, Moved):
