@@ -18,7 +18,8 @@ def split(message: Object, cut: Cut = in_halves) -> list[Object]:
 
 def start(message: Object) -> Object:
     later = {key: None for key in (*_END, *_AROUND) if key in message}
-    usage = {"usage": {**message["usage"], "output_tokens": 1}} if "usage" in message else {}
+    counts = {key: 1 if isinstance(value, int) else value for key, value in message.get("usage", {}).items()}
+    usage = {"usage": counts} if "usage" in message else {}
     return {"type": "message_start", "message": {**message, "content": [], **later, **usage}}
 
 
@@ -30,8 +31,9 @@ def end(message: Object) -> list[Object]:
 
 
 def split_block(index: int, block: Object, cut: Cut = in_halves) -> list[Object]:
-    empty, deltas = _EMPTIED.get(block["type"], {}), list(_deltas(block, cut))
-    begun = {**block, **{key: value for key, value in empty.items() if block.get(key) is not None}}
+    deltas, empty = list(_deltas(block, cut)), _EMPTIED.get(block["type"], {})
+    grown = {key: value for key, value in empty.items() if value is None or isinstance(block.get(key), type(value))}
+    begun = {**block, **{key: value for key, value in grown.items() if key in block}}
     return [
         {"type": "content_block_start", "index": index, "content_block": begun},
         *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),

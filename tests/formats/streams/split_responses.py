@@ -63,10 +63,9 @@ def _content(events: Events, item: Object, at: Object, cut: Cut) -> None:
         events.deltas.append({"type": "response.content_part.added", **here, "part": begun})
         if key:
             logprobs = {"logprobs": part["logprobs"]} if part.get("logprobs") else {}
-            more = (logprobs if number == 0 else {} for number in range(len(part[key]) + 1))
-            events.deltas += (
-                {"type": f"{name}.delta", **here, "delta": piece, **next(more)} for piece in cut(part[key])
-            )
+            deltas: list[Object] = [{"type": f"{name}.delta", **here, "delta": piece} for piece in cut(part[key])]
+            deltas[0] |= logprobs
+            events.deltas += deltas
             events.deltas += _annotations(part, here)
             events.parts_done.append({"type": f"{name}.done", **here, key: part[key], **logprobs})
         events.parts_done.append({"type": "response.content_part.done", **here, "part": part})
