@@ -62,7 +62,11 @@ class Calls:
         calls: list[Object] = whole(self.found)
         if all("index" in call for call in calls):
             calls.sort(key=lambda call: int(call["index"]))
-        return [{key: value for key, value in call.items() if key != "index"} for call in calls]
+        for call in calls:
+            call.pop("index", None)
+            if "custom" in call and not call.get("type"):
+                call["type"] = "custom"
+        return calls
 
 
 def require_named(named: Object, arguments: str, path: str) -> None:
@@ -94,8 +98,6 @@ def _merge_call(call: Object, piece: Object) -> None:
             call |= {} if value is None else {key: value}
         elif key in _NAMED and isinstance(value, dict):
             merge_named(object_under(call, key), value)
-            if key == "custom":
-                call["type"] = call.get("type") or key
         else:
             merge_value(call, key, value)
 

@@ -63,7 +63,11 @@ def _same_entry(held: list[Json], entry: Object) -> Object | None:
     index, kind = entry.get("index"), entry.get("type")
     if not isinstance(index, int):
         last = held[-1] if held else None
-        return last if kind in _RUNNING and isinstance(last, dict) and _continues(last, entry) else None
+        return (
+            last
+            if isinstance(kind, str) and kind in _RUNNING and isinstance(last, dict) and _continues(last, entry)
+            else None
+        )
     found = (one for one in reversed(held) if isinstance(one, dict) and one.get("index") == index)
     return next((one for one in found if kind in (None, one.get("type"))), None)
 

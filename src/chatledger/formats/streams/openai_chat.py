@@ -60,7 +60,7 @@ class OpenaiChatStream(Stream):
         return chunk if isinstance(chunk, dict) else event
 
     def _take(self, event: Event) -> None:
-        if event.get("type") in DERIVED:
+        if field(event, "type", str) in DERIVED:
             return
         error = event.get("error") or (event if "error" in (event.get("object"), event.get("type")) else None)
         choices, usage = field(event, "choices", list), field(event, "usage", dict)
@@ -128,4 +128,5 @@ def _merge_content(message: Object, value: Json) -> None:
         return
     if not isinstance(held, list):
         message["content"] = [{"type": "text", "text": held}] if held else []
-    merge_list(message["content"], [{"type": "text", "text": value}] if isinstance(value, str) else value)
+    text = [{"type": "text", "text": value}] if value else []
+    merge_list(message["content"], text if isinstance(value, str) else value)

@@ -1,0 +1,243 @@
+"""The message of a stream of chat completions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDelta
+
+from tests.formats.streams.reading import Object, assembled, decoded, fed, ordered, without_nulls
+from tests.formats.streams.sdk_examples import example
+from tests.formats.streams.split_chat import chunk, end, split
+
+NAME = "openai-chat"
+MESSAGE: Object = {
+    "role": "assistant",
+    "content": "One moment.",
+    "reasoning_content": "Let me see.",
+    "refusal": None,
+    "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Tokyo"}'}},
+        {"id": "b", "type": "function", "function": {"name": "time", "arguments": "{}"}},
+        {"id": "c", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}},
+    ],
+    "reasoning_details": [
+        {"type": "reasoning.text", "text": "Let me see.", "signature": "c2ln", "format": "v1", "index": 0},
+        {"type": "reasoning.encrypted", "text": "", "signature": "", "data": "QQ==", "index": 0},
+    ],
+    "audio": {"id": "audio_1", "data": "QQ==", "expires_at": 7, "transcript": "One moment."},
+    "annotations": [{"type": "url_citation", "url_citation": {"url": "https://a.example"}}],
+    "provider_specific_fields": {"thought_signature": "x"},
+}
+THINKING: Object = {
+    "role": "assistant",
+    "content": [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Let me see."}], "closed": True},
+        {"type": "text", "text": "One moment."},
+        {"type": "reference", "reference_ids": [1]},
+        {"type": "reference", "reference_ids": [2]},
+        {"type": "text", "text": "So."},
+    ],
+}
+LEGACY: Object = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"a": 1}'}}
+
+
+def message_of(*chunks: Object) -> Any:
+    stream = fed(NAME, chunks)
+    assert stream.unknown == []
+    decoded(NAME, stream.payload())
+    return stream.payload()[0]
+
+
+def called(*pieces: Object) -> Any:
+    return message_of(*(chunk(tool_calls=[piece]) for piece in pieces))["tool_calls"]
+
+
+def piece(index: int | None, name: str | None = None, arguments: str | None = None, **rest: Any) -> Object:
+    given = {"name": name, "arguments": arguments}
+    function = {key: value for key, value in given.items() if value is not None}
+    return ({} if index is None else {"index": index}) | {**rest, "function": function}
+
+
+def call(id_: str | None, name: str, arguments: str) -> Object:
+    return ({} if id_ is None else {"id": id_}) | {"function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize("message", [MESSAGE, THINKING, LEGACY], ids=["plain", "thinking", "legacy"])
+def test_a_stream_makes_the_message_that_a_request_without_one_gives(message: Object) -> None:
+    stream = fed(NAME, split(message))
+    assert (stream.payload(), stream.unknown) == ([message], [])
+    assert (stream.usage, stream.finish_reason, stream.failure) == ({"total_tokens": 7}, "stop", None)
+    assert assembled(NAME, split(message)) == decoded(NAME, [message])
+
+
+SDK_MESSAGES: dict[str, Object] = {
+    "each field": example(ChoiceDelta) | {"role": "assistant", "tool_calls": MESSAGE["tool_calls"][:2]},
+    "other servers": {key: value for key, value in MESSAGE.items() if key in ("role", "content", "reasoning_content")},
+    "legacy": LEGACY,
+}
+
+
+@pytest.mark.parametrize("message", SDK_MESSAGES.values(), ids=SDK_MESSAGES)
+def test_the_message_is_the_one_that_the_sdk_assembles(message: Object) -> None:
+    """It keeps the index of each call, and has a null for each field that did not come."""
+    chunks = [ChatCompletionChunk.construct(**event) for event in split(message)]
+    state = ChatCompletionStreamState()
+    for one in chunks:
+        list(state.handle_chunk(one))
+    theirs: Any = without_nulls(state.current_completion_snapshot.choices[0].message.to_dict(mode="json"))
+    for one in theirs.get("tool_calls", ()):
+        del one["index"]
+    ours = without_nulls(fed(NAME, chunks).payload())
+    assert ordered(ours) == ordered([theirs])
+    assert decoded(NAME, ordered(ours)) == decoded(NAME, ordered([theirs]))
+
+
+def test_a_list_of_content_and_texts_may_alternate() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+    text = {"type": "text", "text": "a"}
+    assert message_of(chunk(content=""), chunk(content=[thought]), chunk(content="a"))["content"] == [thought, text]
+    assert message_of(chunk(content="a"), chunk(content=[thought]), chunk(content=""))["content"] == [text, thought]
+
+
+def test_calls_of_servers_that_give_all_of_them_one_index_or_none() -> None:
+    two = [call("a", "f", "{}"), call("b", "f", "[]")]
+    for index in (0, None):
+        pieces = [piece(index, "f", "{", id="a"), piece(index, None, "}"), piece(index, "f", "[]", id="b")]
+        assert called(*pieces) == two
+    assert called(piece(None, "f", "{}"), piece(None, "g", "[]")) == [call(None, "f", "{}"), call(None, "g", "[]")]
+    assert called(piece(None, "f", "{", id="a"), piece(None, "f", "}", id="a")) == two[:1]
+
+
+def test_pieces_of_calls_that_come_mixed() -> None:
+    pieces = [piece(1, "g", "[", id="b"), piece(0, "f", "{", id="a"), piece(1, None, "]"), piece(0, None, "}")]
+    assert called(*pieces) == [call("a", "f", "{}"), call("b", "g", "[]")]
+
+
+def test_names_and_ids_may_be_repeated_and_names_may_come_in_pieces() -> None:
+    assert called(piece(0, "f", "{", id="a"), piece(0, "f", "}", id="a")) == [call("a", "f", "{}")]
+    assert called(piece(0, "wea", "", id="a"), piece(0, "ther", "{}", id="")) == [call("a", "weather", "{}")]
+    assert message_of(chunk(role="assistant", content="a"), chunk(role="assistant", content="b")) == {
+        "role": "assistant",
+        "content": "ab",
+    }
+
+
+def test_a_custom_call_needs_no_type() -> None:
+    custom = {"index": 0, "id": "a", "custom": {"name": "sh", "input": "ls"}}
+    assert called(custom) == [{"id": "a", "custom": {"name": "sh", "input": "ls"}, "type": "custom"}]
+
+
+def test_arguments_may_come_whole_as_an_object() -> None:
+    given = {"index": 0, "id": "a", "function": {"name": "f", "arguments": {"a": 1}}}
+    assert called(given) == [{"id": "a", "function": {"name": "f", "arguments": {"a": 1}}}]
+
+
+def test_a_call_without_a_name_is_reported_since_nobody_could_run_it() -> None:
+    stream = fed(NAME, [chunk(content="a"), chunk(tool_calls=[piece(0, None, "{}", id="a")])])
+    assert stream.payload() == [{"role": "assistant", "content": "a"}]
+    nameless = {"id": "a", "function": {"arguments": "{}"}}
+    assert stream.unknown == [{"choices": [{"index": 0, "delta": {"tool_calls": [nameless]}}]}]
+    stream.feed(chunk(tool_calls=[piece(0, "f")]))
+    assert (stream.payload()[0]["tool_calls"], stream.unknown) == ([call("a", "f", "{}")], [])
+    legacy = fed(NAME, [chunk(content="a", function_call={"arguments": "{}"})])
+    assert legacy.payload() == [{"role": "assistant", "content": "a"}]
+    assert legacy.unknown == [{"choices": [{"index": 0, "delta": {"function_call": {"arguments": "{}"}}}]}]
+
+
+def test_details_of_reasoning_without_an_index_are_joined_while_their_type_stays() -> None:
+    details = [{"type": "reasoning.text", "text": text} for text in ("Let ", "me see.")]
+    sealed = {"type": "reasoning.encrypted", "data": "QQ=="}
+    chunks = [chunk(reasoning_details=[detail]) for detail in (*details, sealed, sealed)]
+    whole = {"type": "reasoning.text", "text": "Let me see."}
+    assert message_of(*chunks)["reasoning_details"] == [whole, sealed, sealed]
+
+
+def test_other_choices_are_reported() -> None:
+    event = chunk(content="a")
+    other = {"index": 1, "delta": {"content": "b"}}
+    stream = fed(NAME, [event | {"choices": [*event["choices"], other]}, chunk(content="c")])
+    assert stream.payload() == [{"role": "assistant", "content": "ac"}]
+    assert stream.unknown == [event | {"choices": [other]}]
+
+
+def test_another_role_is_reported_and_the_words_are_the_assistants() -> None:
+    event = chunk(role="model", content="a")
+    stream = fed(NAME, [event])
+    assert (stream.payload(), stream.unknown) == ([{"role": "assistant", "content": "a"}], [event])
+
+
+@pytest.mark.parametrize(
+    ("event", "failure"),
+    [
+        ({"error": {"code": 502, "message": "Provider disconnected"}}, "502: Provider disconnected"),
+        ({"error": "overloaded"}, "overloaded"),
+        ({"object": "error", "code": "x", "message": "No"}, "x: No"),
+        ({"type": "error", "error": {"message": "No"}}, "No"),
+    ],
+)
+def test_a_failure_is_told_and_keeps_what_came(event: Object, failure: str) -> None:
+    stream = fed(NAME, [chunk(content="a"), event])
+    assert (stream.failure, stream.unknown) == (failure, [])
+    assert stream.payload() == [{"role": "assistant", "content": "a"}]
+
+
+def test_an_error_may_come_with_the_last_words() -> None:
+    last = chunk("error", content="b") | {"error": {"message": "Disconnected"}}
+    stream = fed(NAME, [chunk(content="a"), last])
+    assert stream.payload() == [{"role": "assistant", "content": "ab"}]
+    assert (stream.failure, stream.finish_reason) == ("Disconnected", "error")
+
+
+def test_usage_may_stand_in_the_choice() -> None:
+    last = chunk("stop")
+    last["choices"][0]["usage"] = {"total_tokens": 3}
+    assert fed(NAME, [chunk(content="a"), last]).usage == {"total_tokens": 3}
+
+
+def test_events_of_the_sdks_helper_are_read_by_their_chunks() -> None:
+    events = [{"type": "chunk", "chunk": one, "snapshot": {}} for one in split(MESSAGE)]
+    derived: list[Object] = [{"type": "content.delta", "delta": "x", "snapshot": "x"}, {"type": "content.done"}]
+    stream = fed(NAME, [*events, *derived])
+    assert (stream.payload(), stream.unknown) == ([MESSAGE], [])
+    assert stream(events[1]) == stream(split(MESSAGE)[1])
+
+
+NOT_UNDERSTOOD: list[Object] = [
+    {},
+    {"type": "ping"},
+    {"choices": {"index": 0}},
+    {"choices": [{"index": 0, "delta": "x"}]},
+    {"choices": [], "usage": 7},
+    chunk(content=7),
+    chunk(content={"type": "text", "text": "x"}),
+    chunk(content=["x"]),
+    chunk(content=[{"type": "text"}]),
+    chunk(content=[{"index": 0, "text": 7}]),
+    chunk(refusal=["no"], content="x"),
+    chunk(name=7, content="x"),
+    chunk(function_call="f"),
+    chunk(function_call={"name": 7}),
+    chunk(tool_calls={"index": 0}),
+    chunk(tool_calls=[7], content="x"),
+    chunk(tool_calls=[{"index": "0", "function": {"name": "f"}}]),
+    chunk(tool_calls=[{"index": 0, "id": 7}]),
+    chunk(tool_calls=[{"index": 0, "function": "f"}]),
+    chunk(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": 7}}]),
+    chunk(tool_calls=[{"function": {"arguments": "x"}}]),
+]
+
+
+@pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=lambda event: str(event.get("choices", event))[:70])
+def test_what_is_not_understood_is_put_aside(event: Object) -> None:
+    stream = fed(NAME, [chunk(role="assistant", content="One "), event, chunk(content="moment."), *end()])
+    assert (stream.payload(), stream.unknown) == ([{"role": "assistant", "content": "One moment."}], [event])
+
+
+def test_a_stream_that_says_nothing_has_no_message() -> None:
+    assert fed(NAME, []).payload() == []
+    assert fed(NAME, end()).payload() == []
+    assert fed(NAME, [chunk(role="assistant")]).payload() == [{"role": "assistant"}]
