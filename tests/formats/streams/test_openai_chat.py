@@ -192,6 +192,13 @@ def test_an_error_may_come_with_the_last_words() -> None:
     assert (stream.failure, stream.finish_reason) == ("Disconnected", "error")
 
 
+def test_a_server_may_give_the_message_whole() -> None:
+    whole = {"object": "chat.completion", "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}]}
+    assert message_of(whole) == MESSAGE
+    stream = fed(NAME, [chunk(content="a"), whole])
+    assert (stream.payload(), stream.unknown) == ([{"role": "assistant", "content": "a"}], [whole])
+
+
 def test_usage_may_stand_in_the_choice() -> None:
     last = chunk("stop")
     last["choices"][0]["usage"] = {"total_tokens": 3}

@@ -130,6 +130,11 @@ def test_arguments_may_come_only_at_their_end() -> None:
     assert items([done(0, CALL)]) == [CALL]
 
 
+def test_an_item_may_come_empty() -> None:
+    hidden = {"type": "response.output_item.added", "output_index": 0, "item": None}
+    assert items([hidden, done(1, CALL)]) == [CALL]
+
+
 def test_items_stand_in_the_order_of_their_indexes() -> None:
     assert items([done(1, MESSAGE), done(0, REASONING)]) == [REASONING, MESSAGE]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from chatledger.formats.streams.events import Event, field, needed
-from chatledger.formats.streams.items import checked
-from chatledger.formats.streams.tree import Object, Sparse, entries, extend, grow, object_under, require, whole
+from chatledger.formats.streams.events import Event, field, needed, require
+from chatledger.formats.streams.response_items import checked
+from chatledger.formats.streams.tree import Object, Sparse, entries, extend, grow, object_under, whole
 
 ItemOf: TypeAlias = Callable[[str], Object]
 """Gives the item of an event, which has the type that is asked for. Raises DecodeError if there is none."""
