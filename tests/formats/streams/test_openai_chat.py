@@ -156,6 +156,13 @@ def test_details_of_reasoning_without_an_index_are_joined_while_their_type_stays
     assert message_of(*chunks)["reasoning_details"] == [whole, sealed, sealed]
 
 
+def test_entries_of_a_list_stand_in_the_order_of_their_indexes() -> None:
+    details = [{"type": "reasoning.text", "text": text, "index": index} for index, text in enumerate("abc")]
+    order = (1, 0, 2, 0)
+    chunks = [chunk(reasoning_details=[details[index]]) for index in order]
+    assert message_of(*chunks)["reasoning_details"] == [details[0] | {"text": "aa"}, *details[1:]]
+
+
 def test_other_choices_are_reported() -> None:
     event = chunk(content="a")
     other = {"index": 1, "delta": {"content": "b"}}

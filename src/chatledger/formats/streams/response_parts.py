@@ -117,12 +117,9 @@ def _grow_output(item_of: ItemOf, event: Event) -> None:
 
 
 def _set_output(item_of: ItemOf, event: Event) -> None:
-    """All outputs of one command, in the place of what its deltas made."""
+    """The outputs of one command, in the place of what its deltas made."""
     index, given = needed(event, "command_index", int), whole(needed(event, "output", list))
-    outputs = _outputs(item_of)
-    for key in [key for key in outputs if key[0] == index]:
-        del outputs[key]
-    outputs.update({(index, number): output for number, output in enumerate(given)})
+    _outputs(item_of).update({(index, number): output for number, output in enumerate(given)})
 
 
 def _show_image(item_of: ItemOf, event: Event) -> None:
