@@ -170,7 +170,14 @@ def test_calls_without_an_id_are_told_apart_by_the_call() -> None:
     for call in calls:
         del call["id"]
     begun = [added(0, call | {"arguments": ""}) for call in calls]
+    assert items(begun) == [call | {"arguments": ""} for call in calls]
     assert items([*begun, *(done(0, call) for call in calls)]) == calls
+
+
+def test_items_with_one_id_are_told_apart_by_their_index() -> None:
+    messages = [MESSAGE | {"content": []}, MESSAGE | {"content": []}]
+    begun = [added(index, message) for index, message in enumerate(messages)]
+    assert text_of(items([*begun, said("a", 0, "msg_1"), said("b", 1, "msg_1"), said("c", 0, "msg_1")])) == ["ac", "b"]
 
 
 def test_a_server_that_gives_each_event_of_an_item_another_id() -> None:

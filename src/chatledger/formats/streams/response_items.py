@@ -68,7 +68,8 @@ class Items:
         """The item of a type that a delta belongs to. Raises DecodeError if there is none and none can be made."""
         named = [item for item in reversed(self._found) if id_ and item.value.get("id") == id_]
         placed = [item for item in reversed(self._found) if index in (None, item.index)]
-        for item in (*named, *placed):
+        both = [item for item in named if item.index == index]
+        for item in (*both, *named, *placed):
             if item.value.get("type") == kind:
                 return item
         taken = named or (placed and index is not None)
