@@ -32,8 +32,6 @@ NOTHING = frozenset(f"{item}.{step}" for item, steps in _PROGRESS.items() for st
 """Events that add nothing: the item that is done says the same."""
 UNPLACED = frozenset(f"response.audio.{step}" for step in ("delta", "done", "transcript.delta", "transcript.done"))
 """Known events of which no output item can hold anything. They count as not understood, so that nothing gets lost."""
-
-
 _ENDS = {f"response.{status}": status for status in ("completed", "failed", "incomplete")}
 
 
