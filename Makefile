@@ -81,8 +81,9 @@ lint: $(READY)  ## Check style and formatting
 types: $(READY)  ## Check types
 	$(BIN)/mypy
 
-imports: $(READY)  ## Check that imports point down
+imports: $(READY)  ## Check that imports point down and form no cycle
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/test_import_graph.py
 
 DURABLE = $(BIN)/python -m tests.postgres --durable
 

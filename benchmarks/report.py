@@ -13,7 +13,7 @@ REACHED, MISSED = "reached", "MISSED"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A bound of the design's section 13: at most, or at least, so much."""
+    """A bound for a figure: it must be at most, or at least, this value."""
 
     bound: float
     unit: str = ""

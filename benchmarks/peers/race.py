@@ -25,25 +25,25 @@ SIZE_THREADS, SIZE_TURNS = 10, 20
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """`patience`: seconds that a store may take to write a thread of a length; who takes longer is left out there."""
+    """`timeout`: the seconds that a store may take to write a thread of a length. A slower store is left out there."""
 
     lengths: tuple[int, ...]
     rounds: Rounds
     loads: Rounds
-    patience: float
+    timeout: float
 
 
 FULL = Extent(
     lengths=(0, 100, 1_000, 10_000),
     rounds=Rounds(count=60, seconds=25, warm_up=3),
     loads=Rounds(count=25, seconds=15, warm_up=2, alone=True),
-    patience=120,
+    timeout=120,
 )
 QUICK = Extent(
     lengths=(0, 100),
     rounds=Rounds(count=10, seconds=10, warm_up=1),
     loads=Rounds(count=10, seconds=10, warm_up=1, alone=True),
-    patience=30,
+    timeout=30,
 )
 
 
@@ -93,7 +93,7 @@ async def _at(peers: Mapping[str, Peer], length: int, extent: Extent, reference:
         try:
             lanes[who] = Lane(peer, await _threads(peer, length, extent))
         except TimeoutError:
-            late.append(Row(f"append at {length:,}", who, f"over {extent.patience:g} s to write", ratio="left out"))
+            late.append(Row(f"append at {length:,}", who, f"over {extent.timeout:g} s to write", ratio="left out"))
     say(f"append at {length:,}")
     samples = await race(
         {who: lane.append for who, lane in lanes.items()},
@@ -108,7 +108,7 @@ async def _threads(peer: Peer, length: int, extent: Extent) -> list[Any]:
     """One for each call where they are to be empty; else a few, so that what is appended does not make them long."""
     if not length:
         return [await peer.new_thread() for _ in range(extent.rounds.count + extent.rounds.warm_up)]
-    async with asyncio.timeout(extent.patience):
+    async with asyncio.timeout(extent.timeout):
         return [await fill(peer, length, at_once=True) for _ in range(max(1, 400 // length))]
 
 

@@ -1,7 +1,7 @@
 """The conversation store of LLM applications.
 
-Every message, content part, tool call, run and score of an application in SQL tables that its owner can read: written
-once, valid for good, readable in any framework's format.
+It keeps every message, content part, tool call, run and score of an application in SQL tables that its owner can read.
+Each message is written once, stays valid, and can be read in any supported framework's format.
 
     from chatledger import ChatMessage, Ledger
 
@@ -9,7 +9,8 @@ once, valid for good, readable in any framework's format.
         thread = await ledger.threads.create(title="Weather")
         await ledger.messages.append(thread.thread_id, [ChatMessage(role="user", content="Tokyo?")])
 
-What is listed in `__all__` is a promise; everything else may change on any day. `__version__` is the release.
+The names in `__all__` are the public interface; everything else may change in any release. `__version__` is the
+release.
 """
 
 from __future__ import annotations
@@ -241,8 +242,8 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, loaded on first use: `chatledger --help` need not wait half a second for SQLAlchemy and Pydantic,
-    nor a service for Alembic, which most processes never need.
+    """Load a public name on first use. So `chatledger --help` does not wait half a second for SQLAlchemy and Pydantic,
+    and a service does not load Alembic, which most processes never need.
     """
     if name == "__version__":
         from importlib.metadata import version

@@ -1,9 +1,9 @@
-"""The checks of arguments: each public call says what it takes, and refuses anything else before it does anything.
+"""Checks of arguments: each public call names the types that it takes, and refuses others before it does anything.
 
     require(STR, thread_id=thread_id)
     require(INT_OR_NONE, branch=branch, limit=limit)
 
-A model judges its own fields when it is built (metadata, dates, feedback), so they are not checked here.
+Pydantic models check their own fields (metadata, dates, feedback), so no call checks them again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chatledger.errors import InvalidArgument
 
 
 class Kind:
-    """The types or the words that an argument takes. `said` names them in the error."""
+    """The types or the words that an argument may have. `said` names them in the error."""
 
     __slots__ = ("plain", "said", "types", "words")
 
@@ -26,10 +26,10 @@ class Kind:
         self.types = types
         self.words = frozenset(words)
         self.plain = frozenset(types) & {str, int, float, bool, NoneType, list, tuple}
-        """Types that need no second look."""
+        """Types that need no further check."""
 
     def refuse_unless(self, name: str, value: object) -> None:
-        # A bool is an int to Python only: `last=True` is a slip.
+        # To Python a bool is an int, but `last=True` is a mistake.
         if isinstance(value, self.types) and (bool in self.types or not isinstance(value, bool)):
             return
         if isinstance(value, str) and value in self.words:
@@ -39,7 +39,7 @@ class Kind:
 
 
 def require(kind: Kind, **arguments: object) -> None:
-    """Raises InvalidArgument with the name of the first argument that is not of the kind."""
+    """Raises InvalidArgument with the name of the first argument that does not fit the kind."""
     for name, value in arguments.items():
         if type(value) not in kind.plain:
             kind.refuse_unless(name, value)

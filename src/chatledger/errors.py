@@ -260,7 +260,7 @@ class NotAuthentic(EncryptionError):
 
     def __init__(self, key_id: str, place: str) -> None:
         super().__init__(
-            f"not sealed by the key {key_id!r} for this place: altered, moved, or another key of that name", place
+            f"not encrypted with the key {key_id!r} for this place: altered, moved, or another key of that name", place
         )
         self.key_id = key_id
 

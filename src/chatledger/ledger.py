@@ -1,7 +1,7 @@
-"""The ledger: storage joined to a lifetime.
+"""The ledger: an open database, and the calls on it.
 
-A Ledger is a database that this process opened; each call on it is a transaction of its own. `begin()` gives a
-Transaction, several calls with one commit. Both have the same nouns.
+Each call on a Ledger is a transaction of its own. `begin()` opens a Transaction, in which several calls share one
+commit. Both have the same repositories: threads, messages, runs and so on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
 
 
 class Ledger(Repositories):
-    """A database of conversations, seen as one tenant. Made by `Ledger.open`; safe to share between tasks."""
+    """A database of conversations, seen as one tenant. `Ledger.open` makes one. Tasks may share it."""
 
     def __init__(self, guard: Guard, scope: Scope, *, owner: bool) -> None:
         super().__init__(scope)
@@ -60,19 +60,24 @@ class Ledger(Repositories):
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
     ) -> Opening:
-        """A ledger, by `async with Ledger.open(…) as ledger` or `ledger = await Ledger.open(…)` and `close()`.
+        """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
-        `url` is a path, `sqlite:///…` or `postgresql://…`; by default CHATLEDGER_URL, else ./chatledger.db. `engine` is
-        the application's own instead, and is never disposed. A SQLite file is made, or brought up to date after a
-        copy; on PostgreSQL the schema is left alone unless `migrate` is True. `rls=True` requires
-        PostgreSQL's row-level security, which is told of the tenant in every transaction; by default it is if it is on.
-        `replica`, the URL or engine of a standby, answers histories that are asked for with a `min_position`.
+        `url` is a path, `sqlite:///…` or `postgresql://…`. The default is CHATLEDGER_URL, else ./chatledger.db. Give
+        `engine` instead to share the application's own engine; the ledger never disposes of it.
 
-        `keys` encrypts what people and models say, before it leaves this process: a KeyRing, or what gives a tenant's
-        (None where it has none any more); it is asked each time, from any thread. Reading then raises EncryptionError
-        for what is not sealed for its place. `plaintext=True` reads what was stored before there were keys as well.
+        Opening creates a SQLite file that does not exist, and migrates one of an older schema after making a copy. On
+        PostgreSQL it changes the schema only with `migrate=True`. `open(engine=…)` never creates or migrates tables.
 
-        Raises SchemaMismatch with the command that mends it, and StorageError if the database cannot be reached.
+        `rls=True` requires PostgreSQL's row-level security; each transaction then sets the tenant. By default the
+        ledger does so where row-level security is on. `replica` is the URL or engine of a standby. It answers the
+        histories that the caller reads with a `min_position`.
+
+        `keys` encrypts the words of people and models before they leave this process. It is a KeyRing, or a function
+        that returns a tenant's KeyRing, or None once the tenant has no keys. The ledger calls the function each time,
+        from any thread. A read then raises EncryptionError for a cell that was not encrypted for its place.
+        `plaintext=True` also reads cells that were stored before there were keys.
+
+        Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
         require(ADDRESS, url=url)
         require(_ENGINE_OR_NONE, engine=engine)
@@ -97,45 +102,49 @@ class Ledger(Repositories):
         return Opening(opened)
 
     def tenant(self, name: str) -> Ledger:
-        """The same database seen as another tenant. Closing it does nothing: the pool is this ledger's."""
+        """The same database seen as another tenant. Closing that ledger does nothing: this one owns the pool."""
         require(STR, name=name)
         scope = self._guard.scope(name, self._scope.rules, self._scope.limits)
         return Ledger(self._guard, scope, owner=False)
 
     async def position(self) -> str:
-        """A place in the database's history that all that is committed by now comes before: give it to a reader as the
-        `min_position` of its `history`. One round trip; on SQLite always the same, and always reached.
+        """The position in the database's write-ahead log that comes after every commit up to now. Pass it to a reader
+        as the `min_position` of its `history`. One round trip. On SQLite the position is always the same and always
+        reached.
         """
         self._guard.refuse_read()
         return await self._database.position()
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Transaction]:
-        """Several writes, one commit: it commits on exit and rolls back on an exception.
+        """Several writes, one commit: the transaction commits on exit and rolls back on an exception.
 
-        Write through what it gives, not through the ledger. On SQLite it holds the file's one write lock meanwhile.
+        Write through the transaction, not through the ledger. On SQLite it holds the file's only write lock until it
+        ends.
         """
         async with self._guard.begin(self._scope) as scope:
             yield Transaction.over(scope)
 
     async def reencrypt(self, *, progress: Progress | None = None) -> Mapping[str, int]:
-        """Seal anew, with the tenant's current key, what another key has sealed or, with `plaintext=True`, what is
-        plain: the number of rows by table. In transactions of up to 1,000 rows of a thread, which hold that thread;
-        what is interrupted goes on when it is called again. `progress` gets the threads done, and those there are.
+        """Encrypt with the tenant's current key the cells that another key encrypted and, with `plaintext=True`, the
+        plain ones. Returns the number of rows by table.
 
-        It is over when it has found nothing to do; then the older keys may go, and a ledger be opened without
-        `plaintext`. Raises EncryptionError without keys, and for what cannot be opened.
+        Each transaction encrypts up to 1,000 rows of one thread and locks that thread. After an interruption, call it
+        again to continue. `progress` receives the number of threads done and the number of all threads.
+
+        It returns once a pass over all threads finds nothing to do. From then on you can drop the older keys and open
+        the ledger without `plaintext`. Raises EncryptionError without keys, and for a cell that cannot be decrypted.
         """
         require(FUNCTION_OR_NONE, progress=progress)
         return await reencrypt(self._scope, progress)
 
     @property
     def has_server(self) -> bool:
-        """Whether the database is a process of its own, which works while this one does something else."""
+        """Whether the database runs in a process of its own, and so works while this process does something else."""
         return self._database.is_server
 
     async def close(self) -> None:
-        """Give the connections back; an application's own engine keeps its own. The ledger is of no use after that."""
+        """Close the connections, except those of an application's own engine. The ledger refuses every later call."""
         if self._owner:
             await self._guard.close()
 
@@ -147,13 +156,13 @@ class Ledger(Repositories):
 
 
 class Opening:
-    """A ledger that is about to be opened: await it, or enter it."""
+    """A ledger that is about to be opened. Await it, or enter it with `async with`."""
 
     def __init__(self, opened: Callable[[], Any]) -> None:
         self._opened = opened
         self._ledger: Ledger | None = None
 
-    if not TYPE_CHECKING:  # a type checker knows by itself that there is no such attribute
+    if not TYPE_CHECKING:  # a type checker that saw it would accept every attribute
 
         def __getattr__(self, name):
             raise AttributeError(f"no {name!r} before the ledger is open: `await` this, or enter it with `async with`")

@@ -1,6 +1,6 @@
-"""What a ledger and a transaction have in common: the nouns, and the calls that speak other people's formats.
+"""The repositories that a ledger and a transaction share, and the calls that take or return a provider's format.
 
-Here storage and formats meet, which know nothing of each other. A format is loaded when it is used.
+Storage and formats do not import each other; they meet here. A format's module is imported on first use.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts")
 
 
 class Repositories:
-    """The repositories of one scope, and the two calls that speak other people's formats."""
+    """The repositories of one scope, and the calls that take or return a provider's format."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -71,25 +71,25 @@ class Repositories:
         size: int = SIZE,
         lease: float = LEASE,
     ) -> Draft:
-        """An assistant message that is stored while it is said: `async with ledger.stream(…) as draft`, then
+        """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
         `await draft.feed(delta)` for each piece.
 
-        What was fed is written once `interval` seconds have gone by or `size` bytes have come. A normal exit completes
-        the message, without content if nothing was fed; an exception or a cancellation marks it interrupted. If the
-        process dies, others take the message for abandoned `lease` seconds after its last write: the next append
-        interrupts it.
+        The draft writes the fed pieces once `interval` seconds have passed or `size` bytes have come. A normal exit
+        completes the message, without content if nothing was fed. An exception or a cancellation marks the message
+        interrupted. If the process dies, the message counts as abandoned `lease` seconds after its last write; the
+        next append then interrupts it.
 
-        `format`: the draft is fed with the events of a provider's stream (openai-chat, anthropic, openai-responses), as
-        dicts or as the SDK's objects. Entering raises what `messages.append` raises; UnknownFormat and
-        InvalidArgument are raised here.
+        With `format`, feed the events of a provider's stream (openai-chat, anthropic, openai-responses), as dicts or as
+        the SDK's objects. Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and
+        InvalidArgument.
         """
         require(STR_OR_NONE, message_id=message_id, name=name, format=format)
         require(NUMBER, interval=interval, lease=lease)
         require(INT, size=size)
-        from chatledger.formats.streams import get_stream
+        from chatledger.formats.streams import ResponseEvents
 
-        decode = None if format is None else get_stream(format)
-        if not lease > interval:  # nor where either is NaN
+        source = None if format is None else ResponseEvents(format)
+        if not lease > interval:  # written so that NaN is refused as well
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
             self._scope.tenant,
@@ -104,14 +104,14 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
         )
-        return Draft(self._scope, request, pace=Pace(interval, size), decode=decode)
+        return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
     async def append(
         self,
         thread_id: str,
         payload: object,
         *,
-        format: str | None = None,  # noqa: A002 - the word of the design, of the tables and of the command line
+        format: str | None = None,  # noqa: A002 - the word of the tables and of the command line
         run_id: str | None = None,
         branch: int | None = None,
         expected_version: int | None = None,
@@ -119,10 +119,10 @@ class Repositories:
         rules: RulesLevel | None = None,
         on_open_calls: Literal["error", "close"] = "error",
     ) -> Appended:
-        """`messages.append` for a payload in a format: a list of its messages, dicts or the framework's own objects.
+        """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 
-        Without `format` the payload is recognised, or UnknownFormat raised. DecodeError names the place of what is not
-        of the format; nothing is written then.
+        Without `format` the call detects the format, or raises UnknownFormat. A DecodeError names the place in the
+        payload that does not fit the format; nothing is written then.
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, idempotency_key=idempotency_key)
@@ -165,17 +165,18 @@ class Repositories:
         partials: bool = True,
         min_position: str | None = None,
     ) -> FormattedHistory:
-        """`messages.history` as another format writes it: `.payload` is what that format's own API takes.
+        """`messages.history` in a format: `.payload` is what that format's own API takes.
 
-        What was stored in the same format comes back as it was. For the rest, `.losses` says what the format cannot
-        express; `carry` keeps that in a free slot of the format, where it has one. `as_` asks for the format's own
-        objects or for dicts; by default it is what came in. `partials=False` is for what a model is to read: few
-        formats can say that a message is still being written.
+        Messages that were stored in the same format come back as they were. For all others, `.losses` lists what the
+        format cannot express; `carry` keeps it in a free slot of the format, where there is one. `as_` asks for the
+        format's objects ("models") or for dicts; the default is whichever the messages came in as. Pass
+        `partials=False` for a history that a model reads, because few formats can say that a message is still being
+        written.
 
-        `view="model"` is for sending: what the provider behind the format accepts, with each thing that was done to
-        that end in `.repairs`. No row is changed, nothing is carried, and a history that the provider would have taken
-        is given as it is stored. `max_tokens` then counts the stored messages, not what a repair adds. Raises
-        UnknownFormat for a format that no provider stands behind.
+        `view="model"` returns what the provider of the format accepts; `.repairs` lists every change. It changes no
+        row and carries nothing. A history that the provider accepts as it is comes back as it is stored. `max_tokens`
+        then counts the stored messages without what a repair adds. Raises UnknownFormat for a format without a
+        provider.
         """
         require(STR, thread_id=thread_id, format=format)
         require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)
@@ -187,7 +188,7 @@ class Repositories:
         require(_OBJECTS, as_=as_)
         from chatledger.formats.history import HistoryFormat
 
-        wanted = HistoryFormat.of(format, view=view, as_=as_, carry=carry)  # refused before anything is read
+        wanted = HistoryFormat.of(format, view=view, as_=as_, carry=carry)  # before the read, so it can refuse first
         history = await self.messages.history(
             thread_id,
             branch=branch,

@@ -1,4 +1,4 @@
-"""Several calls with one commit, on the ledger's connection or on the caller's own."""
+"""Several calls with one commit, on a connection of the ledger or of the caller."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _CONNECTION = Kind("an AsyncConnection", AsyncConnection)
 
 
 class Transaction(Repositories):
-    """Several calls, one commit. `tx.<noun>` is what `ledger.<noun>` is, inside this transaction.
+    """Several calls, one commit. It has the same repositories as a ledger: `tx.messages` is `ledger.messages` inside
+    this transaction.
 
-    `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection of theirs, and
-    commits with it. Each call is a savepoint there: what is refused does not end the caller's transaction. With `rls`
-    each call first tells row-level security of its tenant. `keys` and `plaintext` are those of `Ledger.open`.
+    `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection, and commits with
+    it. Each call that writes is a savepoint, so a refused call does not end the caller's transaction. With `rls`, each
+    call first sets the tenant for row-level security. `keys` and `plaintext` are those of `Ledger.open`.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Transaction(Repositories):
 
     @classmethod
     def over(cls, scope: Scope) -> Transaction:
-        """A transaction that the ledger began."""
+        """A Transaction on the scope of a transaction that the ledger began."""
         transaction = cls.__new__(cls)
         Repositories.__init__(transaction, scope)
         return transaction

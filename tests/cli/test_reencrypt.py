@@ -67,8 +67,8 @@ def test_a_plain_database_is_encrypted_and_its_key_replaced(url: str, source: Pa
     refused = chatledger("--keys", first, "reencrypt", url=url)
     assert refused.code == 3
     assert "`chatledger reencrypt --plaintext` encrypts it" in refused.error
-    sealed = chatledger("--keys", first, "reencrypt", "--plaintext", "--json", url=url)
-    assert sealed.json["rows"]["messages"] == 2
+    encrypted = chatledger("--keys", first, "reencrypt", "--plaintext", "--json", url=url)
+    assert encrypted.json["rows"]["messages"] == 2
     assert "ROWS ENCRYPTED" in chatledger("--keys", both, "reencrypt", url=url).out
     assert "nothing to encrypt" in chatledger("--keys", both, "reencrypt", url=url).error
     assert titles("--keys", last, url=url) == ["Sunburn."]

@@ -32,18 +32,18 @@ async def behind(database: Database) -> AsyncIterator[tuple[Ledger, BoundaryProx
         yield ledger, proxy
 
 
-async def remembered(ledger: Ledger) -> None:
-    """A connection that has prepared everything, and a tip in memory."""
+async def tip_cached(ledger: Ledger) -> None:
+    """A ledger whose connection has prepared everything, and whose tip is cached."""
 
 
-async def forgotten(ledger: Ledger) -> None:
-    """As if another process had written last: the append looks first."""
+async def tip_forgotten(ledger: Ledger) -> None:
+    """As if another process had written last: the append begins with a preflight."""
     ledger._database._append._tips._seen.clear()  # type: ignore[attr-defined]
 
 
 async def cold(ledger: Ledger) -> None:
-    """No connection: it is made, and what it says is prepared, within the append."""
-    await forgotten(ledger)
+    """Without a connection: the append itself connects and prepares its statements."""
+    await tip_forgotten(ledger)
     none_idle(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
 
@@ -52,7 +52,7 @@ Before = Callable[[Ledger], Awaitable[None]]
 
 
 async def boundaries(proxy: BoundaryProxy, side: Side, one: Callable[[Boundary], Awaitable[None]]) -> int:
-    """Cut at the first boundary of that side, the second, … until nothing is left to cut; how many there were."""
+    """Cut at the first boundary of that side, the second, and so on until none is left. Returns their number."""
     for after in itertools.count():
         await one(Boundary(side, after))
         if not proxy.spare():
@@ -94,7 +94,7 @@ async def cut_locked_appends(database: Database, side: Side, *, seed: object = N
                 proxy.cut(boundary)
                 return Moved()
 
-            await forgotten(ledger)
+            await tip_forgotten(ledger)
             names["write"] = moved
             await recorder.append(f"n5 {boundary.after}", THREAD)
             assert busy(ledger) == 0
@@ -154,7 +154,7 @@ async def cut_everything(database: Database, seed: int) -> Figures:
     chance = random.Random(seed)
     side = chance.choice(SIDES)
     ways: tuple[Callable[[], Awaitable[Figures]], ...] = (
-        *(lambda before=before: cut_appends(database, side, before, seed=seed) for before in (forgotten, cold)),
+        *(lambda before=before: cut_appends(database, side, before, seed=seed) for before in (tip_forgotten, cold)),
         lambda: cut_locked_appends(database, side, seed=seed),
         lambda: cut_transactions(database, side, seed=seed),
         lambda: cut_reads(database, side, chance.choice([20, None]), seed=seed),

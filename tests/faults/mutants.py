@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 VARIABLE = "CHATLEDGER_MUTANT"
-PATIENCE = 240
+TIMEOUT = 240
 AT_ONCE = 2
 _FAULTS = "tests/faults/"
 
@@ -96,7 +96,7 @@ def write_in_two_statements() -> None:
         return written
 
     _put(write, _write_postgresql=in_two)
-    _put(postgresql_append, plan_on_memory=lambda *_: NeedsPreflight())
+    _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
 
 
 def forget_the_ids() -> None:
@@ -230,13 +230,13 @@ def write_without_the_stamp() -> None:
 
 def let_others_in() -> None:
     from chatledger import ThreadNotFound
-    from chatledger.storage.repositories import erasures
+    from chatledger.storage.repositories import deletion
 
     def as_before(sql: Any, tenant: Any, thread_id: str) -> None:
-        if not sql.execute(erasures._lock_branches(tenant, thread_id)).all():
+        if not sql.execute(deletion._lock_branches(tenant, thread_id)).all():
             raise ThreadNotFound(thread_id)
 
-    erasures.hold_thread = as_before
+    deletion.hold_thread = as_before
 
 
 def trust_a_stale_memory() -> None:
@@ -349,12 +349,12 @@ def wait_for_any_lock() -> None:
 
     config = migrate._config
 
-    def patient(*given: Any) -> Any:
+    def unlimited(*given: Any) -> Any:
         made = config(*given)
         made.attributes["lock_timeout"] = 0
         return made
 
-    _put(migrate, _config=patient)
+    _put(migrate, _config=unlimited)
 
 
 def take_a_half_made_index() -> None:
@@ -383,9 +383,9 @@ def let_the_erased_come_back() -> None:
 
 
 def delete_what_was_idle() -> None:
-    from chatledger.storage.repositories import erasures
+    from chatledger.storage.repositories import deletion
 
-    _put(erasures, is_idle=lambda *_: True)
+    _put(deletion, is_idle=lambda *_: True)
 
 
 def copy_the_file_alone() -> None:
@@ -725,7 +725,7 @@ MUTANTS = (
     ),
     Mutant(
         "retain",
-        "../storage/repositories/test_retention.py -k 'meanwhile and sqlite'",
+        "../storage/repositories/test_deletion.py -k 'meanwhile and sqlite'",
         "looking again at what is held",
         "ThreadNotFound|assert",
         delete_what_was_idle,
@@ -790,7 +790,7 @@ MUTANTS = (
     ),
     Mutant(
         "nonces",
-        "../storage/rows/test_cells.py -k 'never_sealed_alike'",
+        "../storage/rows/test_cells.py -k 'never_encrypted_alike'",
         "a nonce of its own for each cell",
         "assert 1 == 5000",
         repeat_the_nonce,
@@ -837,7 +837,7 @@ def _outcome(mutant: Mutant) -> str:
         }
         try:
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+                command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
             )
         except subprocess.TimeoutExpired:
             return "hangs"

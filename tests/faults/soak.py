@@ -32,7 +32,7 @@ from tests.faults.rounds import PROOFS, Place, Proof
 from tests.postgres import own_server
 
 LANES = 2
-PATIENCE = 600
+TIMEOUT = 600
 """Seconds after which a round that says nothing has failed."""
 
 
@@ -133,9 +133,9 @@ def soak(proofs: Sequence[Proof], *, minutes: float, seed: int, count: int = LAN
             _ask(asked, _next(proofs, accounts, under_way, end), accounts, under_way, seed)
         while under_way:
             try:
-                told: Told = answers.get(timeout=PATIENCE)
+                told: Told = answers.get(timeout=TIMEOUT)
             except queue.Empty:
-                print(f"FAILED {', '.join(under_way)}: not a word for {PATIENCE} s", flush=True)
+                print(f"FAILED {', '.join(under_way)}: not a word for {TIMEOUT} s", flush=True)
                 return accounts, failed + len(under_way)
             under_way.remove(told.name)
             failed += not _enter(accounts[told.name], told)

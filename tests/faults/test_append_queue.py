@@ -1,4 +1,4 @@
-"""Appends to one thread that wait for each other go together: one statement, each still whole, in order and once."""
+"""Queued appends to one thread share a statement. Each of them is still stored whole, in order and once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def ledger(proxy: Proxy) -> AsyncIterator[Ledger]:
-    """A ledger that remembers the tip, and whose connection has prepared a turn and several."""
+    """A ledger that has cached the tip, and whose connection has prepared the statements."""
     async with Ledger.open(proxy.url) as opened:
         await opened.threads.create("t")
         await opened.messages.append("t", [assistant("first")])
@@ -43,12 +43,12 @@ def says(number: int, **options: Any) -> dict[str, Any]:
 
 
 async def append_all(ledger: Ledger, appends: Sequence[dict[str, Any]]) -> list[Any]:
-    """In this order, all at once."""
+    """Start all appends at once, in this order."""
     return await asyncio.gather(*(ledger.messages.append(**one) for one in appends), return_exceptions=True)
 
 
-async def test_those_that_wait_go_in_one_statement(ledger: Ledger, proxy: Proxy) -> None:
-    await append_all(ledger, [says(n) for n in range(8)])  # which prepares what follows
+async def test_queued_appends_share_one_statement(ledger: Ledger, proxy: Proxy) -> None:
+    await append_all(ledger, [says(n) for n in range(8)])  # prepares the statements
     before = proxy.round_trips
     done = await append_all(ledger, [says(n) for n in range(8)])
     assert proxy.round_trips - before == 2  # the first alone, seven together
@@ -57,7 +57,7 @@ async def test_those_that_wait_go_in_one_statement(ledger: Ledger, proxy: Proxy)
     assert texts(await ledger.messages.history("t"))[-8:] == [str(n) for n in range(8)]
 
 
-async def test_what_each_gets_is_what_is_stored(ledger: Ledger) -> None:
+async def test_each_append_of_a_group_returns_its_stored_messages(ledger: Ledger) -> None:
     appends: list[dict[str, Any]] = [{"thread_id": "t", "messages": turn(), "run_id": f"r{n}"} for n in range(5)]
     done: list[Appended] = await append_all(ledger, appends)
     stored = (await ledger.messages.history("t", after=1)).messages
@@ -70,7 +70,7 @@ async def test_what_each_gets_is_what_is_stored(ledger: Ledger) -> None:
     assert await ledger.threads.check("t") == []
 
 
-async def test_a_refusal_is_told_to_whom_it_concerns(ledger: Ledger) -> None:
+async def test_only_the_refused_append_of_a_group_gets_the_error(ledger: Ledger) -> None:
     orphan = {"thread_id": "t", "messages": [result("nobody called")]}
     done = await append_all(ledger, [says(0), says(1), orphan, says(2), says(3, expected_version=1), says(4)])
     kinds = [type(one) for one in done]
@@ -84,7 +84,7 @@ async def test_the_same_batch_in_one_group_is_stored_once(ledger: Ledger) -> Non
     assert texts(await ledger.messages.history("t")) == ["first", "0", "1", "2"]
 
 
-async def test_another_threads_run_concerns_one_alone(ledger: Ledger) -> None:
+async def test_only_the_append_with_another_threads_run_gets_the_conflict(ledger: Ledger) -> None:
     await ledger.threads.create("s")
     await ledger.runs.start("s", run_id="of s")
     done = await append_all(ledger, [says(0), says(1), says(2, run_id="of s"), says(3)])
@@ -93,7 +93,7 @@ async def test_another_threads_run_concerns_one_alone(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
-async def test_a_connection_lost_under_a_group_stores_each_once(ledger: Ledger, proxy: Proxy, where: Any) -> None:
+async def test_a_group_whose_connection_is_lost_is_stored_once(ledger: Ledger, proxy: Proxy, where: Any) -> None:
     await append_all(ledger, [says(n) for n in range(6)])
     proxy.cut(where, 2)  # the first goes alone
     done = await append_all(ledger, [says(n) for n in range(6)])
@@ -103,14 +103,14 @@ async def test_a_connection_lost_under_a_group_stores_each_once(ledger: Ledger, 
     assert busy(ledger) == 0
 
 
-async def test_another_process_that_writes_meanwhile(ledger: Ledger, pg_database: Database) -> None:
+async def test_a_group_on_a_stale_tip_is_stored(ledger: Ledger, pg_database: Database) -> None:
     async with pg_database.open() as other:
         await other.messages.append("t", [assistant("of another")])
         done = await append_all(ledger, [says(n) for n in range(6)])
     assert [one.version for one in done] == list(range(3, 9))
 
 
-async def test_one_that_is_cancelled_in_a_group_leaves_the_others(
+async def test_cancelling_one_append_of_a_group_leaves_the_others(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgresql_append, "STATEMENT_TIMEOUT", 0.3)
@@ -121,13 +121,13 @@ async def test_one_that_is_cancelled_in_a_group_leaves_the_others(
     await until(lambda: proxy.round_trips >= sent)
     group[0].cancel()
     proxy.spare()
-    await asyncio.wait(group, timeout=15)  # their connection says nothing any more
+    await asyncio.wait(group, timeout=15)  # their connection is silent, so they time out first
     assert group[0].cancelled()
     assert [task.exception() for task in group[1:]] == [None, None]
     assert texts(await ledger.messages.history("t"))[-2:] == ["2", "3"]
 
 
-async def test_a_group_that_is_cancelled_gives_its_connection_up(ledger: Ledger, proxy: Proxy) -> None:
+async def test_a_cancelled_group_discards_its_connection(ledger: Ledger, proxy: Proxy) -> None:
     tasks = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
     proxy.cut("hang", 2)
     sent = proxy.round_trips + 2
@@ -141,7 +141,7 @@ async def test_a_group_that_is_cancelled_gives_its_connection_up(ledger: Ledger,
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_whoever_is_cancelled_at_any_time_the_others_get_their_turn(ledger: Ledger, steps: int) -> None:
+async def test_the_others_get_their_turn_whichever_append_is_cancelled(ledger: Ledger, steps: int) -> None:
     for number in range(6):
         tasks = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(6)]
         for _ in range(steps):
@@ -153,8 +153,8 @@ async def test_whoever_is_cancelled_at_any_time_the_others_get_their_turn(ledger
 
 
 @pytest.mark.parametrize("told", [False, True])
-async def test_the_next_in_line_is_cancelled_as_its_turn_comes(told: bool) -> None:
-    """Just before it is told to go, and just after."""
+async def test_the_next_waiter_is_cancelled_as_its_turn_comes(told: bool) -> None:
+    """Just before it gets its turn, and just after."""
     gate = asyncio.Event()
     went: list[str] = []
 
@@ -169,7 +169,7 @@ async def test_the_next_in_line_is_cancelled_as_its_turn_comes(told: bool) -> No
     queue = AppendQueue(together)
     requests = [
         make_request(Tenant.of("default"), "t", [user(str(n))], branch=n, limits=None) for n in range(3)
-    ]  # none goes along
+    ]  # on different branches, so none shares a statement
     tasks = [asyncio.create_task(append(request)) for request in requests]
     await asyncio.sleep(0)
     gate.set()
@@ -182,8 +182,8 @@ async def test_the_next_in_line_is_cancelled_as_its_turn_comes(told: bool) -> No
     assert went == ["t", "t"]
 
 
-async def test_a_group_that_is_cancelled_before_it_begins_leaves_the_line_open(ledger: Ledger) -> None:
-    """As a service does that cancels everything, and then says goodbye."""
+async def test_a_group_cancelled_before_it_begins_leaves_the_queue_open(ledger: Ledger) -> None:
+    """As a service does that cancels all its tasks and then stores a last message."""
     tasks = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
     ours = {asyncio.current_task(), *tasks}
     begun = asyncio.all_tasks() | ours
@@ -196,7 +196,7 @@ async def test_a_group_that_is_cancelled_before_it_begins_leaves_the_line_open(l
     assert await ledger.threads.check("t") == []
 
 
-async def test_a_group_that_fails_for_any_reason_is_told_alone(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_appends_of_a_failed_group_go_alone(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise RuntimeError
 
@@ -220,10 +220,10 @@ async def test_a_group_is_bounded(
     assert await query(pg_database, "SELECT count(*) FROM messages") == [(31,)]
 
 
-async def test_a_database_that_is_away_says_so_to_each(
+async def test_each_queued_append_learns_that_the_database_is_away(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was sent, so nothing is unknown."""
+    """Nothing was sent, so no outcome is unknown."""
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.05)
     none_idle(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
@@ -232,10 +232,10 @@ async def test_a_database_that_is_away_says_so_to_each(
     assert [type(one) for one in done] == [StorageError] * 3
 
 
-async def test_those_in_line_do_not_wait_one_after_the_other_for_a_database_that_is_away(
+async def test_queued_appends_share_the_deadline_of_a_database_that_is_away(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first tries until its time is over, which is then over for those behind it too: they try for a moment."""
+    """The first append tries until the deadline. It is then over for the queued ones too, which try only briefly."""
     monkeypatch.setattr(postgresql_append, "DEADLINE", 2.0)
     tried: Counter[str] = Counter()
     attempt = PostgresqlAppend._attempt

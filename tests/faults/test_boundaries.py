@@ -22,8 +22,8 @@ from tests.faults.cuts import (
     cut_reads,
     cut_transactions,
     cut_writers,
-    forgotten,
-    remembered,
+    tip_cached,
+    tip_forgotten,
 )
 from tests.storage.raw import query
 
@@ -31,7 +31,7 @@ either_side = pytest.mark.parametrize("side", SIDES)
 
 
 @either_side
-@pytest.mark.parametrize(("before", "least"), [(remembered, 3), (forgotten, 6), (cold, 15)])
+@pytest.mark.parametrize(("before", "least"), [(tip_cached, 3), (tip_forgotten, 6), (cold, 15)])
 async def test_an_append_cut_at_any_message_is_stored_once(
     pg_database: Database, side: Side, before: Before, least: int
 ) -> None:

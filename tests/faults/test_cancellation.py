@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import itertools
+import random
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -43,7 +45,7 @@ Stop = Callable[[Callable[[], Awaitable[object]], int, Moment], Awaitable[tuple[
 
 
 async def assert_clean(database: Database, ledger: Ledger) -> None:
-    """No connection is lent, none is inside a transaction, no lock is held."""
+    """No connection is checked out, none is inside a transaction, and no lock is held."""
     if database.kind == "sqlite":
         await asyncio.wait_for(ledger.threads.update(THREAD, title="free"), 10)
         return
@@ -215,14 +217,14 @@ OTHERS = (
 )  # fmt: skip
 
 
-def test_the_calls_that_are_stopped_are_all_there_are() -> None:
+def test_every_public_method_is_stopped_in_some_call() -> None:
     """By their names, in the text of the calls above."""
     words = set(re.findall(r"\w+", "".join(inspect.getsource(call) for call in (*CALLS, *OTHERS))))
-    nouns = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
+    usual = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
     others = (OutputRepository, AgentRepository, ErasureRepository, PartialRepository)
     methods = {
         name
-        for repository in (*nouns, *others)
+        for repository in (*usual, *others)
         for name, _ in inspect.getmembers(repository, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }
@@ -235,7 +237,7 @@ ELSEWHERE = {"load", "find_many", "names", "erase_tenant"}
 
 @pytest.mark.parametrize("stop", [cancelled_at, timed_out_at])
 @pytest.mark.parametrize("call", CALLS)
-async def test_stopped_at_every_await(database: Database, call: Call, stop: Stop) -> None:
+async def test_a_call_stopped_at_any_await_leaves_nothing_behind(database: Database, call: Call, stop: Stop) -> None:
     assert (await stop_everywhere(database, call, stop)).faults > 1
 
 
@@ -345,3 +347,25 @@ async def test_a_server_that_never_greets_is_a_retryable_error(monkeypatch: pyte
         with pytest.raises(StorageError) as caught:
             await asyncio.wait_for(Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/x")._opened(), 5)
     assert caught.value.retryable
+
+
+async def test_cancelled_appends_leave_nothing_in_the_log(pg_database: Database) -> None:
+    """asyncio reports an exception that nobody retrieves when its future is collected: also that of a connection whose
+    making was cancelled.
+    """
+    reported: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.set_exception_handler(lambda _, context: reported.append(context))
+    chance = random.Random(7)
+    async with Ledger.open(pg_database.url) as ledger:
+        await ledger.threads.create(THREAD, rules="lenient")
+        for number in range(60):
+            appending = asyncio.create_task(ledger.messages.append(THREAD, [user(str(number))]))
+            await asyncio.sleep(chance.random() * 0.004)
+            appending.cancel()
+            await asyncio.gather(appending, return_exceptions=True)
+    await asyncio.sleep(0.05)
+    gc.collect()
+    await asyncio.sleep(0)
+    assert reported == []

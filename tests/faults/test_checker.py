@@ -205,7 +205,7 @@ def test_a_bad_history_is_found(spoil: Callable[[Recording, Stored], None], kind
 
 
 @pytest.mark.parametrize("outcome", ["open", "unknown"])
-def test_a_batch_that_nobody_was_told_of_may_be_there_or_not(outcome: str) -> None:
+def test_an_unacknowledged_batch_may_be_stored_or_not(outcome: str) -> None:
     recording, stored = good()
     recording.appends["n4"].outcome = outcome  # type: ignore[assignment]
     recording.reads.clear()

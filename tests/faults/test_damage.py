@@ -21,7 +21,7 @@ async def test_a_damaged_wal_opens_as_a_prefix(sqlite_template: Path, tmp_path: 
     assert (await damage_often(left, tmp_path, times=DAMAGES, seed=seed)).faults == DAMAGES
 
 
-async def test_what_is_cut_off_the_main_file_is_refused_or_not_missed(sqlite_template: Path, tmp_path: Path) -> None:
+async def test_a_cut_main_file_is_refused(sqlite_template: Path, tmp_path: Path) -> None:
     """Its pages have no checksums, but there are as many as its first one says."""
     left = await leave(sqlite_template, tmp_path, appends=60, seed=1)
     wal_of(left.database).unlink()

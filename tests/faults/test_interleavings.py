@@ -215,7 +215,7 @@ async def halted_while(
 
 
 class Halting(Interrupted[object]):
-    """The call, which waits at one of its awaits until the gate is open, with the answer at hand."""
+    """The call. It halts at one of its awaits, after the answer has come, until the gate is open."""
 
     def __init__(self, call: Awaitable[object], at: int, gate: asyncio.Event, halted: asyncio.Event) -> None:
         super().__init__(call, at, "waiting", lambda: None)

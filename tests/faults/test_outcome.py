@@ -1,4 +1,4 @@
-"""When PostgreSQL goes away, or refuses, in the middle of an append: rows 8, 9, 11 and 12 of the order of judgement."""
+"""PostgreSQL goes away, or refuses, in the middle of an append: lost connections, conflicts and duplicate keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.faults.connections import busy, connections_of, none_idle
 from tests.faults.proxy import Cut, Proxy, proxied
 from tests.storage.raw import query
 
-LOOK, WRITE = 1, 2  # the round trips of an append that remembers no tip; with one, the write comes first
+PREFLIGHT, WRITE = 1, 2  # the round trips of an append without a cached tip; with one, the write comes first
 REMEMBERED = 1
 
 
@@ -65,12 +65,12 @@ async def assert_stored_once(ledger: Ledger, outcome: Appended, *, before: int =
     assert busy(ledger) == 0
 
 
-# --- Row 12: the connection is lost -----------------------------------------------------------------------------------
+# --- The connection is lost -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("where", "trip", "was_stored"),
-    [("before", LOOK, False), ("after", LOOK, False), ("before", WRITE, False), ("after", WRITE, True)],
+    [("before", PREFLIGHT, False), ("after", PREFLIGHT, False), ("before", WRITE, False), ("after", WRITE, True)],
 )
 async def test_an_append_whose_connection_is_lost_is_stored_once(
     ledger: Ledger, proxy: Proxy, where: Cut, trip: int, was_stored: bool
@@ -83,7 +83,7 @@ async def test_an_append_whose_connection_is_lost_is_stored_once(
 
 
 @pytest.mark.parametrize(("where", "was_stored"), [("before", False), ("after", True)])
-async def test_an_append_on_a_remembered_tip_whose_connection_is_lost_is_stored_once(
+async def test_an_append_on_a_cached_tip_whose_connection_is_lost_is_stored_once(
     ledger: Ledger, proxy: Proxy, where: Cut, was_stored: bool
 ) -> None:
     await ledger.messages.append("t", turn(), run_id="r")
@@ -120,11 +120,11 @@ async def test_a_connection_lost_again_in_the_second_attempt(ledger: Ledger, pro
         assert (await ledger.messages.history("t", after=outcome.first_seq - 1)).messages == outcome.messages
         if not was_cut:
             break
-    assert trip > 5  # BEGIN, the lock, the look, the write and COMMIT, at the least
+    assert trip > 5  # BEGIN, the lock, the preflight, the write and COMMIT, at the least
     assert await ledger.threads.check("t") == []
 
 
-async def test_results_whose_write_was_unheard_are_no_second_results(ledger: Ledger, proxy: Proxy) -> None:
+async def test_results_whose_acknowledgement_was_lost_are_stored_once(ledger: Ledger, proxy: Proxy) -> None:
     """Judged on the branch as it is by then, they would be refused: they are looked for first."""
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
     await ledger.messages.append("t", [result("a")])
@@ -173,7 +173,7 @@ async def waiting(connection: Any) -> None:
         await asyncio.sleep(0.005)
 
 
-# --- Row 12: it does not come back ------------------------------------------------------------------------------------
+# --- The database stays away ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("where", "stored"), [("before", 10), ("after", 15)])
@@ -193,7 +193,7 @@ async def test_past_the_deadline_the_outcome_is_unknown_and_a_repeat_is_safe(
     await assert_stored_once(ledger, outcome)
 
 
-async def test_the_ids_of_an_unknown_outcome_are_told_though_the_caller_gave_none(
+async def test_an_unknown_outcome_has_ids_though_the_caller_gave_none(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
@@ -206,7 +206,7 @@ async def test_the_ids_of_an_unknown_outcome_are_told_though_the_caller_gave_non
     assert caught.value.message_ids == tuple(message.message_id for message in stored)
 
 
-@pytest.mark.parametrize("trip", [LOOK, WRITE])
+@pytest.mark.parametrize("trip", [PREFLIGHT, WRITE])
 async def test_a_connection_that_falls_silent_costs_another_attempt(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, trip: int
 ) -> None:
@@ -282,13 +282,13 @@ async def test_a_transaction_that_cannot_begin_is_a_retryable_error(ledger: Ledg
     assert caught.value.retryable
 
 
-async def test_what_is_raised_inside_a_transaction_stays_what_it_is(ledger: Ledger) -> None:
+async def test_an_error_inside_a_transaction_comes_out_unchanged(ledger: Ledger) -> None:
     with pytest.raises(ConnectionError):
         async with ledger.begin():
             raise ConnectionError
 
 
-async def test_a_commit_that_nobody_heard_of_is_no_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
+async def test_a_commit_without_an_answer_is_no_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
     """StorageError promises with `retryable` that nothing was written."""
     with pytest.raises(StorageError, match="at COMMIT") as of_several:
         async with ledger.begin() as tx:
@@ -317,7 +317,7 @@ async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Led
     assert (await ledger.messages.history("t")).version == 10
 
 
-# --- Row 8: the stamp moved, or the server says: again ----------------------------------------------------------------
+# --- The server asks for another attempt, or the branch keeps moving --------------------------------------------------
 
 
 async def test_a_deadlock_costs_another_attempt(ledger: Ledger, pg_database: Database) -> None:
@@ -370,11 +370,11 @@ async def test_attempts_are_bounded(ledger: Ledger, monkeypatch: pytest.MonkeyPa
     assert busy(ledger) == 0
 
 
-# --- Rows 9 and 11: a key fires ---------------------------------------------------------------------------------------
+# --- A duplicate key --------------------------------------------------------------------------------------------------
 
 
 def before_the_write(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], Awaitable[object]]) -> None:
-    """Let something happen after the look of the next append, once."""
+    """Let something happen after the preflight of the next append, once."""
     written = append_module.__dict__["write"]
 
     def then_write(*arguments: Any) -> Any:
@@ -415,7 +415,7 @@ async def test_the_same_batch_sent_at_once_is_stored_once(ledger: Ledger) -> Non
     await assert_stored_once(ledger, outcomes[0])
 
 
-async def test_a_message_where_none_should_be_is_an_error_with_its_facts(ledger: Ledger, pg_database: Database) -> None:
+async def test_a_foreign_row_at_a_later_seq_is_an_error_with_its_facts(ledger: Ledger, pg_database: Database) -> None:
     """Written by other means: the branch says 10, and seq 12 is taken."""
     row = "SELECT tenant_id, thread_id, 0, 12, 'user', 'complete', now()"
     await query(
@@ -433,8 +433,8 @@ async def test_a_message_where_none_should_be_is_an_error_with_its_facts(ledger:
 # --- Cancellation -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trip", [LOOK, WRITE])
-async def test_a_cancelled_append_gives_its_connection_up(ledger: Ledger, proxy: Proxy, trip: int) -> None:
+@pytest.mark.parametrize("trip", [PREFLIGHT, WRITE])
+async def test_a_cancelled_append_discards_its_connection(ledger: Ledger, proxy: Proxy, trip: int) -> None:
     proxy.cut("hang", trip)
     sent = proxy.round_trips + trip
     appending = asyncio.create_task(ledger.messages.append("t", turn(), run_id="r"))
@@ -447,7 +447,7 @@ async def test_a_cancelled_append_gives_its_connection_up(ledger: Ledger, proxy:
     assert proxy.connections == 2
 
 
-async def test_an_append_cancelled_while_it_waits_for_the_lock_gives_its_connection_up(
+async def test_an_append_cancelled_while_it_waits_for_the_lock_discards_its_connection(
     ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its second attempt, inside a transaction."""

@@ -1,4 +1,4 @@
-"""The page about reliability names every mutant, and its marks are where the long form writes between."""
+"""The page about reliability names every mutant, and has the markers between which `soak.py` writes its figures."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def test_the_page_names_every_mutant() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
-def test_figures_are_put_between_their_marks() -> None:
+def test_figures_are_put_between_their_markers() -> None:
     page = put(PAGE.read_text(), "figures", figures_table({}))
     assert put(page, "figures", "x").partition("<!-- figures -->")[2].startswith("\nx\n<!-- end of figures -->")

@@ -1,4 +1,4 @@
-"""The pool with connections at hand beside it: none is left behind, and nobody waits for one that lies idle."""
+"""The pool and the idle connections beside it: none is left behind, and nobody waits while one is idle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONNECTIONS = (
 
 
 async def connected(database: Database, expected: int) -> int:
-    """How many connections the server sees, which takes a moment to notice that one was closed."""
+    """The number of connections that the server sees. It takes a moment to notice that one was closed."""
     for _ in range(200):
         if (count := (await query(database, CONNECTIONS))[0][0]) == expected:
             break
@@ -42,7 +42,7 @@ async def test_connections_beyond_the_pool_are_closed(pg_database: Database, cap
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_transactions_do_not_wait_for_connections_idle(pg_database: Database) -> None:
+async def test_transactions_do_not_wait_for_idle_connections(pg_database: Database) -> None:
     async with pg_database.open() as ledger:
         await append_at_once(ledger, POOL_SIZE)
         all_begun = asyncio.Barrier(MOST)
@@ -55,7 +55,7 @@ async def test_transactions_do_not_wait_for_connections_idle(pg_database: Databa
         assert busy(ledger) == 0
 
 
-async def test_closing_closes_those_idle_and_those_in_the_pool(
+async def test_closing_closes_idle_and_pooled_connections(
     pg_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with pg_database.open() as ledger:
@@ -74,7 +74,7 @@ async def test_closing_closes_those_idle_and_those_in_the_pool(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_a_connection_that_is_lent_when_the_ledger_closes_is_not_kept(pg_database: Database) -> None:
+async def test_a_connection_checked_out_while_the_ledger_closes_is_not_kept(pg_database: Database) -> None:
     ledger = await pg_database.open()
     connections = connections_of(ledger)
     async with await connections.checkout() as connection:

@@ -77,7 +77,7 @@ async def test_cancelled_tasks_leave_nothing_behind(pooler: TransactionPooler) -
     assert await traces(pooler) == [[], [], []]
 
 
-async def test_without_the_setting_statements_are_missed_or_left(pooler: TransactionPooler) -> None:
+async def test_without_the_pooler_setting_statements_are_missing_or_left_behind(pooler: TransactionPooler) -> None:
     """Mutation check: the pooler does what it is there for."""
     with pytest.raises(StorageError, match="prepared statement"):
         async with Ledger.open(pooler.url) as ledger:
@@ -85,10 +85,10 @@ async def test_without_the_setting_statements_are_missed_or_left(pooler: Transac
     assert [name for rows in await traces(pooler) for (name,) in rows if "stmt" in name]
 
 
-async def test_types_met_outside_of_a_transaction_leave_a_setting(
+async def test_types_looked_up_outside_of_a_transaction_leave_a_setting(
     pooler: TransactionPooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Mutation check: what the look-up at connecting is there for."""
+    """Mutation check: without the lookup at connecting, asyncpg's own lookup leaves a setting behind."""
     monkeypatch.setattr(urls, "_on_pooled_connect", lambda *_: None)
     async with Ledger.open(pooler.url, pooler="transaction") as ledger:
         await append_turns(ledger, "t", 3)
@@ -96,8 +96,10 @@ async def test_types_met_outside_of_a_transaction_leave_a_setting(
 
 
 @pytest.mark.parametrize(("setting", "append", "window"), [("session", 1, 1), ("transaction", 2, 2)])
-async def test_the_round_trips(pg_database: Database, setting: Any, append: int, window: int) -> None:
-    """Asking for a statement's parameters is a round trip of its own where none is kept prepared."""
+async def test_a_transaction_pooler_costs_one_round_trip_more(
+    pg_database: Database, setting: Any, append: int, window: int
+) -> None:
+    """Without prepared statements, asking for a statement's parameter types takes a round trip of its own."""
     async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url, pooler=setting) as ledger:
         await append_turns(ledger, "t", 3)
         trips = proxy.round_trips
@@ -107,6 +109,6 @@ async def test_the_round_trips(pg_database: Database, setting: Any, append: int,
         assert proxy.round_trips == trips + append + window
 
 
-async def test_migrating_through_it_is_refused(pooler: TransactionPooler) -> None:
+async def test_migrating_through_a_transaction_pooler_is_refused(pooler: TransactionPooler) -> None:
     with pytest.raises(StorageError, match="directly"):
         await Ledger.open(pooler.url, pooler="transaction", migrate=True)

@@ -67,7 +67,7 @@ async def test_a_transaction_without_room_is_rolled_back_whole(ledger: Ledger) -
     assert (await ledger.messages.history("t")).version == 0
 
 
-def test_a_ledger_serves_two_loops_and_one_that_is_gone(sqlite_database: Database) -> None:
+def test_a_ledger_serves_two_loops_and_a_closed_one(sqlite_database: Database) -> None:
     async def leave_behind(ledger: Ledger) -> None:
         asyncio.ensure_future(ledger.messages.append("t", turn()))  # noqa: RUF006 - cancelled with its loop
         await asyncio.sleep(0)

@@ -26,7 +26,7 @@ async def test_a_killed_streamer_loses_no_more_than_its_last_interval(database: 
     assert (await kill_streamers(database, kills=KILLS, seed=seed)).faults == KILLS
 
 
-async def test_behind_a_killed_streamer_a_plain_append_succeeds_once_its_lease_is_over(
+async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over(
     ledger: Ledger, database: Database
 ) -> None:
     await ledger.threads.create(THREAD)
@@ -80,7 +80,7 @@ async def test_a_cut_connection_costs_a_draft_nothing(
         assert draft.message.tool_calls == [ToolCall(id="a", name="f", arguments="{}")]
 
 
-async def test_a_database_that_stays_away_leaves_the_draft_to_be_found(
+async def test_a_draft_stays_partial_if_the_database_stays_away(
     proxy: Proxy, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chatledger.storage.repositories.drafts.COMPLETE_TIMEOUT", 0.5)

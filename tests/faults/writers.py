@@ -18,7 +18,7 @@ READS = 0.05
 
 
 async def write_together(database: Database, *, threads: int, appends: int, seed: int, ledgers: int = 2) -> Figures:
-    """So many appends in all, by sixteen tasks over two ledgers: what one remembers, the other has changed."""
+    """That many appends by sixteen tasks over two ledgers. Each ledger makes the cached tips of the other stale."""
     chance = random.Random(seed)
     names = [f"{seed}-{number}" for number in range(threads)]
     recording = Recording()

@@ -17,7 +17,7 @@ from chatledger.formats.message_file import MessageItem
 from tests.formats.agent_service import strategies as agent_service
 from tests.formats.anthropic import strategies as anthropic
 from tests.formats.kosong import strategies as kosong
-from tests.formats.kosong.playing import dumps_of
+from tests.formats.kosong.play import dumps_of
 from tests.formats.message_file import strategies as message_file
 from tests.formats.openai_chat.strategies import messages as openai_messages
 from tests.formats.openai_responses import strategies as openai_responses

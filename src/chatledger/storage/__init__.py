@@ -1,1 +1,1 @@
-"""Where conversations rest: tables, the append, the history, and one repository for each noun."""
+"""Stores conversations: the tables, the append, the history, the databases, and a repository for each kind of row."""

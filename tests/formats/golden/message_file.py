@@ -11,8 +11,7 @@ from chatledger.formats.message_file import (
     MessageBuilder,
     MessageOutputBuilder,
 )
-from chatledger.formats.message_file.changes import Changes, find_changes
-from chatledger.formats.message_file.contents import Contents
+from chatledger.message_file.contents import Changes, Contents, find_changes
 from chatledger.models import ChatMessage
 from tests.formats.golden import Cases
 from tests.formats.golden.foreign import FOREIGN

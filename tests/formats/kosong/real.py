@@ -54,24 +54,24 @@ def compare(release: str, *options: str) -> int:
 
 
 def _problems(case: dict[str, Any], real_module: Any, our_module: Any) -> list[str]:
-    playing = importlib.import_module("playing")
-    real = playing.play(case["make"], real_module)
+    play = importlib.import_module("play")
+    real = play.play(case["make"], real_module)
     problems = [] if real == case["gives"] else [f"the real package gives {real}, the case says {case['gives']}"]
-    ours = playing.play(case["make"], our_module)
+    ours = play.play(case["make"], our_module)
     if ours != case.get("ours", real):
         problems.append(f"ours gives {ours}, the real package {real}")
     if "dump" not in real:
         return problems
     codec = our_module.CODEC
-    message = playing.make(case["make"], real_module)
+    message = play.make(case["make"], real_module)
     [back] = codec.as_models(codec.encode(codec.decode([message]).messages).payload)
-    if playing.dumps_of(back) != real:
-        problems.append(f"stored and read it gives {playing.dumps_of(back)}, the real package {real}")
+    if play.dumps_of(back) != real:
+        problems.append(f"stored and read it gives {play.dumps_of(back)}, the real package {real}")
     return problems
 
 
 def _write(path: Path, case: dict[str, Any], real_module: Any) -> None:
-    case["gives"] = importlib.import_module("playing").play(case["make"], real_module)
+    case["gives"] = importlib.import_module("play").play(case["make"], real_module)
     case["package"] = version("kosong")
     path.write_text(json.dumps(case, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chatledger.models import ChatMessage
-from tests.formats.kosong.playing import dumps_of, make, play
+from tests.formats.kosong.play import dumps_of, make, play
 
 CASES = Path(__file__).parent / "cases"
 MODULES = {"kosong-0.23": "chatledger.formats.kosong.v0_23", "kosong-0.30": "chatledger.formats.kosong"}

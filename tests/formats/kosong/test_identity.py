@@ -13,7 +13,7 @@ from chatledger.formats import kosong
 from chatledger.formats.kosong import CODEC, v0_23
 from chatledger.formats.kosong.codec import KosongCodec
 from chatledger.models import ChatMessage
-from tests.formats.kosong.playing import dumps_of
+from tests.formats.kosong.play import dumps_of
 from tests.formats.kosong.strategies import altered_rows, newer_messages, older_messages, read_again, rows, ways
 
 OLDER = v0_23.CODEC

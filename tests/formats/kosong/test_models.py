@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from chatledger.formats.kosong import CODEC, ContentPart, Message, TextPart, ThinkPart, UnknownPart, parts, v0_23
+from chatledger.formats.kosong import CODEC, ContentPart, Message, TextPart, ThinkPart, UnknownPart, models, v0_23
 
 
 @pytest.fixture(autouse=True)
 def _registry_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_REGISTRY", dict(parts._REGISTRY))
+    monkeypatch.setattr(models, "_REGISTRY", dict(models._REGISTRY))
 
 
 def through_the_store(*messages: Message) -> list[Message]:

@@ -202,7 +202,7 @@ NOT_UNDERSTOOD: list[Object] = [
 ]
 
 
-@pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=lambda event: str(event)[:60])
+@pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=range(len(NOT_UNDERSTOOD)))
 def test_what_is_not_understood_is_put_aside(event: Object) -> None:
     stream = fed("anthropic", [*EVENTS[:-2], event, *EVENTS[-2:]])
     assert (stream.payload(), stream.unknown) == ([MESSAGE], [event])

@@ -279,7 +279,7 @@ NOT_UNDERSTOOD: list[Object] = [
 ]
 
 
-@pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=lambda event: str(event)[:60])
+@pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=range(len(NOT_UNDERSTOOD)))
 def test_what_is_not_understood_is_put_aside(event: Object) -> None:
     half = [one for one in split(OUTPUT) if not one["type"].endswith("done")][:-1]
     stream = fed(NAME, [*half, event])

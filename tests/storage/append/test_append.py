@@ -1,4 +1,4 @@
-"""The order of judgement of an append (design section 6), row by row, and its repeats by name."""
+"""The order of judgement of an append, as `docs/architecture.md` gives it, and repeated appends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def thread(ledger: Ledger, thread_id: str = "t") -> str:
     return thread_id
 
 
-# --- Row 1: what is refused before anything is sent -------------------------------------------------------------------
+# --- Limits and ids, checked before anything is sent ------------------------------------------------------------------
 
 
 async def test_too_many_messages_are_refused(ledger: Ledger) -> None:
@@ -62,7 +62,7 @@ async def test_an_id_twice_in_a_batch_is_refused(ledger: Ledger) -> None:
     assert (caught.value.id, caught.value.seq) == ("m", None)
 
 
-# --- Rows 3 and 4: what is stored already -----------------------------------------------------------------------------
+# --- Ids that are stored already: repeats and conflicts ---------------------------------------------------------------
 
 
 async def test_a_repeat_with_ids_gives_the_first_result(ledger: Ledger) -> None:
@@ -157,7 +157,7 @@ async def test_an_unknown_branch_with_a_known_id_is_a_conflict_before_it_is_unkn
         await ledger.messages.append("t", [user("a", message_id="m")], branch=7)
 
 
-# --- Rows 5 and 6 -----------------------------------------------------------------------------------------------------
+# --- The thread, the branch, the expected version and the rules -------------------------------------------------------
 
 
 async def test_an_unknown_thread_is_not_found(ledger: Ledger) -> None:
@@ -197,7 +197,7 @@ async def test_of_racing_appends_with_one_expected_version_one_wins(ledger: Ledg
     assert sum(isinstance(outcome, VersionConflict) for outcome in outcomes) == 7
 
 
-# --- Rows 7 and 8: the guard ------------------------------------------------------------------------------------------
+# --- The guard of the write -------------------------------------------------------------------------------------------
 
 
 async def wait_for(ledger: Ledger, call_id: str) -> None:
@@ -212,7 +212,7 @@ async def make_again(ledger: Ledger) -> None:
     await wait_for(ledger, "b")
 
 
-async def test_a_thread_made_again_between_look_and_write_is_judged_again(
+async def test_a_thread_made_again_between_preflight_and_write_is_judged_again(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pg_database.open() as ledger, pg_database.open() as other:
@@ -223,7 +223,7 @@ async def test_a_thread_made_again_between_look_and_write_is_judged_again(
         assert texts(await ledger.messages.history("t")) == ["?", ""]
 
 
-async def test_a_thread_made_again_under_a_remembered_tip_is_judged_again(database: Database) -> None:
+async def test_a_thread_made_again_under_a_cached_tip_is_judged_again(database: Database) -> None:
     async with database.open() as ledger, database.open() as other:
         await wait_for(ledger, "a")
         await make_again(other)
@@ -233,8 +233,8 @@ async def test_a_thread_made_again_under_a_remembered_tip_is_judged_again(databa
         assert await ledger.threads.check("t") == []
 
 
-async def test_the_guard_is_what_refuses_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutation check: guarded by the version instead of the stamp, the thread made again takes the wrong result."""
+async def test_only_the_guard_stops_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutation check: with the version as guard in place of the stamp, the recreated thread takes the wrong result."""
     names = vars(write_module)
     assert "stamp = :stamp" in names["_UPDATE_TIP"]
     weak = names["_UPDATE_TIP"].replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")
@@ -258,7 +258,7 @@ async def test_a_stale_tip_never_refuses(database: Database) -> None:
         assert stored.first_seq == 4
 
 
-async def test_a_repeat_on_a_remembered_tip_is_found(ledger: Ledger) -> None:
+async def test_a_repeat_on_a_cached_tip_is_found(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", [user("a", message_id="1")])
     await ledger.messages.append("t", [assistant("b", message_id="2")])
@@ -267,7 +267,7 @@ async def test_a_repeat_on_a_remembered_tip_is_found(ledger: Ledger) -> None:
         await ledger.messages.append("t", [user("c", message_id="2")])
 
 
-async def test_a_remembered_tip_never_writes_to_a_branch_that_is_not_active_any_more(database: Database) -> None:
+async def test_a_cached_tip_never_writes_to_a_branch_that_is_no_longer_active(database: Database) -> None:
     async with database.open() as ledger, database.open() as other:
         await thread(ledger)
         await ledger.messages.append("t", turn())
@@ -277,7 +277,7 @@ async def test_a_remembered_tip_never_writes_to_a_branch_that_is_not_active_any_
         assert (await ledger.messages.history("t", branch=0)).version == 5
 
 
-async def test_rules_made_stricter_hold_for_a_remembered_tip(database: Database) -> None:
+async def test_rules_made_stricter_hold_for_a_cached_tip(database: Database) -> None:
     async with database.open(rules="lenient") as ledger, database.open() as other:
         await thread(ledger)
         await ledger.messages.append("t", [user("a")])
@@ -286,7 +286,7 @@ async def test_rules_made_stricter_hold_for_a_remembered_tip(database: Database)
             await ledger.messages.append("t", [result("nothing")])
 
 
-async def test_an_append_between_look_and_write_only_costs_another_attempt(
+async def test_an_append_between_preflight_and_write_only_costs_another_attempt(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pg_database.open() as ledger, pg_database.open() as other:
@@ -300,7 +300,7 @@ async def test_an_append_between_look_and_write_only_costs_another_attempt(
         assert stored.first_seq == 6
 
 
-async def test_a_branch_switched_between_look_and_write_gets_the_append(
+async def test_a_branch_switched_between_preflight_and_write_gets_the_append(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pg_database.open() as ledger, pg_database.open() as other:
@@ -317,7 +317,7 @@ async def test_a_branch_switched_between_look_and_write_gets_the_append(
 
 
 def between(monkeypatch: pytest.MonkeyPatch, happen: object) -> None:
-    """Let something happen after the first look of the next append and before its write."""
+    """Let something happen after the preflight of the next append and before its write."""
     from sqlalchemy.util import await_only
 
     preflight = preflight_module.preflight
@@ -332,7 +332,7 @@ def between(monkeypatch: pytest.MonkeyPatch, happen: object) -> None:
     monkeypatch.setattr(attempt_module, "preflight", preflight_then)
 
 
-# --- Rows 10 and 11 ---------------------------------------------------------------------------------------------------
+# --- A run of another thread ------------------------------------------------------------------------------------------
 
 
 async def test_a_run_of_another_thread_is_a_conflict(ledger: Ledger) -> None:
@@ -345,8 +345,8 @@ async def test_a_run_of_another_thread_is_a_conflict(ledger: Ledger) -> None:
     assert (await ledger.messages.history("u")).version == 0
 
 
-async def test_a_run_of_another_thread_is_a_conflict_on_a_remembered_tip(ledger: Ledger) -> None:
-    """And not what the refused attempt would have left behind: a call answered, a version passed."""
+async def test_a_run_of_another_thread_is_a_conflict_on_a_cached_tip(ledger: Ledger) -> None:
+    """The refused attempt leaves nothing behind: the next one finds the call open and the version as expected."""
     await thread(ledger, "other")
     await ledger.messages.append("other", [user("x")], run_id="r")
     await thread(ledger)
@@ -383,7 +383,7 @@ async def test_closing_counts_the_results_that_the_batch_brings(ledger: Ledger) 
     assert again.messages == stored.messages
 
 
-async def test_close_open_calls_unwedges_a_thread(ledger: Ledger) -> None:
+async def test_close_open_calls_lets_a_thread_go_on(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")])])
     closed = await ledger.messages.close_open_calls("t", reason="the client went away")
@@ -413,7 +413,7 @@ async def test_closing_interrupts_a_partial_message_without_calls(ledger: Ledger
 # --- sync -------------------------------------------------------------------------------------------------------------
 
 
-async def test_sync_stores_what_follows(ledger: Ledger) -> None:
+async def test_sync_stores_the_messages_that_follow(ledger: Ledger) -> None:
     await thread(ledger)
     history = turn()
     assert (await ledger.messages.sync("t", history[:3])).version == 3
@@ -516,7 +516,7 @@ async def test_a_ledger_is_not_closed_inside_its_own_transaction(ledger: Ledger)
     assert await ledger.threads.get("t")
 
 
-async def test_a_closed_ledger_says_so_and_opens_nothing(database: Database) -> None:
+async def test_a_closed_ledger_refuses_calls_and_opens_no_connection(database: Database) -> None:
     async with database.open() as ledger:
         await thread(ledger)
         view = ledger.tenant("default")
@@ -538,7 +538,7 @@ def engine_for(database: Database) -> AsyncEngine:
     return engine
 
 
-async def test_a_callers_transaction_commits_ours_with_its_own(database: Database) -> None:
+async def test_a_callers_transaction_commits_the_ledgers_writes_with_its_own(database: Database) -> None:
     engine = engine_for(database)
     async with engine.begin() as connection:
         await connection.exec_driver_sql("CREATE TABLE orders (id INTEGER)")
@@ -555,7 +555,7 @@ async def test_a_callers_transaction_commits_ours_with_its_own(database: Databas
     await engine.dispose()
 
 
-async def test_a_caller_who_rolls_back_takes_ours_back(database: Database) -> None:
+async def test_a_callers_rollback_undoes_the_ledgers_writes(database: Database) -> None:
     engine = engine_for(database)
     with pytest.raises(LookupError):
         async with engine.begin() as connection:
@@ -593,7 +593,7 @@ async def test_tasks_in_one_transaction_take_turns(ledger: Ledger) -> None:
     assert len(await ledger.threads.list()) == 5
 
 
-async def test_appending_nothing_gives_the_version(ledger: Ledger) -> None:
+async def test_appending_nothing_returns_the_version(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", turn())
     outcome = await ledger.messages.append("t", [])
@@ -602,7 +602,7 @@ async def test_appending_nothing_gives_the_version(ledger: Ledger) -> None:
         await ledger.messages.append("nowhere", [])
 
 
-async def test_appending_nothing_never_trusts_a_remembered_tip(database: Database) -> None:
+async def test_appending_nothing_never_trusts_a_cached_tip(database: Database) -> None:
     async with database.open() as ledger, database.open() as other:
         await thread(ledger)
         await ledger.messages.append("t", turn())
@@ -637,7 +637,7 @@ async def test_a_violation_counts_only_the_messages_of_the_caller(ledger: Ledger
     assert (caught.value.rule, caught.value.index) == ("R6", 1)
 
 
-async def test_what_was_copied_past_validation_is_refused_by_the_model(ledger: Ledger) -> None:
+async def test_a_message_that_skipped_validation_is_refused_by_its_model(ledger: Ledger) -> None:
     await thread(ledger)
     for fields in ({"role": 3}, {"content": 3}, {"custom_data": {"a": {1}}}):
         with pytest.raises(ValidationError):

@@ -23,7 +23,7 @@ PACKAGE = str(Path(chatledger.__file__).parent)
 
 @pytest.fixture
 async def warm(pg_database: Database) -> AsyncIterator[Ledger]:
-    """A ledger whose next append and history are like the one before: connected, prepared and remembered."""
+    """A warm ledger: it is connected, its statements are prepared, and the tip of the thread is cached."""
     async with Ledger.open(pg_database.url) as ledger:
         await ledger.threads.create("t")
         for _ in range(8):

@@ -81,7 +81,7 @@ async def asked(ledger: Ledger, line: Proxy, position: str | None, thread: str =
     return version, line.round_trips - before
 
 
-async def test_the_standby_answers_once_it_has_come_that_far(pair: Pair, line: Proxy) -> None:
+async def test_the_standby_answers_once_it_has_replayed_that_far(pair: Pair, line: Proxy) -> None:
     async with Ledger.open(pair.primary, replica=line.url) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
@@ -100,7 +100,7 @@ async def test_the_standby_answers_once_it_has_come_that_far(pair: Pair, line: P
         assert await asked(ledger, line, second) == (10, 2)
 
 
-async def test_whole_histories_and_formats_are_read_there_too(pair: Pair, line: Proxy) -> None:
+async def test_a_replica_answers_whole_histories_and_formats_too(pair: Pair, line: Proxy) -> None:
     async with Ledger.open(pair.primary, replica=line.url) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())
@@ -132,7 +132,7 @@ async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair
                 assert read.version >= version
 
 
-async def test_without_the_question_old_states_are_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_position_check_old_states_are_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutation check."""
     monkeypatch.setattr(replica_module, "_CAUGHT_UP", "SELECT true OR :position::text IS NULL")
     async with Ledger.open(pair.primary, replica=pair.standby) as ledger:
@@ -170,7 +170,7 @@ async def test_a_primary_is_no_replica(pair: Pair) -> None:
         assert line.round_trips == trips + 1
 
 
-async def test_an_engine_of_the_applications_own(pair: Pair) -> None:
+async def test_an_applications_engine_may_be_the_replica(pair: Pair) -> None:
     engine = create_async_engine(pair.standby.replace("postgresql:", "postgresql+asyncpg:"))
     async with Ledger.open(pair.primary, replica=engine) as ledger:
         await ledger.threads.create("t")
@@ -203,7 +203,7 @@ async def test_a_file_has_no_replica(tmp_path: object) -> None:
         await Ledger.open(f"{tmp_path}/ledger.db", replica="postgresql://localhost/x")
 
 
-async def test_row_level_security_is_told_there_too(pair: Pair, line: Proxy) -> None:
+async def test_a_replica_sets_the_tenant_for_row_security(pair: Pair, line: Proxy) -> None:
     connection = await asyncpg.connect(pair.primary)
     await connection.execute("CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA chatledger TO app")
     await connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA chatledger TO app")

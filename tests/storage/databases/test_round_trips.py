@@ -41,7 +41,7 @@ async def created_by_another(database: Database, thread_id: str) -> None:
         await other.threads.create(thread_id)
 
 
-async def test_the_first_append_to_a_thread_of_others_is_one_look_and_one_statement(
+async def test_the_first_append_to_a_thread_of_others_is_one_preflight_and_one_statement(
     proxy: Proxy, warm: Ledger, pg_database: Database
 ) -> None:
     for thread_id in ("u", "v"):
@@ -51,7 +51,9 @@ async def test_the_first_append_to_a_thread_of_others_is_one_look_and_one_statem
         assert proxy.round_trips - before == 2
 
 
-async def test_the_first_append_to_a_thread_of_our_own_is_one_statement(proxy: Proxy, warm: Ledger) -> None:
+async def test_the_first_append_to_a_thread_that_this_process_created_is_one_statement(
+    proxy: Proxy, warm: Ledger
+) -> None:
     for thread_id in ("u", "v"):
         await warm.threads.create(thread_id)
         before = proxy.round_trips
@@ -66,7 +68,7 @@ async def test_every_later_append_is_one_statement(proxy: Proxy, warm: Ledger) -
         assert proxy.round_trips - before == 1
 
 
-async def test_a_repeat_is_found_by_a_look_and_a_read(proxy: Proxy, warm: Ledger) -> None:
+async def test_a_repeat_is_found_by_a_preflight_and_a_read(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(3):
         await warm.messages.append("t", turn(ids="m"), run_id="r")
     before = proxy.round_trips
@@ -74,7 +76,7 @@ async def test_a_repeat_is_found_by_a_look_and_a_read(proxy: Proxy, warm: Ledger
     assert proxy.round_trips - before <= 1 + 3  # three tables
 
 
-async def test_what_is_refused_before_the_look_sends_nothing(proxy: Proxy, warm: Ledger) -> None:
+async def test_an_append_refused_before_the_preflight_sends_nothing(proxy: Proxy, warm: Ledger) -> None:
     before = proxy.round_trips
     with pytest.raises(Exception, match="twice in the batch"):
         await warm.messages.append("t", [user("a", message_id="m")] * 2)
@@ -100,13 +102,13 @@ async def test_appends_one_after_another_share_a_connection(proxy: Proxy, warm: 
     assert proxy.connections == 1
 
 
-async def test_a_draft_is_one_append_one_look_and_a_statement_a_write(proxy: Proxy, warm: Ledger) -> None:
+async def test_a_draft_is_one_append_one_lookup_and_one_statement_for_each_write(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(2):  # one opened from memory and one behind it: the plans of all that follows
         async with warm.stream("t", run_id="r", interval=3_600, lease=7_200) as draft:
             await write_three_times(draft)
     before = proxy.round_trips
     async with warm.stream("t", run_id="r", interval=3_600, lease=7_200) as draft:
-        assert proxy.round_trips - before == 2  # nothing is remembered of a branch that a draft has written
+        assert proxy.round_trips - before == 2  # a draft caches no tip of its branch
         assert await write_three_times(draft, lambda: proxy.round_trips) == [2, 1, 1]
         before = proxy.round_trips
     assert proxy.round_trips - before == 1
@@ -167,7 +169,7 @@ async def test_a_refused_append_is_one_transaction_that_is_rolled_back(traced: L
     assert transactions(statements) == ["BEGIN IMMEDIATE", "ROLLBACK"]
 
 
-async def test_appends_that_wait_share_a_commit(traced: Ledger, statements: list[str]) -> None:
+async def test_queued_appends_share_a_commit(traced: Ledger, statements: list[str]) -> None:
     async with traced.begin() as tx:
         appends = [asyncio.ensure_future(append_outside(traced, n)) for n in range(10)]
         await asyncio.sleep(0)
@@ -187,7 +189,7 @@ async def append_outside(ledger: Ledger, number: int) -> None:
     await ledger.messages.append("t", turn(ids=f"{number}-"), run_id="r")
 
 
-async def test_a_refused_append_takes_nothing_with_it_from_its_group(traced: Ledger, statements: list[str]) -> None:
+async def test_a_refused_append_undoes_no_other_of_its_group(traced: Ledger, statements: list[str]) -> None:
     orphans = [traced.messages.append("t", [result("orphan")]) for _ in range(4)]
     turns = [traced.messages.append("t", turn()) for _ in range(4)]
     mixed = [one for pair in zip(orphans, turns, strict=True) for one in pair]

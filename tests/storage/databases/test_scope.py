@@ -73,32 +73,32 @@ OUTPUT = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text="x")
 Call = Callable[[Repositories, Ids], Awaitable[object]]
 
 
-async def fill(nouns: Repositories, ids: Ids) -> None:
+async def fill(repositories: Repositories, ids: Ids) -> None:
     """All that a tenant can have, under these ids."""
-    await nouns.threads.create(ids.thread, user_id=ids.user, title="secret", created_at=NOON)
-    await nouns.runs.start(ids.thread, run_id=ids.run, agent=ids.agent, model="m")
-    await nouns.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
-    await nouns.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
-    await nouns.branches.fork(ids.thread, 5, activate=False)
-    await nouns.outputs.add(ids.thread, [OUTPUT])
+    await repositories.threads.create(ids.thread, user_id=ids.user, title="secret", created_at=NOON)
+    await repositories.runs.start(ids.thread, run_id=ids.run, agent=ids.agent, model="m")
+    await repositories.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
+    await repositories.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
+    await repositories.branches.fork(ids.thread, 5, activate=False)
+    await repositories.outputs.add(ids.thread, [OUTPUT])
     left = assistant("Su", state="partial")
-    await nouns.threads.load([nouns.threads.prepare(new_thread(ids.partial), [left])])  # nobody writes it
-    await nouns.threads.create(ids.erased, user_id=ids.erased_user)
-    await nouns.runs.start(ids.erased, run_id=f"{ids.run} once")
-    await nouns.feedback.record(Feedback(run_id=f"{ids.run} once", key="stars", score=2))
-    await nouns.erasures.erase_user(ids.erased_user, keep_scores=True)
-    await nouns.agents.replace(ids.thread, [ThreadAgent(name=ids.agent, definition={})], stored=[])
+    await repositories.threads.load([repositories.threads.prepare(new_thread(ids.partial), [left])])  # nobody writes it
+    await repositories.threads.create(ids.erased, user_id=ids.erased_user)
+    await repositories.runs.start(ids.erased, run_id=f"{ids.run} once")
+    await repositories.feedback.record(Feedback(run_id=f"{ids.run} once", key="stars", score=2))
+    await repositories.erasures.erase_user(ids.erased_user, keep_scores=True)
+    await repositories.agents.replace(ids.thread, [ThreadAgent(name=ids.agent, definition={})], stored=[])
     stars = Feedback(run_id=ids.run, key="stars", score=4, feedback_id=ids.feedback, message_id=f"{ids.message}4")
-    await nouns.feedback.record(stars)
-    await nouns.feedback.record(Feedback(run_id=ids.run, key="up", score=1), idempotency_key=ids.key)
+    await repositories.feedback.record(stars)
+    await repositories.feedback.record(Feedback(run_id=ids.run, key="up", score=1), idempotency_key=ids.key)
 
 
-async def iterate(nouns: Repositories, thread_id: str) -> list[Any]:
-    return [message async for message in nouns.messages.iterate(thread_id)]
+async def iterate(repositories: Repositories, thread_id: str) -> list[Any]:
+    return [message async for message in repositories.messages.iterate(thread_id)]
 
 
-async def find_many(nouns: Repositories, thread_ids: Sequence[str]) -> list[Thread]:
-    found = await nouns.threads.find_many(thread_ids)
+async def find_many(repositories: Repositories, thread_ids: Sequence[str]) -> list[Thread]:
+    found = await repositories.threads.find_many(thread_ids)
     return [found[id_] for id_ in thread_ids if id_ in found]
 
 
@@ -272,10 +272,10 @@ async def in_transaction(ledger: Ledger) -> AsyncIterator[Repositories]:
         yield tx
 
 
-async def outcome(nouns: Repositories, call: Call, ids: Ids) -> str:
+async def outcome(repositories: Repositories, call: Call, ids: Ids) -> str:
     """What the call gave or raised, without what tells one call from the next: ids, times, minted ids."""
     try:
-        told = repr(await call(nouns, ids))
+        told = repr(await call(repositories, ids))
     except Exception as error:
         told = f"{type(error).__qualname__} {error} {sorted(vars(error).items())}"
     for name, id_ in vars(ids).items():
@@ -296,16 +296,14 @@ async def tell(ledger: Ledger, scope: Any, prefix: str, *, filled_by: Ledger | N
         await fill(own, THEIRS)
         await own.threads.create("mine", created_at=NOON)
         await own.runs.start("mine", run_id="my run")
-        async with scope(ledger.tenant(f"{prefix} {name}")) as nouns:
-            outcomes = [await outcome(nouns, call, ids) for call in calls for ids in (NOBODYS, THEIRS)]
+        async with scope(ledger.tenant(f"{prefix} {name}")) as repositories:
+            outcomes = [await outcome(repositories, call, ids) for call in calls for ids in (NOBODYS, THEIRS)]
         told[name] = [re.sub(VARIES, "", one).replace(prefix, "") for one in outcomes]
     return told
 
 
 @pytest.mark.parametrize("scope", [in_ledger, in_transaction])
-async def test_ids_of_another_tenant_are_as_ids_that_do_not_exist(
-    database: Database, ledger: Ledger, scope: Any
-) -> None:
+async def test_ids_of_another_tenant_are_treated_as_unknown_ids(database: Database, ledger: Ledger, scope: Any) -> None:
     await fill(ledger.tenant("a"), THEIRS)
     before = await rows_of(database, "a")
     differing = {}
@@ -316,8 +314,8 @@ async def test_ids_of_another_tenant_are_as_ids_that_do_not_exist(
                 own = ledger.tenant(f"{name} {number} {ids.user}")
                 await own.threads.create("mine", created_at=NOON)
                 await own.runs.start("mine", run_id="my run")
-                async with scope(own) as nouns:
-                    outcomes.append(await outcome(nouns, call, ids))
+                async with scope(own) as repositories:
+                    outcomes.append(await outcome(repositories, call, ids))
             if outcomes[0] != outcomes[1]:
                 differing[name, number] = outcomes
     assert differing == {}
@@ -359,7 +357,7 @@ async def test_tenants_may_use_the_same_ids(ledger: Ledger) -> None:
     assert (await other.runs.get(THEIRS.run)).agent == THEIRS.agent
 
 
-async def test_a_tenant_with_nothing_is_shown_nothing(ledger: Ledger) -> None:
+async def test_an_empty_tenant_sees_nothing(ledger: Ledger) -> None:
     await fill(ledger.tenant("a"), THEIRS)
     for name in ("b", "A", "a\0", "a ", "default"):
         tenant = ledger.tenant(name)

@@ -21,7 +21,7 @@ async def questions(database: Database, parameters: str) -> int:
 
 
 @pytest.mark.parametrize(("parameters", "count"), [("sslmode=disable", 1), ("sslmode=prefer", 2), ("ssl=disable", 1)])
-async def test_sslmode_is_heard(pg_database: Database, parameters: str, count: int) -> None:
+async def test_sslmode_is_applied(pg_database: Database, parameters: str, count: int) -> None:
     assert await questions(pg_database, parameters) == count
 
 
@@ -42,12 +42,12 @@ async def test_a_server_without_tls_is_refused_where_it_is_required(pg_database:
         ("sslmode=disable&sslmode=require", "sslmode"),
     ],
 )
-async def test_what_cannot_be_honoured_is_refused_by_name(pg_database: Database, parameters: str, named: str) -> None:
+async def test_an_unsupported_parameter_is_refused_by_name(pg_database: Database, parameters: str, named: str) -> None:
     with pytest.raises(StorageError, match=named):
         await Ledger.open(f"{pg_database.url}?{parameters}")
 
 
-async def test_parameters_of_libpq_and_of_asyncpg_arrive(pg_database: Database) -> None:
+async def test_parameters_of_libpq_and_of_asyncpg_are_passed_on(pg_database: Database) -> None:
     said = "connect_timeout=7&application_name=mine&options=-c%20geqo%3Doff&statement_cache_size=0"
     async with Ledger.open(f"{pg_database.url}?{said}") as ledger:
         await ledger.threads.list()

@@ -162,13 +162,13 @@ async def test_an_empty_thread_has_empty_windows(ledger: Ledger) -> None:
         assert (history.messages, history.version, history.next_cursor) == ([], 0, None)
 
 
-async def test_nothing_asked_for_is_nothing_given(ledger: Ledger) -> None:
+async def test_a_window_of_size_zero_is_empty(ledger: Ledger) -> None:
     await stored(ledger, 1)
     for window in ({"limit": 0}, {"last": 0}, {"last_turns": 0}):
         assert (await ledger.messages.history("t", **window)).messages == []  # type: ignore[arg-type]
 
 
-async def test_windows_of_any_size_are_the_whole(ledger: Ledger) -> None:
+async def test_a_window_of_a_huge_size_is_the_whole_branch(ledger: Ledger) -> None:
     await stored(ledger, 1)
     for word in ("limit", "last", "last_turns"):
         window: dict[str, Any] = {word: 2**70}
@@ -263,7 +263,7 @@ async def test_a_thread_of_another_user_is_not_found(ledger: Ledger) -> None:
             await ledger.messages.history("t", user_id=user_id)
 
 
-async def test_a_thread_of_nobody_is_not_found_for_a_user(ledger: Ledger) -> None:
+async def test_a_thread_without_an_owner_is_not_found_for_a_user(ledger: Ledger) -> None:
     await stored(ledger, 1)
     with pytest.raises(ThreadNotFound):
         await ledger.messages.history("t", user_id="ada")

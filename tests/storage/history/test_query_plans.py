@@ -125,7 +125,7 @@ async def asked(database: Database, statement: str) -> list[Any]:
         await connection.close()
 
 
-async def test_an_append_reads_its_tip_and_what_its_keys_point_at(pg_seeded: Database) -> None:
+async def test_an_append_reads_its_tip_and_the_rows_that_its_keys_point_at(pg_seeded: Database) -> None:
     """The tip is read to be written; the rest are checks of foreign keys, one row for each row that is inserted."""
     long, short = [await rows_read(pg_seeded, work) for work in APPENDS.values()]
     assert long.pop("threads", 0) <= 6  # the time of the last activity is moved only now and then
@@ -139,7 +139,7 @@ async def test_an_append_reads_its_tip_and_what_its_keys_point_at(pg_seeded: Dat
 
 
 @named(HISTORIES)
-async def test_a_history_reads_the_rows_that_it_gives(pg_read: Database, work: Work) -> None:
+async def test_a_history_reads_the_rows_that_it_returns(pg_read: Database, work: Work) -> None:
     async with pg_read.open() as ledger:
         messages = (await work(ledger)).messages
     read = await rows_read(pg_read, work)
@@ -175,7 +175,7 @@ async def leave_partials(database: Database, *threads: str) -> None:
             await ledger.messages.append(thread, [assistant("So", state="partial")])
 
 
-async def test_what_is_partial_is_found_without_reading_the_rest(pg_seeded: Database) -> None:
+async def test_partial_messages_are_found_without_reading_others(pg_seeded: Database) -> None:
     await leave_partials(pg_seeded, "t3", "t4")
     read = await rows_read(pg_seeded, LEFT["partials"])
     assert 1 <= read["branches"] <= 2  # a plan may read each by the index and again by its place
@@ -211,7 +211,7 @@ async def test_a_scan_is_counted(pg_seeded: Database) -> None:
 
 
 async def round_trips(database: Database, work: Work) -> int:
-    """Of a call whose statements are prepared and whose tip is remembered."""
+    """Of a call whose statements are prepared and whose tip is cached."""
     async with proxied(database.url) as proxy, Ledger.open(proxy.url) as ledger:
         await work(ledger)
         await work(ledger)
@@ -310,7 +310,7 @@ async def test_every_step_is_a_search_by_an_index(
     assert {one: steps for one in ran if (steps := unwanted(plan(sqlite_seeded.url, one)))} == {}
 
 
-async def test_what_is_partial_is_searched_by_its_own_index(
+async def test_partial_messages_are_searched_by_their_own_index(
     ledger: Ledger, sqlite_seeded: Database, statements: list[str]
 ) -> None:
     (ran,) = await ran_by(LEFT["partials"], ledger, statements)
@@ -331,7 +331,7 @@ async def test_a_summary_searches_and_groups(
     assert unwanted(plan(sqlite_seeded.url, ran)) == GROUPING
 
 
-def test_a_scan_is_unwanted(sqlite_seeded: Database) -> None:
+def test_the_search_for_unwanted_steps_finds_a_scan(sqlite_seeded: Database) -> None:
     """That the tests above can fail."""
     assert unwanted(plan(sqlite_seeded.url, "SELECT * FROM messages WHERE text = 'a'"))
     assert unwanted(plan(sqlite_seeded.url, "SELECT * FROM messages ORDER BY created_at"))

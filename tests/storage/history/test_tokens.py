@@ -62,7 +62,7 @@ async def test_instructions_in_the_middle_belong_to_their_turn(ledger: Ledger) -
     assert await seqs(ledger, 4) == [1, 8, 9]
 
 
-async def test_a_turn_that_does_not_fit_is_no_window(ledger: Ledger) -> None:
+async def test_a_newest_turn_that_does_not_fit_is_refused(ledger: Ledger) -> None:
     await stored(ledger, SYSTEM, *turn(), *turn())
     with pytest.raises(LimitExceeded, match=r"max_tokens=5 .* newest turn, .* takes 6 or more"):
         await seqs(ledger, 5)
@@ -75,13 +75,13 @@ async def test_custom_messages_cost_nothing(ledger: Ledger) -> None:
     assert await seqs(ledger, 10) == [*range(1, 12)]
 
 
-async def test_what_comes_before_the_first_user_message_is_a_turn(ledger: Ledger) -> None:
+async def test_messages_before_the_first_user_message_are_a_turn(ledger: Ledger) -> None:
     await stored(ledger, SYSTEM, assistant("Hello."), *turn())
     assert await seqs(ledger, 6) == [1, *range(3, 8)]
     assert await seqs(ledger, 7) == [*range(1, 8)]
 
 
-async def test_what_is_for_the_screen_may_stand_among_the_instructions(ledger: Ledger) -> None:
+async def test_custom_messages_may_stand_among_the_instructions(ledger: Ledger) -> None:
     shown = ChatMessage(role="custom", content="shown")
     await stored(ledger, shown, SYSTEM, shown, *turn(), *turn())
     assert await seqs(ledger, 6) == [1, 2, *range(9, 14)]
@@ -115,7 +115,7 @@ async def test_a_branch_is_read_through_its_fork(ledger: Ledger) -> None:
     assert await seqs(ledger, 11, branch=0) == [*range(1, 12)]
 
 
-async def test_no_more_is_read_than_a_turn_beyond_what_is_given(sqlite_database: Any) -> None:
+async def test_the_returned_turns_plus_one_are_read(sqlite_database: Any) -> None:
     async with sqlite_database.open() as ledger:
         await stored(ledger, *[message for n in range(200) for message in (user(f"{n}"), assistant("!"))])
         counted: list[int | None] = []
@@ -137,7 +137,7 @@ async def test_a_long_turn_is_read_in_larger_pages(ledger: Ledger) -> None:
     assert await seqs(ledger, len(replies) + 1) == [*range(3, len(replies) + 4)]
 
 
-async def test_what_a_counter_raises_reaches_the_caller(ledger: Ledger) -> None:
+async def test_an_error_of_the_counter_reaches_the_caller(ledger: Ledger) -> None:
     await stored(ledger, *turn())
     with pytest.raises(ZeroDivisionError):
         await seqs(ledger, 5, count_tokens=lambda _message: 1 // 0)
@@ -145,7 +145,7 @@ async def test_what_a_counter_raises_reaches_the_caller(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("other", [{"last": 1}, {"last_turns": 1}, {"limit": 1}, {"before": 3}, {"run_id": "r"}])
-async def test_it_goes_with_no_other_window(ledger: Ledger, other: dict[str, Any]) -> None:
+async def test_max_tokens_goes_with_no_other_window(ledger: Ledger, other: dict[str, Any]) -> None:
     await stored(ledger, *turn(), run_id="r")
     with pytest.raises(InvalidCursor):
         await seqs(ledger, 5, **other)
@@ -156,7 +156,7 @@ async def test_tokens_below_zero_are_refused(ledger: Ledger) -> None:
         await ledger.messages.history("t", max_tokens=-1)
 
 
-async def test_a_model_view_of_what_fits(ledger: Ledger) -> None:
+async def test_a_model_view_of_the_turns_that_fit(ledger: Ledger) -> None:
     await stored(ledger, SYSTEM, *turn(), user("?"), assistant(calls=[call("a")]))
     viewed = await ledger.history("t", format="openai-chat", view="model", max_tokens=3, count_tokens=one)
     assert [wire["role"] for wire in viewed.payload] == ["system", "user", "assistant", "tool"]

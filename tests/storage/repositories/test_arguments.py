@@ -101,7 +101,7 @@ async def make(ledger: Ledger, name: str, argument: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if judged(name)])
-async def test_what_is_of_another_type_is_refused_by_its_name(name: str) -> None:
+async def test_an_argument_of_another_type_is_refused_by_its_name(name: str) -> None:
     async with Ledger.open(":memory:") as ledger:
         for argument in judged(name):
             with pytest.raises(InvalidArgument, match=f"^{argument} must be .* not object$") as caught:
@@ -139,7 +139,7 @@ async def test_a_counter_must_count(ledger: Ledger, cost: Any) -> None:
     assert caught.value.argument == "count_tokens"
 
 
-async def test_unknown_words_are_refused_alike_wherever_they_are_said(ledger: Ledger) -> None:
+async def test_every_call_refuses_unknown_words_alike(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     level = "rules must be 'lenient', 'strict', 'ordered' or None, not 'stern'"
     close = "on_open_calls must be 'error' or 'close', not 'closed'"

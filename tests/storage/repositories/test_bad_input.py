@@ -1,4 +1,4 @@
-"""The table of bad input (design section 12), row by row, on both databases. Files are tested elsewhere."""
+"""Bad input of every kind, on both databases. Bad files are tested elsewhere."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def rules_broken(messages: list[ChatMessage]) -> list[list[str]]:
         lambda: ChatMessage(role="user", text="x"),  # type: ignore[call-arg]
     ],
 )
-def test_what_a_model_sees_is_refused_when_it_is_built(built: Any) -> None:
+def test_a_model_refuses_bad_fields_when_it_is_built(built: Any) -> None:
     with pytest.raises(ValidationError):
         built()
 
@@ -96,7 +96,7 @@ CALLS = [user("?"), assistant(calls=[call("a"), call("b")])]
         (user("and?"), "R8"),
     ],
 )
-async def test_what_a_rule_refuses_in_strict_is_recorded_in_lenient(
+async def test_lenient_records_the_violations_that_strict_refuses(
     ledger: Ledger, t: str, refused: ChatMessage, rule: str
 ) -> None:
     await ledger.messages.append(t, [*CALLS, result("a")])
@@ -125,7 +125,7 @@ async def test_the_same_id_with_other_content_is_a_conflict(ledger: Ledger, t: s
         assert (caught.value.message_id, caught.value.seq) == ("n", 2)
 
 
-async def test_what_is_unknown_is_not_found(ledger: Ledger, t: str) -> None:
+async def test_unknown_ids_are_not_found(ledger: Ledger, t: str) -> None:
     calls: dict[type[Exception], list[Any]] = {
         ThreadNotFound: [
             lambda: ledger.threads.get("x"),
@@ -360,7 +360,7 @@ async def test_a_row_locked_beyond_the_time_out_is_a_retryable_error(pg_database
     await other.close()
 
 
-async def test_a_database_that_is_not_there_is_an_error_that_names_it(tmp_path: Path, pg_database: Database) -> None:
+async def test_a_missing_database_is_an_error_that_names_it(tmp_path: Path, pg_database: Database) -> None:
     unreachable = "postgresql://nobody@127.0.0.1:1/nothing"
     unknown = pg_database.url + "_that_is_not_there"
     for url, said in (
@@ -375,7 +375,7 @@ async def test_a_database_that_is_not_there_is_an_error_that_names_it(tmp_path: 
             await Ledger.open(url)
 
 
-async def test_what_is_not_a_database_is_an_error_that_names_it(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_database_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     path.write_bytes(b"Dear diary, " * 1_000)
     for use in (lambda: Ledger.open(path), lambda: asyncio.to_thread(chatledger.schema_status, path)):
@@ -397,7 +397,7 @@ async def test_parameters_of_a_url_are_read_as_other_tools_read_them(pg_database
         await Ledger.open(f"{pg_database.url}?wrong_mem=5MB")
 
 
-async def test_the_command_that_mends_a_schema_has_the_url_as_it_was_given(pg_url: str) -> None:
+async def test_the_migrate_command_has_the_url_as_it_was_given(pg_url: str) -> None:
     given = pg_url.replace("//chatledger@", "//chatledger:s3cret@") + "?sslmode=disable"
     with pytest.raises(SchemaMismatch) as caught:
         await Ledger.open(given)

@@ -36,7 +36,7 @@ def told(branch: Branch) -> tuple[int, int | None, int | None, int, bool]:
 # --- Forking ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_fork_shares_what_came_before_and_goes_its_own_way(ledger: Ledger) -> None:
+async def test_a_fork_shares_earlier_messages_and_then_goes_its_own_way(ledger: Ledger) -> None:
     first = await thread(ledger, turn())
     fork = await ledger.branches.fork("t", 4)
     assert told(fork) == (1, 0, 4, 4, True)
@@ -63,7 +63,7 @@ async def test_a_fork_at_nothing_begins_anew(ledger: Ledger) -> None:
     assert (await ledger.messages.history("t", branch=0)).messages == first
 
 
-async def test_a_fork_is_told_as_the_list_tells_it(ledger: Ledger) -> None:
+async def test_fork_returns_the_branch_as_list_does(ledger: Ledger) -> None:
     """Of a fork of a fork too: what is shared may rest on the branch that the other was forked from."""
     await thread(ledger, turn())
     made = [await ledger.branches.fork("t", at, branch=branch) for at, branch in ((4, 0), (0, 0), (1, 1), (4, 1))]
@@ -122,7 +122,7 @@ async def test_a_fork_of_an_inactive_branch_shares_that_one(ledger: Ledger) -> N
 # --- Activating, listing, appending -----------------------------------------------------------------------------------
 
 
-async def test_activate_chooses_what_calls_without_a_branch_mean(ledger: Ledger) -> None:
+async def test_activate_chooses_the_branch_of_calls_that_name_none(ledger: Ledger) -> None:
     await thread(ledger, turn())
     fork = await ledger.branches.fork("t", 0)
     activated = await ledger.branches.activate("t", 0)
@@ -260,7 +260,9 @@ async def test_a_fork_after_a_partial_message_is_refused(ledger: Ledger) -> None
 # --- The view ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_transcript_shows_the_active_branch_with_what_it_shares(database: Database, ledger: Ledger) -> None:
+async def test_the_transcript_shows_the_active_branch_with_its_shared_messages(
+    database: Database, ledger: Ledger
+) -> None:
     await thread(ledger, turn())
     await ledger.branches.fork("t", 1)
     parts = [TextPart(text="ra"), ImagePart(url="u"), TextPart(text="in")]

@@ -133,7 +133,7 @@ async def test_calls_are_open_once_the_message_is_complete(asked: Ledger) -> Non
     assert await asked.threads.check("t") == []
 
 
-async def test_a_pause_does_not_keep_text_from_being_written(asked: Ledger) -> None:
+async def test_text_is_written_during_a_pause(asked: Ledger) -> None:
     async with asked.stream("t", interval=0.01) as draft:
         await draft.feed("Sun")
         await until(lambda: last(asked), lambda message: message.content == "Sun")
@@ -214,7 +214,7 @@ async def test_completing_twice_is_completing_once(asked: Ledger) -> None:
     assert await states(asked) == ["complete", "complete"]
 
 
-async def test_what_the_rules_refuse_is_interrupted(asked: Ledger) -> None:
+async def test_a_draft_that_the_rules_refuse_is_interrupted(asked: Ledger) -> None:
     with pytest.raises(RuleViolation, match="R5"):
         async with stream(asked) as draft:
             await draft.feed(ToolCallDelta(index=0, id="a", name="f"))
@@ -310,7 +310,7 @@ async def test_a_draft_whose_thread_is_deleted_is_lost(asked: Ledger) -> None:
             await draft.flush()
 
 
-async def test_what_is_written_beside_the_messages_does_not_disturb_a_draft(asked: Ledger) -> None:
+async def test_a_renewed_stamp_does_not_disturb_a_draft(asked: Ledger) -> None:
     async with stream(asked) as draft:
         for text in ("Sun", "ny", "."):
             await asked.branches.advance("t", await asked.branches.mark("t"))
@@ -432,7 +432,7 @@ async def test_partials_of_other_branches_are_found(asked: Ledger) -> None:
     assert (await last(asked, branch=1)).content == "on another line"
 
 
-async def test_an_imported_partial_message_is_nobodys(ledger: Ledger) -> None:
+async def test_an_imported_partial_message_counts_as_abandoned(ledger: Ledger) -> None:
     thread = (await ledger.threads.create("other")).model_copy(update={"thread_id": "t"})
     await ledger.threads.load([ledger.threads.prepare(thread, [user("?"), assistant("Su", state="partial")])])
     assert [found.seq for found in await ledger.partials.abandoned()] == [2]
@@ -462,7 +462,7 @@ async def test_an_append_completes_the_partial_message_of_its_id(asked: Ledger, 
     assert await asked.threads.check("t") == []
 
 
-async def test_what_shrinks_leaves_no_rows_behind(asked: Ledger) -> None:
+async def test_a_message_that_shrinks_leaves_no_rows_behind(asked: Ledger) -> None:
     parts = [TextPart(text="a"), ThinkPart(text="b"), TextPart(text="c")]
     long = assistant(None, message_id="m", state="partial", calls=[call("a"), call("b")])
     await asked.messages.append("t", [long.model_copy(update={"content": parts, "reasoning": "hm"})])
@@ -492,7 +492,7 @@ async def test_a_partial_message_can_be_given_as_interrupted(asked: Ledger) -> N
     ],
     ids=["role", "run", "result"],
 )
-async def test_completing_does_not_make_another_message_of_it(asked: Ledger, another: ChatMessage) -> None:
+async def test_completing_with_another_role_run_or_call_is_a_conflict(asked: Ledger, another: ChatMessage) -> None:
     await asked.messages.append("t", [PARTIAL], run_id="r")
     with pytest.raises(IdConflict, match="is partial there"):
         await asked.messages.append("t", [another], run_id="r")

@@ -56,9 +56,9 @@ def interleaved(draw: st.DrawFn, lines: list[list[Delta]]) -> list[Delta]:
 
 @st.composite
 def reasonings(draw: st.DrawFn) -> tuple[Any, list[Delta]]:
-    """Thoughts that a signature seals, and one that it need not."""
-    sealed = draw(st.lists(st.tuples(TEXT, KEYS), max_size=2))
-    thoughts = [*sealed, *draw(st.lists(st.tuples(TEXT, maybe(KEYS)), max_size=1))]
+    """Thoughts with a signature, and one that may have none."""
+    signed = draw(st.lists(st.tuples(TEXT, KEYS), max_size=2))
+    thoughts = [*signed, *draw(st.lists(st.tuples(TEXT, maybe(KEYS)), max_size=1))]
     deltas = []
     for text, signature in thoughts:
         *begun, end = draw(cuts(text))

@@ -56,7 +56,7 @@ async def test_erasing_again_gives_the_tombstone(ledger: Ledger) -> None:
     assert await ledger.erasures.erase_thread(THREAD) == await ledger.erasures.erase_thread(THREAD)
 
 
-async def test_erasing_what_never_was_raises(ledger: Ledger) -> None:
+async def test_erasing_an_unknown_thread_raises(ledger: Ledger) -> None:
     with pytest.raises(ThreadNotFound):
         await ledger.erasures.erase_thread("never")
 

@@ -119,7 +119,7 @@ async def test_the_same_key_on_another_run_is_another_score(ledger: Ledger, t: s
     "other",
     [{"score": 5}, {"key": "up"}, {"kwargs": {"a": 1}}, {"author": "ada"}, {"source": "ui"}, {"message_id": "m4"}],
 )
-async def test_a_repeat_that_says_otherwise_is_a_conflict(ledger: Ledger, t: str, other: dict[str, Any]) -> None:
+async def test_a_repeat_with_other_content_is_a_conflict(ledger: Ledger, t: str, other: dict[str, Any]) -> None:
     first = await ledger.feedback.record(stars(4, feedback_id="f"), idempotency_key="k")
     changed = Feedback.model_validate({"run_id": "r", "key": "stars", "score": 4} | other)
     for repeat, key in ((changed, "k"), (changed.model_copy(update={"feedback_id": "f"}), None)):
@@ -150,7 +150,7 @@ async def test_feedback_on_a_message_names_its_place(database: Database, ledger:
     assert places == [("t", 1, 10)]
 
 
-async def test_feedback_on_what_does_not_exist_is_refused(ledger: Ledger, t: str) -> None:
+async def test_feedback_on_an_unknown_run_or_message_is_refused(ledger: Ledger, t: str) -> None:
     with pytest.raises(RunNotFound) as run:
         await ledger.feedback.record(Feedback(run_id="s", key="stars", score=4))
     assert run.value.run_id == "s"
@@ -167,7 +167,7 @@ async def test_feedback_on_a_message_of_another_thread_is_refused(ledger: Ledger
         await ledger.feedback.record(stars(4, message_id="n0"))
 
 
-async def test_keys_that_are_none_are_refused(ledger: Ledger, t: str) -> None:
+async def test_invalid_keys_are_refused(ledger: Ledger, t: str) -> None:
     with pytest.raises(LimitExceeded):
         await ledger.feedback.record(stars(4, feedback_id="x" * 513))
     for key in ("", "x" * 513):
@@ -251,7 +251,7 @@ async def test_a_summary_tells_each_key(ledger: Ledger) -> None:
         ({"key": "stars", "model": "m", "since": NOON + timedelta(hours=2)}, [summary("stars", 2)]),
     ],
 )
-async def test_a_summary_is_of_what_was_chosen(
+async def test_a_summary_selects_scores(
     ledger: Ledger, chosen: dict[str, Any], expected: list[FeedbackSummary]
 ) -> None:
     await scored(ledger)

@@ -6,7 +6,7 @@ from chatledger import Ledger, UnknownFormat
 from tests.conversations import assistant, call, turn, user
 
 
-async def test_the_model_view_repairs_what_is_read_and_changes_no_row(ledger: Ledger) -> None:
+async def test_the_model_view_repairs_the_history_and_changes_no_row(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", [user("?"), assistant(calls=[call("a")]), user("Well?")], rules="lenient")
     stored = await ledger.history("t", format="openai-chat")
@@ -17,7 +17,7 @@ async def test_the_model_view_repairs_what_is_read_and_changes_no_row(ledger: Le
     assert await ledger.history("t", format="openai-chat") == stored
 
 
-async def test_what_is_valid_is_viewed_as_it_is_stored(ledger: Ledger) -> None:
+async def test_a_valid_history_is_viewed_as_it_is_stored(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn())
     stored = await ledger.history("t", format="openai-chat", last_turns=1)

@@ -76,7 +76,7 @@ async def test_the_thread_goes_on_behind_a_redacted_call(ledger: Ledger) -> None
 
 
 @pytest.mark.parametrize("seq", [0, 6, -1])
-async def test_what_is_not_there_is_not_redacted(filled: Ledger, seq: int) -> None:
+async def test_redacting_an_unknown_message_is_refused(filled: Ledger, seq: int) -> None:
     with pytest.raises(MessageNotFound):
         await filled.messages.redact("t", seq)
 
@@ -88,7 +88,7 @@ async def test_a_shared_message_is_redacted_for_every_fork(filled: Ledger) -> No
         assert (await filled.messages.history("t", branch=branch)).messages[0].text == "[redacted]"
 
 
-async def test_a_format_reads_it(filled: Ledger) -> None:
+async def test_a_format_reads_a_redacted_message(filled: Ledger) -> None:
     for seq in range(1, 6):
         await filled.messages.redact("t", seq)
     payload: Any = (await filled.history("t", format="openai-chat")).payload
@@ -96,7 +96,7 @@ async def test_a_format_reads_it(filled: Ledger) -> None:
     assert CANARY not in repr(payload)
 
 
-async def test_appends_at_the_same_time_stand_behind_it(filled: Ledger) -> None:
+async def test_concurrent_appends_follow_a_redacted_message(filled: Ledger) -> None:
     appends = [filled.messages.append("t", turn()) for _ in range(5)]
     await asyncio.gather(filled.messages.redact("t", 3), *appends)
     history = await filled.messages.history("t")

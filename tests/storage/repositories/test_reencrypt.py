@@ -1,4 +1,4 @@
-"""Sealing anew: from plain text, and from one key to the next, while others write."""
+"""Reencryption: of plain text, and from one key to the next, while others write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATER = KeyRing({"k2": SECOND})
 
 
 async def key_ids(database: Database) -> set[str | None]:
-    """The keys of all cells that should be sealed; None for plain text."""
+    """The key ids of all cells that should be encrypted; None for plain text."""
     found: set[str | None] = set()
     async with raw_connection(database) as run:
         for table, columns in ENCRYPTED.items():
@@ -38,7 +38,7 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BATCH", 7)
 
 
-async def test_what_was_plain_is_sealed_and_reads_the_same(database: Database) -> None:
+async def test_plain_rows_are_encrypted_and_read_the_same(database: Database) -> None:
     async with database.open(keys=None) as ledger:
         await say_everything(ledger, Said())
         before = await read_everything(ledger)
@@ -64,7 +64,7 @@ async def test_a_key_is_replaced_and_can_go(database: Database) -> None:
         assert await read_everything(ledger) == before
 
 
-async def test_only_the_tenants_own_rows_are_sealed(database: Database) -> None:
+async def test_only_the_tenants_own_rows_are_encrypted(database: Database) -> None:
     async with database.open(keys=RING, tenant="one") as ledger:
         await say_everything(ledger, Said())
         await say_everything(ledger.tenant("two"), Said())
@@ -75,7 +75,7 @@ async def test_only_the_tenants_own_rows_are_sealed(database: Database) -> None:
         await read_everything(ledger)
 
 
-async def test_every_append_of_others_meanwhile_is_kept(database: Database) -> None:
+async def test_appends_of_others_meanwhile_are_kept(database: Database) -> None:
     """They know both keys, and begin to use the next one at any time."""
     rings = {"default": RING}
     async with database.open(keys=rings.get) as ledger:
@@ -109,7 +109,7 @@ async def test_every_append_of_others_meanwhile_is_kept(database: Database) -> N
     assert await key_ids(database) == {"k2"}
 
 
-async def test_what_was_interrupted_goes_on(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_interrupted_reencryption_continues(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     async with database.open(keys=RING) as ledger:
         await say_everything(ledger, Said())
         before = await read_everything(ledger)
@@ -131,7 +131,7 @@ async def test_what_was_interrupted_goes_on(database: Database, monkeypatch: pyt
         assert await read_everything(ledger) == before
 
 
-async def test_what_was_planted_is_not_sealed_for_good(database: Database) -> None:
+async def test_planted_plain_text_is_not_encrypted(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t", title="mine")
         await query(database, "UPDATE threads SET title = 'planted'")
@@ -151,7 +151,7 @@ async def test_without_the_older_key_nothing_is_done(database: Database) -> None
             await ledger.reencrypt()
 
 
-async def test_without_keys_it_says_so(database: Database) -> None:
+async def test_reencrypting_without_keys_is_refused(database: Database) -> None:
     async with database.open(keys=None) as ledger:
         with pytest.raises(EncryptionError, match="open the ledger with keys="):
             await ledger.reencrypt()

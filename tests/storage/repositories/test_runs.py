@@ -73,7 +73,7 @@ async def test_start_completes_a_run_that_an_append_named(ledger: Ledger, t: str
 @pytest.mark.parametrize(
     "other", [{"agent": "b"}, {"model": "n"}, {"input": {"a": 1.0}}, {"metadata": {"b": 1, "a": 2}}]
 )
-async def test_start_refuses_what_the_run_says_otherwise(ledger: Ledger, t: str, other: dict[str, Any]) -> None:
+async def test_start_refuses_another_value_of_a_field(ledger: Ledger, t: str, other: dict[str, Any]) -> None:
     said: dict[str, Any] = {"agent": "a", "model": "m", "input": {"a": 1}, "metadata": {"a": 2, "b": 1}}
     run = await ledger.runs.start(t, run_id="r", **said)
     assert await ledger.runs.start(t, run_id="r", **said) == run
@@ -170,7 +170,7 @@ async def test_a_run_that_does_not_exist_does_not_end(ledger: Ledger) -> None:
     assert caught.value.run_id == "r"
 
 
-async def test_a_status_that_is_none_is_refused(ledger: Ledger, t: str) -> None:
+async def test_an_unknown_status_is_refused(ledger: Ledger, t: str) -> None:
     run = await ledger.runs.start(t, run_id="r")
     with pytest.raises(InvalidArgument, match=r"status must be 'running', .* not 'done'"):
         await ledger.runs.finish("r", status="done")  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ async def test_get_raises_where_find_gives_none(ledger: Ledger) -> None:
         assert caught.value.thread_id == thread_id
 
 
-async def test_a_thread_tells_what_its_active_branch_holds(ledger: Ledger) -> None:
+async def test_a_thread_shows_the_count_and_last_text_of_its_active_branch(ledger: Ledger) -> None:
     await ledger.threads.create("t", created_at=NOON)
     stored = await ledger.messages.append("t", turn())
     found = await ledger.threads.get("t")
@@ -122,7 +122,7 @@ async def test_a_thread_tells_what_its_active_branch_holds(ledger: Ledger) -> No
 # --- Changing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_update_changes_what_is_given(ledger: Ledger) -> None:
+async def test_update_changes_only_the_given_fields(ledger: Ledger) -> None:
     made = await ledger.threads.create("t", title="a", user_id="ada", metadata={"k": 1}, rules="lenient")
     assert await ledger.threads.update("t") == made
     assert await ledger.threads.update("t", title="b") == made.model_copy(update={"title": "b"})
@@ -140,7 +140,7 @@ async def test_the_owner_is_never_cleared(ledger: Ledger) -> None:
     assert (await ledger.threads.get("t", user_id="ada")).user_id == "ada"
 
 
-async def test_update_refuses_what_a_thread_cannot_be(ledger: Ledger) -> None:
+async def test_update_refuses_invalid_values(ledger: Ledger) -> None:
     made = await ledger.threads.create("t")
     for wrong in ({"rules": "loose"}, {"metadata": {"a": object()}}, {"title": 7}):
         with pytest.raises(ValidationError):
@@ -161,7 +161,7 @@ async def test_stricter_rules_are_checked_on_every_branch_first(ledger: Ledger) 
     assert (kept.rules, kept.title) == ("lenient", None)
 
 
-async def test_what_a_level_allows_does_not_hinder_it(ledger: Ledger) -> None:
+async def test_stricter_rules_ignore_violations_that_they_only_report(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     broken = [user("a"), user("b"), assistant(calls=[call("x", arguments="{")])]
     await ledger.messages.append("t", broken)
@@ -209,7 +209,7 @@ async def test_a_user_is_shown_their_own_threads(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "W10", "WzEsMl0", "WyJhIiwiYiJd", "ä", "W" * 10_000])
-async def test_a_cursor_of_nothing_is_refused(ledger: Ledger, cursor: str) -> None:
+async def test_an_invalid_cursor_is_refused(ledger: Ledger, cursor: str) -> None:
     for list_ in (ledger.threads.list, ledger.feedback.list, ledger.runs.list):
         with pytest.raises(InvalidCursor) as caught:
             await list_(cursor=cursor)

@@ -1,4 +1,4 @@
-"""A ledger with keys: everything that it does without them, and nothing that was tampered with."""
+"""A ledger with keys does everything that it does without them, and returns no cell that was tampered with."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ PLAIN = {
     "erasures": {"kind", "rows"},
     "kept_scores": {"key", "agent", "model"},
 }
-"""What is told apart, counted, joined or shown without keys. A column that is added is put here or in ENCRYPTED."""
+"""The columns that are compared, counted, joined or shown without keys. A new column is added here or to ENCRYPTED."""
 
 
-def test_every_text_column_is_sealed_or_plain_on_purpose() -> None:
+def test_every_text_column_is_encrypted_or_plain_on_purpose() -> None:
     for table in metadata.tables.values():
         texts_of = {column.name for column in table.c if _holds_text(column) and type(column.type) is not Key}
         assert texts_of == PLAIN.get(table.name, set()) | set(ENCRYPTED.get(table.name, ())), table.name
@@ -60,7 +60,7 @@ def _holds_text(column: Any) -> bool:
     return isinstance(getattr(column.type, "impl", None), Text)
 
 
-async def test_all_that_was_said_is_read_and_every_cell_of_it_is_sealed(database: Database) -> None:
+async def test_all_words_are_read_back_and_every_cell_is_encrypted(database: Database) -> None:
     said = Said()
     async with database.open(keys=RING) as ledger:
         await say_everything(ledger, said)
@@ -73,14 +73,17 @@ async def test_all_that_was_said_is_read_and_every_cell_of_it_is_sealed(database
             assert all(CIPHERTEXT_HEADER.match(cell) for cell in cells), f"{table}.{column}"
 
 
-async def test_with_keys_a_ledger_says_what_it_says_without(database: Database) -> None:
+async def test_a_ledger_returns_the_same_with_and_without_keys(database: Database) -> None:
     def word(label: str) -> str:
         return f"{label} \ue0011:k1:\0\ud800"  # which the codec has to escape as well
 
-    async with database.open(tenant="sealed", keys=RING) as sealed, database.open(tenant="plain", keys=None) as plain:
-        for ledger in (sealed, plain):
+    async with (
+        database.open(tenant="encrypted", keys=RING) as encrypted,
+        database.open(tenant="plain", keys=None) as plain,
+    ):
+        for ledger in (encrypted, plain):
             await say_everything(ledger, word)
-        assert _without_chance(await read_everything(sealed)) == _without_chance(await read_everything(plain))
+        assert _without_chance(await read_everything(encrypted)) == _without_chance(await read_everything(plain))
 
 
 CHANCE = {"created_at", "active_at", "started_at", "ended_at", "message_id"}
@@ -94,10 +97,10 @@ def _without_chance(read: Any) -> Any:
     return read.model_dump(exclude=CHANCE) if hasattr(read, "model_dump") else read
 
 
-# --- Keys that are not there ------------------------------------------------------------------------------------------
+# --- Missing keys -----------------------------------------------------------------------------------------------------
 
 
-async def test_without_its_key_nothing_is_read_and_it_is_named(database: Database) -> None:
+async def test_a_missing_key_is_named_and_nothing_is_read(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         await say_everything(ledger, Said())
     for keys in (None, KeyRing({"k2": bytes(32)}), lambda _: None):
@@ -128,7 +131,7 @@ async def test_keys_are_asked_for_by_tenant(database: Database) -> None:
     assert set(asked) == {"acme", "other", "nobody"}
 
 
-async def test_what_has_no_key_any_more_is_gone_and_can_still_be_erased(database: Database) -> None:
+async def test_words_without_a_key_are_lost_and_can_still_be_erased(database: Database) -> None:
     rings: dict[str, KeyRing] = {"default": RING}
     async with database.open(keys=rings.get) as ledger:
         await say_everything(ledger, Said())
@@ -145,7 +148,7 @@ async def test_what_has_no_key_any_more_is_gone_and_can_still_be_erased(database
         assert list(await ledger.threads.list()) == []
 
 
-async def test_a_ledger_says_at_once_that_plaintext_is_about_keys(database: Database) -> None:
+async def test_plaintext_without_keys_is_refused_at_once(database: Database) -> None:
     with pytest.raises(ValueError, match="give keys as well"):
         database.open(keys=None, plaintext=True)
 
@@ -163,7 +166,7 @@ async def _put(run: Run, table: str, column: str, key: dict[str, Any], cell: str
 
 
 async def _cells(run: Run, table: str, column: str, tenant: str) -> list[tuple[dict[str, Any], str]]:
-    """(primary key, cell) of those that are there, in order."""
+    """(primary key, cell) of the cells that are not NULL, in order."""
     names = [one.name for one in metadata.tables[f"chatledger.{table}"].primary_key]
     key = ", ".join(names)
     rows = await run(
@@ -173,7 +176,7 @@ async def _cells(run: Run, table: str, column: str, tenant: str) -> list[tuple[d
 
 
 def _forgeries(cell: str, neighbour: str, of_another_tenant: str, of_another_column: str) -> list[str]:
-    """Ciphertext as whoever can write to the database could put it there, without a key."""
+    """Cells that somebody without a key, who can write to the database, could put there."""
     body = cell.index(":k1:") + 30
     altered = cell[:body] + ("A" if cell[body] != "A" else "B") + cell[body + 1 :]
     return [neighbour, of_another_tenant, of_another_column, altered, cell[:-4], "\ue0011:k1:"]
@@ -209,7 +212,7 @@ READER_OF = dict.fromkeys(("messages", "message_parts", "tool_calls"), "historie
 # --- What a ledger does with messages ---------------------------------------------------------------------------------
 
 
-async def test_a_retry_is_found_by_its_words(database: Database) -> None:
+async def test_a_retry_is_compared_by_its_decrypted_content(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t")
         first = await ledger.messages.append("t", turn(ids="m"), run_id="r")
@@ -220,20 +223,23 @@ async def test_a_retry_is_found_by_its_words(database: Database) -> None:
         assert (await ledger.messages.sync("t", [*turn(), user("next")])).first_seq == 6
 
 
-async def test_turns_are_found_although_no_statement_can_look_for_them(database: Database) -> None:
-    """A user message that was one with the results before it begins no turn."""
+async def test_turn_starts_are_found_in_encrypted_residuals(database: Database) -> None:
+    """A user message that was one message with the results before it begins no turn."""
     grouped = [*turn()[:4], user("and", residual={CONTINUES: True})]
-    async with database.open(keys=RING, tenant="sealed") as sealed, database.open(tenant="plain", keys=None) as plain:
-        for ledger in (sealed, plain):
+    async with (
+        database.open(keys=RING, tenant="encrypted") as encrypted,
+        database.open(tenant="plain", keys=None) as plain,
+    ):
+        for ledger in (encrypted, plain):
             await ledger.threads.create("t")
             for _ in range(3):
                 await ledger.messages.append("t", grouped, rules="lenient")
         for turns in range(1, 8):
-            asked = [await ledger.messages.history("t", last_turns=turns) for ledger in (sealed, plain)]
+            asked = [await ledger.messages.history("t", last_turns=turns) for ledger in (encrypted, plain)]
             assert [message.seq for message in asked[0].messages] == [message.seq for message in asked[1].messages]
 
 
-async def test_what_was_redacted_stays_so(database: Database) -> None:
+async def test_a_redacted_message_stays_redacted(database: Database) -> None:
     said = Said()
     async with database.open(keys=RING) as ledger:
         await say_everything(ledger, said)
@@ -243,7 +249,7 @@ async def test_what_was_redacted_stays_so(database: Database) -> None:
         assert await ledger.threads.check("t", branch=0) is not None
 
 
-async def test_several_calls_with_one_commit_are_sealed_as_well(database: Database) -> None:
+async def test_a_transaction_encrypts_as_well(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         async with ledger.begin() as tx:
             await tx.threads.create("t", title="mine")
@@ -269,7 +275,7 @@ async def test_a_callers_own_transaction_takes_keys(pg_database: Database) -> No
     assert all(CIPHERTEXT_HEADER.match(row[0]) for row in await query(pg_database, "SELECT title FROM threads"))
 
 
-async def test_sixteen_writers_seal_at_once(database: Database) -> None:
+async def test_sixteen_writers_encrypt_at_once(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t")
 
@@ -289,7 +295,7 @@ async def test_another_tenants_row_is_not_found_whatever_the_keys(database: Data
             await ledger.tenant("other").threads.get("t")
 
 
-async def test_plain_rows_are_read_only_if_that_is_asked_for(database: Database) -> None:
+async def test_plain_rows_are_read_only_with_plaintext(database: Database) -> None:
     said = Said()
     async with database.open(keys=None) as ledger:
         await say_everything(ledger, said)
@@ -322,7 +328,7 @@ async def test_a_rotated_ring_reads_both_and_writes_with_the_new_key(database: D
     assert [CIPHERTEXT_HEADER.match(row[0])[2] for row in stored] == ["k1", "k2"]  # type: ignore[index]
 
 
-async def test_a_ledger_on_an_engine_of_ones_own_seals(database: Database) -> None:
+async def test_a_ledger_on_an_applications_engine_encrypts(database: Database) -> None:
     from sqlalchemy.ext.asyncio import create_async_engine
 
     from chatledger import configure_sqlite

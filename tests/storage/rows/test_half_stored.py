@@ -1,4 +1,4 @@
-"""A message whose rows somebody else deleted: reading it says so and where, and a check finds it."""
+"""A message of which somebody else deleted rows: reading it raises an error with its place, and a check finds it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ async def harm(database: Database, statements: str) -> None:
 
 
 @pytest.mark.parametrize(("statements", "seq"), DAMAGES.values(), ids=DAMAGES)
-async def test_reading_it_says_where(database: Database, filled: Ledger, statements: str, seq: int) -> None:
+async def test_reading_a_half_stored_message_says_where(
+    database: Database, filled: Ledger, statements: str, seq: int
+) -> None:
     await harm(database, statements)
     for last in (5, None):
         with pytest.raises(StorageError, match=f"thread 't', branch 0, seq {seq}: .* in half") as caught:
@@ -49,7 +51,7 @@ async def test_reading_it_says_where(database: Database, filled: Ledger, stateme
 
 @pytest.mark.parametrize("batch", [1, 3, 1_000])
 @pytest.mark.parametrize(("statements", "seq"), DAMAGES.values(), ids=DAMAGES)
-async def test_a_check_finds_it_and_goes_on(
+async def test_a_check_finds_a_half_stored_message_and_goes_on(
     database: Database, filled: Ledger, statements: str, seq: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "BATCH", batch)
@@ -61,14 +63,12 @@ async def test_a_check_finds_it_and_goes_on(
 
 
 @pytest.mark.parametrize(("gone", "told"), [(3, 4), (6, 6)])
-async def test_a_check_finds_a_message_that_is_not_there(
-    database: Database, filled: Ledger, gone: int, told: int
-) -> None:
+async def test_a_check_finds_a_missing_message(database: Database, filled: Ledger, gone: int, told: int) -> None:
     await harm(database, f"DELETE FROM tool_results WHERE seq = {gone}; DELETE FROM messages WHERE seq = {gone}")
     assert [found.seq for found in await filled.threads.check("t") if found.rule == "R2"] == [told]
 
 
-async def test_a_branch_of_nothing_but_what_is_missing(database: Database, filled: Ledger) -> None:
+async def test_a_check_of_a_branch_whose_messages_are_all_missing(database: Database, filled: Ledger) -> None:
     for table in ("tool_results", "tool_calls", "message_parts", "messages"):
         await query(database, f"DELETE FROM {table}")
     assert [(found.seq, found.rule) for found in await filled.threads.check("t")] == [(6, "R2")]

@@ -44,7 +44,7 @@ def test_the_only_key_is_the_current_one() -> None:
     ],
     ids=["none", "no current", "other current", "short", "text", "no id", "colon", "long id"],
 )
-def test_what_is_no_ring_is_refused(keys: Any, current: str | None) -> None:
+def test_an_invalid_ring_is_refused(keys: Any, current: str | None) -> None:
     with pytest.raises(ValueError, match=r"current must|must be 32 bytes|the id of a key"):
         KeyRing(keys, current=current)
 
@@ -53,7 +53,7 @@ def test_a_ring_does_not_show_its_keys() -> None:
     assert repr(KeyRing({"k1": KEY})) == "KeyRing(current='k1', 1 keys)"
 
 
-def test_without_the_extra_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
     with pytest.raises(MissingExtra, match=r"pip install 'chatledger\[crypto\]'"):
         KeyRing({"k1": KEY})
@@ -89,6 +89,6 @@ def test_a_file_that_holds_no_keys_is_refused_and_not_quoted(tmp_path: Path, con
     assert caught.value.__cause__ is None
 
 
-def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(EncryptionError, match=r"the keys cannot be read: .*No such file"):
         read_keys(tmp_path / "none.json")

@@ -24,7 +24,7 @@ from tests.storage.words import RING, Said, read_everything, say_everything
 
 @pytest.fixture(scope="module")
 def logging_server() -> Iterator[Server]:
-    """It logs every statement with its parameters, and every error."""
+    """A server that logs every statement with its parameters, and every error."""
     with own_server(settings=("log_statement=all", "log_min_messages=debug1")) as started:
         yield started
 
@@ -37,7 +37,7 @@ def logged_url(logging_server: Server) -> Iterator[str]:
 
 
 async def say_and_fail(ledger: Ledger, said: Said) -> list[str]:
-    """Everything, and what the database or the rules refuse; the texts of the errors."""
+    """Store words of all kinds, and make calls that the database or the rules refuse. Returns the errors' texts."""
     await say_everything(ledger, said)
     errors: list[str] = []
     refused: list[list[ChatMessage]] = [
@@ -68,7 +68,7 @@ def files(*paths: Path) -> bytes:
 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["with keys", "without"])
-async def test_nothing_is_left_in_a_file_or_beside_it(
+async def test_no_word_is_left_in_a_file_or_beside_it(
     keyed: bool, sqlite_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     _log_all(caplog)
@@ -88,7 +88,7 @@ async def test_nothing_is_left_in_a_file_or_beside_it(
 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["with keys", "without"])
-async def test_nothing_is_left_on_a_server_in_its_wal_or_its_log(
+async def test_no_word_is_left_on_a_server_in_its_wal_or_its_log(
     keyed: bool, logged_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _log_all(caplog)
@@ -115,7 +115,7 @@ def _log_all(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def _checkpoint(url: str) -> tuple[Path, Path]:
-    """The server's folder and that of the database, with all pages written."""
+    """The server's folder and that of the database, after a checkpoint has written all pages."""
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("CHECKPOINT")
@@ -126,7 +126,7 @@ async def _checkpoint(url: str) -> tuple[Path, Path]:
     return folder, folder / "base" / str(oid)
 
 
-async def test_what_was_plain_is_gone_from_a_file_after_it_was_encrypted_and_vacuumed(
+async def test_no_plain_text_is_left_in_a_file_after_reencrypt_and_vacuum(
     sqlite_database: Database,
 ) -> None:
     said, path = Said(), Path(sqlite_database.url)

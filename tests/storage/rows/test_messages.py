@@ -1,4 +1,4 @@
-"""What is stored is read back equal in every field that was given, whatever it holds."""
+"""Any stored message is read back equal in every field that was given."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.conversations import assistant, call, turn, user
 NUMBERS = itertools.count()
 SET_BY_THE_LEDGER = {"thread_id", "branch", "seq", "violations"}
 
-# --- What a message can hold ------------------------------------------------------------------------------------------
+# --- Any message ------------------------------------------------------------------------------------------------------
 
 CHARACTERS = st.characters(codec=None) | st.sampled_from("\0\\'\"\ud800\udfff\ue000 \n:$%{}é🌦")
 TEXT = st.text(CHARACTERS, max_size=12)
@@ -43,7 +43,7 @@ JSON = st.recursive(
 OBJECT = st.dictionaries(TEXT, JSON, max_size=3)
 ZONES = st.integers(-14, 14).map(lambda hours: timezone(timedelta(hours=hours)))
 YEAR_1, YEAR_9999 = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001 - Hypothesis adds the zone
-# A fold tells two readings of a clock apart; in UTC it says nothing.
+# `fold` tells two readings of a local clock apart; in UTC it means nothing.
 MOMENTS = st.datetimes(YEAR_1, YEAR_9999, timezones=ZONES).map(lambda moment: moment.replace(fold=0))
 
 
@@ -84,7 +84,7 @@ LENIENTLY = ANYTHING | {
 
 @st.composite
 def messages(draw: st.DrawFn, /, **fixed: Any) -> ChatMessage:
-    """A message of any shape; `fixed` are the fields that are given, each other one is or is not."""
+    """A message of any shape. It has the fields of `fixed`; each other field may be given or not."""
     names = draw(st.sets(st.sampled_from(sorted(LENIENTLY.keys() - {"role"}))))
     fields = {name: draw(LENIENTLY[name]) for name in sorted(names)}
     return ChatMessage.model_validate({"role": draw(LENIENTLY["role"])} | fields | fixed, context=LENIENT)
@@ -114,7 +114,7 @@ def turns(draw: st.DrawFn) -> list[ChatMessage]:
     return batch
 
 
-# --- What comes back --------------------------------------------------------------------------------------------------
+# --- Reading back -----------------------------------------------------------------------------------------------------
 
 
 def same(before: ChatMessage, after: ChatMessage) -> bool:
@@ -167,7 +167,7 @@ async def test_any_turns_are_read_back_equal_in_strict(ledger: Ledger, batch: li
 
 @QUICKLY
 @given(content=CONTENTS, metadata=maybe(OBJECT), title=maybe(TEXT))
-async def test_what_a_transaction_stores_is_read_back_equal(
+async def test_messages_of_a_transaction_are_read_back_equal(
     ledger: Ledger, content: Any, metadata: Any, title: str | None
 ) -> None:
     own = ledger.tenant(f"example {next(NUMBERS)}")

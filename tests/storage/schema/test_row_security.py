@@ -1,6 +1,6 @@
-"""PostgreSQL's row-level security: with the library's own filter gone, still no row of another tenant.
+"""PostgreSQL's row-level security: without the library's own filter, a tenant still sees no row of another one.
 
-The role here owns the tables, and is no superuser: for it the policies hold because they are forced.
+The role here owns the tables and is no superuser. The policies hold for it because they are forced.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def as_owner(url: str) -> str:
 
 @pytest.fixture
 def owned(pg_url: str) -> Iterator[str]:
-    """The URL of an empty database, as a role that may make a schema in it and is nothing else."""
+    """The URL of an empty database, for a role that may only create a schema in it."""
     name = urlsplit(pg_url).path[1:]
     asyncio.run(execute(pg_url, f'CREATE ROLE {OWNER} LOGIN; GRANT CREATE ON DATABASE "{name}" TO {OWNER}'))
     yield as_owner(pg_url)
@@ -79,7 +79,7 @@ def without_filter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def differing(url: str, scope: Any) -> dict[tuple[str, int], list[str]]:
-    """The calls that tell a tenant more of another tenant's ids than of nobody's."""
+    """The calls that tell a tenant more about another tenant's ids than about unknown ids."""
     found = {}
     async with Ledger.open(url) as ledger:
         for name, calls in CALLS.items():
@@ -89,8 +89,8 @@ async def differing(url: str, scope: Any) -> dict[tuple[str, int], list[str]]:
                     own = ledger.tenant(f"{name} {number} {ids.user}")
                     await own.threads.create("mine", created_at=NOON)
                     await own.runs.start("mine", run_id="my run")
-                    async with scope(own) as nouns:
-                        told.append(await outcome(nouns, call, ids))
+                    async with scope(own) as repositories:
+                        told.append(await outcome(repositories, call, ids))
                 if told[0] != told[1]:
                     found[name, number] = told
     return found
@@ -110,8 +110,10 @@ async def test_without_the_librarys_filter_still_no_foreign_row(
     assert await rows_of(everything, "a") == before
 
 
-async def test_without_either_foreign_rows_are_read_and_written(owned: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutation check: it is the policies that hold, and the filter really is gone."""
+async def test_without_filter_and_policies_foreign_rows_are_read_and_written(
+    owned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutation check: the filter really is gone, so only the policies keep the rows apart."""
     await asyncio.to_thread(migrate, owned)
     async with Ledger.open(owned) as ledger:
         await fill(ledger.tenant("a"), THEIRS)
@@ -124,7 +126,7 @@ async def test_without_either_foreign_rows_are_read_and_written(owned: str, monk
         assert len((await ledger.threads.list()).items) == 3
 
 
-async def test_every_public_method_does_the_same_under_it(secured: str) -> None:
+async def test_every_public_method_does_the_same_under_row_security(secured: str) -> None:
     async with Ledger.open(secured, rls=True) as ledger:
         under = await tell(ledger, in_ledger, "under")
     await asyncio.to_thread(migrate, secured, rls=False)
@@ -133,8 +135,8 @@ async def test_every_public_method_does_the_same_under_it(secured: str) -> None:
 
 
 @pytest.mark.parametrize(("pooler", "trips"), [("session", 3), ("transaction", 4)])
-async def test_the_round_trips(secured: str, pooler: Any, trips: int) -> None:
-    """The price: a call is a transaction that begins with the tenant, so two more."""
+async def test_row_security_costs_two_round_trips_more(secured: str, pooler: Any, trips: int) -> None:
+    """Each call becomes a transaction that begins by setting the tenant, which takes two more round trips."""
     async with proxied(secured) as proxy, Ledger.open(proxy.url, pooler=pooler, rls=True) as ledger:
         await ledger.threads.create("t")
         for _ in range(2):
@@ -161,12 +163,12 @@ async def test_a_tenants_name_is_data(secured: str, name: str) -> None:
         assert await ledger.tenant("b").threads.find("t") is None
 
 
-def test_what_begins_a_transaction_holds_no_character_of_the_name() -> None:
+def test_the_begin_statement_holds_no_character_of_the_tenants_name() -> None:
     assert "61273b" in (begun := begin_as("BEGIN", "a';"))
     assert "a';" not in begun
 
 
-async def test_it_follows_the_database_and_can_be_required(owned: str, pg_url: str) -> None:
+async def test_a_ledger_follows_the_database_and_can_require_row_security(owned: str, pg_url: str) -> None:
     await asyncio.to_thread(migrate, owned)
     with pytest.raises(StorageError, match="--rls"):
         await Ledger.open(owned, rls=True)
@@ -179,11 +181,11 @@ async def test_it_follows_the_database_and_can_be_required(owned: str, pg_url: s
         await ledger.threads.create("t")
     with pytest.raises(StorageError, match="superuser"):
         await Ledger.open(pg_url, rls=True)
-    async with Ledger.open(pg_url) as ledger:  # for whom no policy holds
+    async with Ledger.open(pg_url) as ledger:  # as a superuser, for whom no policy holds
         assert await ledger.threads.find("t") is not None
 
 
-async def test_it_is_switched_on_twice_off_and_on_again(owned: str) -> None:
+async def test_row_security_is_switched_on_twice_off_and_on_again(owned: str) -> None:
     for rls in (True, True, False, False, True):
         assert (await asyncio.to_thread(migrate, owned, rls=rls)).rls == rls
     connection = await asyncpg.connect(owned)
@@ -191,7 +193,7 @@ async def test_it_is_switched_on_twice_off_and_on_again(owned: str) -> None:
     await connection.close()
 
 
-async def test_nothing_is_there_for_who_names_no_tenant(secured: str) -> None:
+async def test_a_session_without_a_tenant_sees_no_row(secured: str) -> None:
     async with Ledger.open(secured, rls=True) as ledger:
         await fill(ledger, THEIRS)
     connection = await asyncpg.connect(secured)
@@ -202,8 +204,8 @@ async def test_nothing_is_there_for_who_names_no_tenant(secured: str) -> None:
     await connection.close()
 
 
-async def test_a_callers_own_transaction(secured: str) -> None:
-    """Two tenants take turns on one connection, each told of before each call."""
+async def test_two_tenants_take_turns_on_a_callers_connection(secured: str) -> None:
+    """Each call sets its own tenant first."""
     engine = create_async_engine(secured.replace("postgresql:", "postgresql+asyncpg:"))
     async with engine.begin() as connection:
         a, b = (Transaction(connection, tenant=name, rls=True) for name in ("a", "b"))
@@ -215,10 +217,10 @@ async def test_a_callers_own_transaction(secured: str) -> None:
     await engine.dispose()
 
 
-async def test_a_revision_sees_every_row_and_secures_what_it_makes(
+async def test_a_revision_sees_every_row_and_secures_its_new_tables(
     secured: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Down and up again: `0003` makes its tables anew, with the policies that the others have."""
+    """After a downgrade and an upgrade, `0003` has created its tables again, with the policies of the others."""
     async with Ledger.open(secured, rls=True) as ledger:
         await ledger.threads.create("t")
     await asyncio.to_thread(migrate, secured, to="0002")
@@ -240,7 +242,7 @@ async def test_partitions_are_secured_too(owned: str) -> None:
     await connection.close()
 
 
-async def test_it_is_postgresqls(tmp_path: Any) -> None:
+async def test_a_file_has_no_row_security(tmp_path: Any) -> None:
     path = tmp_path / "ledger.db"
     with pytest.raises(StorageError, match="PostgreSQL"):
         await Ledger.open(path, rls=True)
@@ -251,7 +253,7 @@ async def test_it_is_postgresqls(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("partitions", [0, 2])
 async def test_an_id_that_another_client_stored_meanwhile_is_found(owned: str, partitions: int) -> None:
-    """PostgreSQL says less of a key that is there already: no column, no value. A repeat is known all the same."""
+    """For a duplicate key PostgreSQL tells no column and no value. The append recognizes the repeat all the same."""
     if partitions:
         await create_partitioned(owned, partitions)
     await asyncio.to_thread(migrate, owned, rls=True)
@@ -261,7 +263,7 @@ async def test_an_id_that_another_client_stored_meanwhile_is_found(owned: str, p
         await one.branches.fork("t", 5, activate=False)
         await one.messages.append("t", turn(), branch=1)
         await other.messages.append("t", turn(ids="same/"), branch=0)
-        with pytest.raises(IdConflict):  # on a remembered tip of the other branch, so without a look
+        with pytest.raises(IdConflict):  # on a cached tip of the other branch, so without a preflight
             await one.messages.append("t", turn(ids="same/"), branch=1)
         await other.runs.start("t", run_id="r")
         await other.threads.create("elsewhere")
@@ -276,11 +278,11 @@ async def create_partitioned(url: str, partitions: int) -> None:
     await engine.dispose()
 
 
-async def test_cancelled_before_the_tenant_is_told_leaves_no_work_behind(secured: str) -> None:
-    """What was never begun is closed: the interpreter would warn of it."""
+async def test_an_append_cancelled_before_the_tenant_is_set_leaves_no_coroutine_behind(secured: str) -> None:
+    """The append closes the coroutine that never began: otherwise the interpreter would warn about it."""
     async with proxied(secured) as proxy, Ledger.open(proxy.url, rls=True) as ledger:
         await ledger.threads.create("t")
-        await ledger.messages.append("t", [user("first")])  # from here on memory lets it through at once
+        await ledger.messages.append("t", [user("first")])  # from here on the cached tip lets it through at once
         proxy.cut("hang", 1)
         before = proxy.round_trips
         appending = asyncio.create_task(ledger.messages.append("t", [assistant("second")]))

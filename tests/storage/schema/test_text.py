@@ -40,7 +40,7 @@ def test_any_text_comes_back(text: str) -> None:
 
 @settings(max_examples=200)
 @given(TEXT)
-def test_what_is_stored_can_be_stored(text: str) -> None:
+def test_both_drivers_accept_encoded_text(text: str) -> None:
     stored = encode_text(text)
     assert "\x00" not in stored
     assert stored.encode().decode() == stored
@@ -48,13 +48,13 @@ def test_what_is_stored_can_be_stored(text: str) -> None:
 
 @settings(max_examples=200)
 @given(TEXT, TEXT)
-def test_two_texts_are_stored_as_two(left: str, right: str) -> None:
+def test_two_texts_have_two_encodings(left: str, right: str) -> None:
     assert (encode_text(left) == encode_text(right)) == (left == right)
 
 
 @settings(max_examples=200)
 @given(TEXT)
-def test_what_is_stored_is_a_text_as_well(text: str) -> None:
+def test_encoded_text_can_be_encoded_again(text: str) -> None:
     stored = encode_text(text)
     assert decode_text(encode_text(stored)) == stored
 
@@ -67,11 +67,11 @@ def test_ordinary_text_is_stored_as_it_is(text: str) -> None:
 
 @settings(max_examples=200)
 @given(TEXT)
-def test_no_text_is_stored_as_ciphertext_is(text: str) -> None:
+def test_no_encoded_text_begins_like_ciphertext(text: str) -> None:
     assert CIPHERTEXT_HEADER.match(encode_text(text)) is None
 
 
-def test_ciphertext_is_not_given_for_text() -> None:
+def test_decoding_ciphertext_as_text_is_refused() -> None:
     with pytest.raises(KeyUnavailable, match="encrypted with the key '2026-11', and no keys were given") as caught:
         decode_text("\ue0011:2026-11:AAAA")
     assert caught.value.key_id == "2026-11"
@@ -89,7 +89,7 @@ def test_ciphertext_is_not_given_for_text() -> None:
         ("a\ud83d\ude00", MARK + "a\\ud83d\\ude00"),
         ("\U0001f600", "\U0001f600"),
         (MARK + "\\", MARK + MARK + "\\\\"),
-        ("\ue001", "\ue001"),  # of a release that knew no encryption
+        ("\ue001", "\ue001"),  # as a release without encryption stored it
         ("\ue0011:k", "\ue0011:k"),
         ("\ue0011:k:", MARK + "\ue0011:k:"),
         ("\ue00112:k.1_-:\\", MARK + "\ue00112:k.1_-:\\\\"),
@@ -97,7 +97,7 @@ def test_ciphertext_is_not_given_for_text() -> None:
     ],
     ids=ascii,
 )
-def test_a_text_and_how_it_is_stored(text: str, stored: str) -> None:
+def test_known_texts_have_known_encodings(text: str, stored: str) -> None:
     assert (encode_text(text), decode_text(stored)) == (stored, text)
 
 
@@ -109,13 +109,13 @@ def test_any_json_comes_back(value: Any) -> None:
 
 @settings(max_examples=200)
 @given(JSON)
-def test_stored_json_can_be_stored(value: Any) -> None:
+def test_both_drivers_accept_encoded_json(value: Any) -> None:
     stored = encode_json(value) or ""
     assert "\x00" not in stored
     assert stored.encode().decode() == stored
 
 
-def test_no_value_is_no_json() -> None:
+def test_none_is_encoded_as_null() -> None:
     assert (encode_json(None), decode_json(None)) == (None, None)
 
 
@@ -130,7 +130,7 @@ def test_two_surrogates_stay_two() -> None:
 
 @settings(max_examples=200)
 @given(KEYS, KEYS)
-def test_two_keys_are_stored_as_two(left: str, right: str) -> None:
+def test_two_keys_have_two_encodings(left: str, right: str) -> None:
     assert (encode_key(left, "id") == encode_key(right, "id")) == (left == right)
 
 
@@ -144,7 +144,7 @@ def test_a_key_of_1_to_512_bytes_is_kept(key: str) -> None:
     [("a" * 513, 513), ("ä" * 256 + "a", 513), ("\x00" * 85, 513), (MARK * 171, 516), ("\ud800" * 600, 3_603)],
     ids=["ascii", "umlauts", "NULs", "marks", "surrogates"],
 )
-def test_a_key_that_needs_more_is_refused_by_the_bytes_that_it_needs(key: str, size: int) -> None:
+def test_a_key_of_more_bytes_is_refused_with_its_size(key: str, size: int) -> None:
     with pytest.raises(LimitExceeded) as caught:
         encode_key(key, "thread_id")
     assert (caught.value.limit, caught.value.given, caught.value.maximum) == ("bytes of thread_id", size, 512)

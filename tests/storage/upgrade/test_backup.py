@@ -79,7 +79,7 @@ async def test_nothing_is_overwritten(sqlite_database: Database, tmp_path: Path)
     assert taken.read_text() == "precious"
 
 
-async def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_backup_is_not_restored(tmp_path: Path) -> None:
     junk = tmp_path / "junk.db"
     junk.write_bytes(b"not a database at all" * 400)
     with pytest.raises(StorageError):
@@ -112,6 +112,6 @@ def test_postgresql_names_its_command(pg_database: Database, tmp_path: Path) -> 
     assert "secret" not in str(caught.value)
 
 
-async def test_a_backup_to_a_folder_that_is_not_there_names_it(sqlite_database: Database, tmp_path: Path) -> None:
+async def test_a_backup_to_a_missing_folder_names_it(sqlite_database: Database, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"nope/c\.db: there is no folder .*nope$"):
         await asyncio.to_thread(backup, sqlite_database.url, tmp_path / "nope" / "c.db")

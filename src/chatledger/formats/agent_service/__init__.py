@@ -1,13 +1,16 @@
 """The `agent-service` format: the messages, requests and answers of an agent service, and their codec."""
 
 from chatledger.formats.agent_service.codec import CODEC, AgentServiceCodec
-from chatledger.formats.agent_service.models import ChatHistory, ChatHistoryInput, ChatMessage, ToolCall
-from chatledger.formats.agent_service.requests import (
+from chatledger.formats.agent_service.models import (
     AgentInfo,
+    ChatHistory,
+    ChatHistoryInput,
+    ChatMessage,
     Feedback,
     FeedbackResponse,
     ServiceMetadata,
     StreamInput,
+    ToolCall,
     UserInput,
 )
 from chatledger.formats.agent_service.runs import run_input, to_ledger_feedback, user_input_to_message

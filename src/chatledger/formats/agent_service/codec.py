@@ -1,7 +1,7 @@
 """The codec of `agent-service`: a list of messages or a ChatHistory, of objects or of dicts.
 
-A payload is written as the dict of a ChatHistory, value by value what came in; `as_models` makes the ChatHistory of
-it, with the set of fields that were given on each message.
+A payload is written as the dict of a ChatHistory, equal to what came in; `as_models` makes the ChatHistory of it, with
+the set of fields that were given on each message.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from chatledger.errors import DecodeError
-from chatledger.formats.agent_service.carrying import unpack
-from chatledger.formats.agent_service.histories import UNSAID, write_history
-from chatledger.formats.agent_service.keeping import AROUND, Dump, keep_around, keep_row
+from chatledger.formats.agent_service.detect import is_agent_service
+from chatledger.formats.agent_service.foreign import carry, unpack
 from chatledger.formats.agent_service.models import ChatHistory, ChatMessage
-from chatledger.formats.agent_service.reading import check, read
-from chatledger.formats.agent_service.sources import MESSAGES, Row, Source, fields_of, open_payload
-from chatledger.formats.agent_service.words import NAME, ROLE_OF_TYPE
-from chatledger.formats.agent_service.writing import write
+from chatledger.formats.agent_service.read import check, keep_around, keep_difference, read_fields
+from chatledger.formats.agent_service.source import MESSAGES, Source, open_payload
+from chatledger.formats.agent_service.write import AROUND, NAME, Dump, around_of, write_fields, write_message
 from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.losses.measure import measured
+from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.wire.residual import restore
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Loss, RulesLevel
+from chatledger.models.json import JsonObject, same_json
+
+UNSAID = ("name", "is_error")
+"""Fields that this format lacks. It has one for the run, even where a source did not use it."""
 
 _FIELDS = frozenset(ChatMessage.model_fields)
 
@@ -36,53 +39,37 @@ class AgentServiceCodec:
         return "models"
 
     def recognises(self, payload: object) -> bool:
-        """Only messages with a type and a content of this format and no key of another."""
-        if isinstance(payload, ChatHistory):
-            return True
-        messages = payload if isinstance(payload, list) else (fields_of(payload) or {}).get(MESSAGES)
-        return isinstance(messages, list) and bool(messages) and all(map(_is_message, messages))
+        return is_agent_service(payload)
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
         opened = open_payload(payload, rules)
         messages = [_decode(source, rules) for source in opened.sources]
-        losses = opened.losses + _keep_what_is_around(opened.around, messages, rules)
+        losses = opened.losses + _keep_around(opened.around, messages, rules)
         return Decoded(messages, losses)
 
     def encode(self, messages: Sequence[LedgerMessage], *, carry: bool = False) -> Encoded:
-        """The dict of a ChatHistory. `carry` puts what a row cannot say into the custom_data of its message."""
-        return measured(self, messages, lambda given: write_history(given, carrying=carry), unsaid=UNSAID)
+        """The dict of a ChatHistory. `carry` puts the fields that a message cannot say into its custom_data."""
+        return measured(self, messages, lambda given: _write(given, carry_all=carry), unsaid=UNSAID)
 
     def as_models(self, payload: dict[str, Any]) -> ChatHistory:
         """The ChatHistory of a payload that `encode` gave.
 
-        A message that lenient rules let in and no model takes is written as from another format: an unknown type
-        becomes custom, arguments that are no object stand under `_raw`.
+        A message that lenient rules let in and no model accepts is written like one of another format: an unknown type
+        becomes custom, and arguments that are no object are under `_raw`.
         """
-        return ChatHistory(messages=[_as_model(row) for row in payload[MESSAGES]])
-
-
-CODEC = AgentServiceCodec()
-
-
-def _is_message(value: object) -> bool:
-    row = fields_of(value)
-    if row is None or not isinstance(row.get("type"), str) or not isinstance(row.get("content"), str):
-        return False
-    if row["type"] not in ROLE_OF_TYPE:
-        return False
-    return row.keys() <= _FIELDS if isinstance(value, dict) else row.keys() >= _FIELDS
+        return ChatHistory(messages=[_as_model(fields) for fields in payload[MESSAGES]])
 
 
 def _decode(source: Source, rules: RulesLevel) -> LedgerMessage:
-    check(source.row, source.path, rules)
-    message = read(source.row, lenient=rules == "lenient")
-    carried = unpack(message, source.row)
+    check(source.fields, source.path, rules)
+    message = read_fields(source.fields, lenient=rules == "lenient")
+    carried = unpack(message, source.fields)
     if carried is not None:
         return carried
-    return message.model_copy(update={"residual": keep_row(source.row, message, source.given)})
+    return message.model_copy(update={"residual": keep_difference(source.fields, message, source.given)})
 
 
-def _keep_what_is_around(around: Row | None, messages: list[LedgerMessage], rules: RulesLevel) -> list[Loss]:
+def _keep_around(around: JsonObject | None, messages: list[LedgerMessage], rules: RulesLevel) -> list[Loss]:
     residual = None if around is None else keep_around(around)
     if residual is None:
         return []
@@ -95,11 +82,48 @@ def _keep_what_is_around(around: Row | None, messages: list[LedgerMessage], rule
     return [Loss(AROUND, None, "$")]
 
 
-def _as_model(row: Row) -> ChatMessage:
+def _write(messages: Sequence[LedgerMessage], *, carry_all: bool) -> Written:
+    """The messages in their history.
+
+    A thread may hold several payloads that were appended one after the other. The last one's residual of the history is
+    written; those of the others are lost.
+    """
+    told = next((around for message in reversed(messages) if (around := around_of(message)) is not None), None)
+    kept = [index for index, message in enumerate(messages) if message.format == NAME and _is_told(message, told)]
+    payload = restore({MESSAGES: [_write_message(message, carry_all) for message in messages]}, told)
+    as_read = len(kept) == len(messages) and all(map(_is_as_read, messages))
+    return Written(payload, [(index,) for index in range(len(messages))], kept, as_read)
+
+
+def _write_message(message: LedgerMessage, carry_all: bool) -> JsonObject:
+    if message.format == NAME:
+        return write_message(message)
+    encoded = write_fields(message)
+    return carry(encoded, message) if carry_all else encoded
+
+
+def _is_told(message: LedgerMessage, told: JsonObject | None) -> bool:
+    around = around_of(message)
+    return around is None or same_json(around, told)
+
+
+def _is_as_read(message: LedgerMessage) -> bool:
+    """Whether the message is as it was read, without values that a program set and that reading would not give back."""
+    if message.reasoning is not None or isinstance(message.content, list):
+        return False
+    if any(held in ([], {}) for held in (message.tool_calls, message.response_metadata, message.custom_data)):
+        return False
+    return all(call.extras is None for call in message.tool_calls or ())
+
+
+def _as_model(fields: JsonObject) -> ChatMessage:
     try:
-        message = ChatMessage.model_validate(row)
+        message = ChatMessage.model_validate(fields)
     except ValidationError:
-        message = ChatMessage.model_validate(write(read(row)))
-    if not isinstance(row, Dump):
+        message = ChatMessage.model_validate(write_fields(read_fields(fields)))
+    if not isinstance(fields, Dump):
         return message
-    return ChatMessage.model_construct(set(row.given & _FIELDS), **dict(message))
+    return ChatMessage.model_construct(set(fields.given & _FIELDS), **dict(message))
+
+
+CODEC = AgentServiceCodec()

@@ -1,17 +1,20 @@
-"""What an agent service answers with: a message and a history of them.
+"""The classes of an agent service: its messages and their history, its requests, and what it says of itself.
 
-A dump holds every field, None and empty ones included, in the order of the fields. Unknown keys are dropped here, and
-a tool call is written in the order of its keys; the codec keeps both when it is given dicts. Which fields were given
+A dump holds every field, None and empty ones included, in the order of the fields. The classes drop unknown keys and
+write a tool call in the order of its keys; the codec keeps both when it is given dicts. Which fields were given
 (`model_fields_set`) is part of a message, since a service may answer with `exclude_unset`. Messages can be changed: a
 service sets `run_id` on what its agent made.
+
+Model names are text: the enumerations that services use for them change with every release, and a stored run must
+stay readable after its model's name is gone from them.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict  # Pydantic needs this one for its schemas before Python 3.12
+from typing_extensions import TypedDict
 
 TITLE_WIDTH = 80
 
@@ -26,7 +29,7 @@ class ToolCall(TypedDict):
 
 
 class ChatMessage(BaseModel):
-    """A message as a client sees it. `custom` is the application's own data; there is no system message."""
+    """A message as a client sees it. A `custom` message is the application's own data; there is no system message."""
 
     type: Literal["human", "ai", "tool", "custom"]
     content: str
@@ -55,3 +58,50 @@ class ChatHistory(BaseModel):
     """The messages of a thread in order."""
 
     messages: list[ChatMessage]
+
+
+class UserInput(BaseModel):
+    """A user's request to an agent. A service derives the owner from its own authentication, never from `user_id`."""
+
+    message: str
+    model: str | None = None
+    thread_id: str | None = None
+    user_id: str | None = None
+    agent_config: dict[str, Any] = Field(default_factory=dict)
+
+
+class StreamInput(UserInput):
+    """A UserInput whose answer is streamed: token by token, or message by message."""
+
+    stream_tokens: bool = True
+
+
+class Feedback(BaseModel):  # type: ignore[no-redef]  # the plugin's __init__ has a **kwargs of its own
+    """A score on a run. It is finite: JSON has no NaN, so one could be sent but never be read again."""
+
+    run_id: str
+    key: str
+    score: Annotated[float, Field(allow_inf_nan=False)]
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+
+
+class FeedbackResponse(BaseModel):
+    """The answer once the feedback is stored."""
+
+    status: Literal["success"] = "success"
+
+
+class AgentInfo(BaseModel):
+    """An agent that a service offers: its key in addresses, and what it does."""
+
+    key: str
+    description: str
+
+
+class ServiceMetadata(BaseModel):
+    """The agents and models that a service offers."""
+
+    agents: list[AgentInfo]
+    models: list[str]
+    default_agent: str
+    default_model: str

@@ -1,8 +1,8 @@
 """A service's requests as the ledger's records: the message and the run of a UserInput, a score of its Feedback.
 
 Credentials are never stored. Agents take them in `agent_config`, so at every depth of it a key is left out, with its
-value, if its letters contain one of SECRET_WORDS or end with one of SECRET_ENDINGS, whatever their case and whatever
-stands between them: `OPENAI_API_KEY`, `x-api-key`, `dbPassword`, `hf_token`; but not `max_tokens`.
+value, if its letters contain one of SECRET_WORDS or end with one of SECRET_ENDINGS, whatever their case and the
+characters between them: `OPENAI_API_KEY`, `x-api-key`, `dbPassword`, `hf_token`; but not `max_tokens`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.agent_service.sources import fields_of
+from chatledger.formats.agent_service.source import fields_of
 from chatledger.formats.wire.plain import require_json
 from chatledger.models import ChatMessage as LedgerMessage
 from chatledger.models import Feedback as LedgerFeedback
@@ -30,7 +30,7 @@ def user_input_to_message(user_input: object) -> LedgerMessage:
 
 
 def run_input(user_input: object) -> dict[str, JsonValue]:
-    """What `runs.start(input=...)` stores of a UserInput or StreamInput: its fields without credentials.
+    """The fields of a UserInput or StreamInput without credentials, as `runs.start(input=...)` stores them.
 
     Raises DecodeError with the path of what is not JSON.
     """
@@ -62,13 +62,13 @@ def _without_secrets(value: JsonValue) -> JsonValue:
     root: list[Any] = [value]
     pending: list[tuple[Any, Any]] = [(root, 0)]
     while pending:
-        holder, place = pending.pop()
-        item = holder[place]
+        holder, step = pending.pop()
+        item = holder[step]
         if isinstance(item, dict):
-            holder[place] = copy = {key: child for key, child in item.items() if not is_secret(key)}
+            holder[step] = copy = {key: child for key, child in item.items() if not is_secret(key)}
             pending += [(copy, key) for key in copy]
         elif isinstance(item, list):
-            holder[place] = items = list(item)
+            holder[step] = items = list(item)
             pending += [(items, index) for index in range(len(items))]
     return root[0]
 

@@ -1,4 +1,4 @@
-"""What a request to Anthropic's Messages API says of a conversation: `{"system": …, "messages": […]}`."""
+"""Requests to Anthropic's Messages API: `{"system": …, "messages": […]}`."""
 
 from chatledger.formats.anthropic.codec import CODEC, Anthropic
 

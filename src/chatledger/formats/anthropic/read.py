@@ -166,7 +166,7 @@ def _read_paired(
         if kind == TOOL_RESULT:
             return read_result(block, path, lenient=lenient)
         call, residual = read_call(block, path)
-        if lenient and not call.name:  # nobody could run it, and the rules refuse it
+        if lenient and not call.name:  # it cannot be run, and the rules refuse it
             return None
         return call, residual
     except DecodeError:

@@ -182,8 +182,16 @@ def _plain_content(message: ChatMessage) -> JsonValue:
 
 
 def _enveloped(first: ChatMessage, role: str, content: JsonValue) -> Wire:
+    """The message of the API around its content. No residual gives a role or a content of its own: a program may have
+    changed the residual, and the API would refuse the message.
+    """
     residual = own_residual(first)
-    return put_back({"role": role, **_content_field(content, residual), **_reply_metadata(first, residual)}, residual)
+    made = {"role": role, **_content_field(content, residual), **_reply_metadata(first, residual)}
+    whole = put_back(made, residual)
+    typed = ("role", "content")
+    return {
+        key: made[key] if key in typed else value for key, value in whole.items() if key in made or key not in typed
+    }
 
 
 def _content_field(content: JsonValue, residual: JsonValue) -> Wire:

@@ -1,24 +1,26 @@
 """kosong, the message library of the Kimi agents: the models from release 0.30 on, and the codec of their messages.
 
-`chatledger.formats.kosong.v0_23` holds the older models. The classes behave as upstream's do, except that a part of
-unknown type is kept as an UnknownPart. An exclude_none dump is not a storage form (a call without arguments loses the
-key): give the codec objects or full dumps, and derive the short dump when reading.
+`chatledger.formats.kosong.v0_23` holds the older models. The classes behave as upstream's do, except that they keep a
+part of unknown type as an UnknownPart. An exclude_none dump is not a storage form, because a call without arguments
+loses the key: give the codec objects or full dumps, and derive the short dump when reading.
 """
 
-from chatledger.formats.kosong.calls import ToolCall, ToolCallPart
 from chatledger.formats.kosong.codec import KosongCodec
-from chatledger.formats.kosong.messages import Message, Role
-from chatledger.formats.kosong.parts import (
+from chatledger.formats.kosong.models import (
     AudioURLPart,
     ContentPart,
     ImageURLPart,
     MergeableMixin,
+    Message,
+    Role,
     TextPart,
     ThinkPart,
+    ToolCall,
+    ToolCallPart,
     UnknownPart,
     VideoURLPart,
 )
-from chatledger.formats.kosong.revision import Revision
+from chatledger.formats.kosong.parts import Revision
 
 __all__ = [
     "CODEC",

@@ -3,37 +3,45 @@
     read(file).messages, written by `write`, are the file again, byte by byte
 
 A message's line is `model_dump_json(exclude_none=True)`; a record's is Python's own `json.dumps`. A message that reads
-from such a line carries nothing extra; of any other line the residual keeps what differs: spacing, escapes, key order,
-a missing key, at worst the text. Records (`_system_prompt`, `_usage`, `_checkpoint`, and any later `_…`) become custom
-messages: they have their place in the order, are listed, and no model ever sees them. Blank lines stay with their
-neighbours.
+from such a line carries nothing extra. For any other line the residual keeps the difference: spacing, escapes, key
+order, a missing key, at worst the text. Records (`_system_prompt`, `_usage`, `_checkpoint`, and any later `_…`) become
+custom messages: they have a position and are listed, and no model ever sees them. Blank lines stay with the messages
+around them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from chatledger.errors import DecodeError
 from chatledger.formats.kosong import CODEC
-from chatledger.formats.kosong.adapting import adapt, is_record
 from chatledger.formats.kosong.codec import KosongCodec
-from chatledger.formats.kosong.lines import AFTER, BEFORE, END, STYLES, SURROGATE, TEXT, line_of, split, style_of
-from chatledger.formats.kosong.revision import AS_DICT, FIELDS, LINE, SHORT, residual_of
-from chatledger.formats.kosong.sources import as_json
-from chatledger.formats.kosong.writing import Row, shortened
+from chatledger.formats.kosong.foreign import adapt, is_record
+from chatledger.formats.kosong.parts import AS_DICT, FIELDS, LINE, SHORT, residual_of
+from chatledger.formats.kosong.read import as_json
+from chatledger.formats.kosong.write import shortened, write_message
 from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models.json import JsonObject, JsonValue, dumps
 
 COMPACT, SPACED = "compact", "spaced"
 _AS_GIVEN = frozenset({AS_DICT, SHORT, FIELDS})
+
+STYLE, TEXT, BEFORE, END, AFTER = "style", "text", "before", "end", "after"
+"""The keys of a line's residual: its style, or its text if it has none; its ending; blank lines before and after it."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
     """The messages and records of a file in order, up to the `problem` if there is one.
 
-    `problem.record` is the line, from 1, and `problem.byte` where it begins: cut there, the file is whole again.
+    `problem.record` is the number of the bad line, from 1, and `problem.byte` its position: the file is valid up to it.
     """
 
     messages: list[ChatMessage]
@@ -43,14 +51,14 @@ class ContextFile:
 def read(file: Iterable[bytes], *, codec: KosongCodec = CODEC, rules: RulesLevel = "strict") -> ContextFile:
     """Read lines, such as those of a file opened in binary, up to the first bad one.
 
-    Lenient goes on after a bad line and keeps it as a custom message; a torn last line is a problem at every level,
-    since half a message is none.
+    Lenient goes on after a bad line and keeps it as a custom message. An incomplete last line is a problem at every
+    level, since half a message is none.
     """
     messages: list[ChatMessage] = []
     blank = ""
     start = 0
     for number, line in enumerate(file, start=1):
-        text, end = split(line)
+        text, end = _split(line)
         if not text.strip():
             blank += text + end
         else:
@@ -67,54 +75,54 @@ def read(file: Iterable[bytes], *, codec: KosongCodec = CODEC, rules: RulesLevel
 
 
 def write(messages: Sequence[ChatMessage], *, codec: KosongCodec = CODEC) -> bytes:
-    """The file of these messages, whatever they came from; what kosong cannot say is left out, as `encode` does."""
+    """The file of messages of any format. It leaves out what kosong cannot say, as `encode` does."""
     adapted = adapt(messages, codec.revision, records=True)
-    return b"".join(_written(message, codec) for message, _ in adapted)
+    return b"".join(_encoded_line(message, codec) for message, _ in adapted)
 
 
 def _read_line(text: str, codec: KosongCodec, *, lenient: bool) -> ChatMessage:
-    row = _parsed(text)
-    if isinstance(row.get("role"), str) and row["role"].startswith("_"):
-        record = ChatMessage(role="custom", custom_data=as_json(row, "$", [], lenient=False), format=codec.name)
-        return _with_line(record, style_of(text, row, SPACED))
-    as_given = codec.decode([row], rules="lenient" if lenient else "strict").messages[0]
+    fields = _parsed(text)
+    if isinstance(fields.get("role"), str) and fields["role"].startswith("_"):
+        record = ChatMessage(role="custom", custom_data=as_json(fields, "$", [], lenient=False), format=codec.name)
+        return _with_line(record, _style_of(text, fields, SPACED))
+    as_given = codec.decode([fields], rules="lenient" if lenient else "strict").messages[0]
     kept = {key: value for key, value in residual_of(as_given).items() if key not in _AS_GIVEN}
     plain = as_given.model_copy(update={"residual": kept or None})
-    if STYLES[COMPACT](_row_of(plain, codec)) == text:
+    if STYLES[COMPACT](_fields_of(plain, codec)) == text:
         return plain
-    return _with_line(as_given, style_of(text, _row_of(as_given, codec), COMPACT))
+    return _with_line(as_given, _style_of(text, _fields_of(as_given, codec), COMPACT))
 
 
-def _parsed(text: str) -> Row:
-    if SURROGATE.search(text):  # what `split` makes of bytes that are not UTF-8
+def _parsed(text: str) -> JsonObject:
+    if SURROGATE.search(text):  # `_split` decodes bytes that are not UTF-8 so
         raise DecodeError("$", "not UTF-8")
     try:
-        row = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DecodeError("$", f"not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise DecodeError("$", f"an object is expected, not {type(row).__name__}")
-    return row
+    if not isinstance(fields, dict):
+        raise DecodeError("$", f"an object is expected, not {type(fields).__name__}")
+    return fields
 
 
 def _bad_line(text: str, codec: KosongCodec) -> ChatMessage:
     return ChatMessage(role="custom", custom_data={"line": text}, format=codec.name, residual={LINE: {TEXT: text}})
 
 
-def _row_of(message: ChatMessage, codec: KosongCodec) -> Row:
+def _fields_of(message: ChatMessage, codec: KosongCodec) -> JsonObject:
     if is_record(message):
         return message.custom_data or {}
-    row = codec.row_of(message)
-    return row if AS_DICT in residual_of(message) else shortened(row)
+    fields = write_message(message, codec.revision)
+    return fields if AS_DICT in residual_of(message) else shortened(fields)
 
 
-def _written(message: ChatMessage, codec: KosongCodec) -> bytes:
+def _encoded_line(message: ChatMessage, codec: KosongCodec) -> bytes:
     default = SPACED if is_record(message) else COMPACT
-    return line_of(_row_of(message, codec), residual_of(message).get(LINE), default)
+    return _write_line(_fields_of(message, codec), residual_of(message).get(LINE), default)
 
 
 def _with_line(message: ChatMessage, found: dict[str, str]) -> ChatMessage:
-    """The message with what is not as we would write it: no blank lines before it, one newline behind it."""
+    """The message, with what differs from a line of ours: no blank lines around it and one newline at its end."""
     usual = {BEFORE: "", AFTER: "", END: "\n"}
     told = {key: value for key, value in found.items() if usual.get(key) != value}
     if not told:
@@ -129,3 +137,43 @@ def _with_blank(messages: list[ChatMessage], blank: str) -> list[ChatMessage]:
 
 def _placed(error: DecodeError, number: int, start: int) -> DecodeError:
     return DecodeError(error.path, error.detail, record=number, byte=start)
+
+
+def _compact(fields: JsonValue) -> str:
+    """The JSON that Pydantic writes. Lone surrogates, which UTF-8 lacks, are escaped even where two would pair up."""
+    text = dumps(fields)
+    return STYLES["ascii"](fields) if SURROGATE.search(text) else text
+
+
+STYLES: dict[str, Callable[[JsonValue], str]] = {
+    "compact": _compact,
+    "spaced": json.dumps,
+    "ascii": partial(json.dumps, separators=(",", ":")),
+    "unicode": partial(json.dumps, ensure_ascii=False),
+}
+
+
+def _split(line: bytes) -> tuple[str, str]:
+    """The text of a line and its ending.
+
+    Bytes that are not UTF-8 become lone surrogates, which `_write_line` turns back into the bytes.
+    """
+    text = line.decode("utf-8", "surrogateescape")
+    body = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+    return body, text[len(body) :]
+
+
+def _style_of(text: str, fields: JsonValue, default: str) -> dict[str, str]:
+    """The style that writes the fields as this text: nothing for the default style, the text itself if none does."""
+    for style in (default, *STYLES):
+        if STYLES[style](fields) == text:
+            return {} if style == default else {STYLE: style}
+    return {TEXT: text}
+
+
+def _write_line(fields: JsonValue, residual: Any, default: str) -> bytes:
+    """The line as it was read, or in the default style if it was not read from a line."""
+    told = residual if isinstance(residual, dict) else {}
+    text = told.get(TEXT) or STYLES.get(told.get(STYLE, default), STYLES[default])(fields)
+    line = f"{told.get(BEFORE, '')}{text}{told.get(END, chr(10))}{told.get(AFTER, '')}"
+    return line.encode("utf-8", "surrogateescape")

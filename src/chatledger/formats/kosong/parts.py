@@ -1,135 +1,144 @@
-"""Content parts of kosong, of both revisions: a registry of classes by their `type`.
+"""Parts of a message, the typed fields of its objects, and how the two revisions of kosong differ.
 
-A part's class is the one that was last registered under its `type`; an application's own subclass registers itself by
-being defined. Upstream raises a bare KeyError for a type that nobody registered. Here it is an UnknownPart, which holds
-the part as it was written: what one process wrote with a class of its own, another can still read and hand on.
+The part types that kosong itself defines become parts of the ledger; all others stay opaque. A value of the wrong type
+raises a DecodeError with its path.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from pydantic import BaseModel, GetCoreSchemaHandler, model_serializer
-from pydantic_core import CoreSchema, core_schema
+from chatledger.errors import DecodeError
+from chatledger.models import (
+    AudioPart,
+    ChatMessage,
+    ImagePart,
+    MediaPart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    VideoPart,
+)
+from chatledger.models.json import JsonValue
+
+VIDEO = "video_url"
+MEDIA: dict[str, type[ImagePart | AudioPart | VideoPart]] = {
+    "image_url": ImagePart,
+    "audio_url": AudioPart,
+    VIDEO: VideoPart,
+}
 
 
-class MergeableMixin:
-    """Something that arrives in fragments."""
-
-    def merge_in_place(self, other: object) -> bool:
-        """Take the other fragment in and say True, or change nothing and say False."""
-        return False
-
-
-_REGISTRY: dict[str, type[ContentPart]] = {}
-
-
-def part_class(part_type: str, *, videos: bool = True) -> type[ContentPart] | None:
-    """The class that was last registered under a type. Without `videos`, upstream's own video class does not exist."""
-    found = _REGISTRY.get(part_type)
-    return None if found is VideoURLPart and not videos else found
+def read_part(
+    value: JsonValue, path: str, revision: Revision, *, lenient: bool = False, part_type: str | None = None
+) -> Part:
+    """The part. `part_type` is the type to read it as, if that is not the type that it states."""
+    try:
+        part = as_object(value, path)
+        stated: str = required(part, "type", str, path)
+        known = _read_known(part, part_type or stated, path, revision)
+    except DecodeError:
+        if not lenient:
+            raise
+        return OpaquePart(value=value)
+    return known or OpaquePart(type=stated, value=value)
 
 
-def read_part(value: Any, *, videos: bool = True) -> ContentPart:
-    """A part as it is, or a dict as the part of its type. Raises ValueError for anything else."""
-    if isinstance(value, ContentPart):
+def _read_known(part: dict[str, JsonValue], part_type: str, path: str, revision: Revision) -> Part | None:
+    if part_type == "text":
+        return TextPart(text=required(part, "text", str, path))
+    if part_type == "think":
+        return ThinkPart(text=required(part, "think", str, path), signature=optional(part, "encrypted", str, path))
+    if part_type in MEDIA and (part_type != VIDEO or revision.has_videos):
+        return _medium(part, part_type, path)
+    return None
+
+
+def _medium(part: dict[str, JsonValue], part_type: str, path: str) -> ImagePart | AudioPart | VideoPart:
+    held = required(part, part_type, dict, path)
+    inner_path = f"{path}.{part_type}"
+    return MEDIA[part_type](url=required(held, "url", str, inner_path), id=optional(held, "id", str, inner_path))
+
+
+def type_of(part: MediaPart) -> str:
+    """The type of a medium in a message."""
+    return next((name for name, kind in MEDIA.items() if isinstance(part, kind)), "file")
+
+
+Source = Mapping[str, JsonValue]
+
+_WORDS = {str: "text", bool: "true or false", dict: "an object", list: "a list"}
+
+
+def optional(source: Source, key: str, kind: type, path: str, *, lenient: bool = False) -> Any:
+    """The field, or None if it is absent. Strict refuses a value of another type; lenient ignores it."""
+    value = source.get(key)
+    if value is None or isinstance(value, kind):
         return value
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        raise ValueError(f"Cannot validate {value} as ContentPart")
-    found = part_class(value["type"], videos=videos)
-    return UnknownPart(type=value["type"], value=value) if found is None else found.model_validate(value)
+    if lenient:
+        return None
+    raise DecodeError(f"{path}.{key}", f"{_WORDS[kind]} is expected, not {type(value).__name__}")
 
 
-class ContentPart(BaseModel, MergeableMixin):
-    """A part of a message. Validating against this class gives the registered class of the part's `type`."""
-
-    registered_as: ClassVar[str | None] = None
-
-    type: str
-
-    def __init_subclass__(cls, *, registered: bool = True, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if not registered:
-            return
-        own_type = getattr(cls, "type", None)  # an inherited field is no attribute, so each class states its own
-        if not isinstance(own_type, str):
-            raise ValueError(f"ContentPart subclass {cls.__name__} must have a `type` field of type `str`")
-        cls.registered_as = own_type
-        _REGISTRY[own_type] = cls
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        if cls.__name__ == "ContentPart":  # the name is not bound yet while this very class is being made
-            return core_schema.no_info_plain_validator_function(read_part)
-        return handler(source)
+def required(source: Source, key: str, kind: type, path: str) -> Any:
+    """The field. Raises DecodeError if it is absent or of another type."""
+    if source.get(key) is None:
+        raise DecodeError(f"{path}.{key}", "missing")
+    return optional(source, key, kind, path)
 
 
-class UnknownPart(ContentPart, registered=False):
-    """A part whose type nobody registered: its dump is `value`, as it was written."""
-
-    value: Any
-
-    @model_serializer
-    def _as_written(self) -> Any:
-        return self.value
+def as_object(value: JsonValue, path: str) -> dict[str, JsonValue]:
+    if not isinstance(value, dict):
+        raise DecodeError(path, f"an object is expected, not {type(value).__name__}")
+    return value
 
 
-class TextPart(ContentPart):
-    type: str = "text"
-    text: str
-
-    def merge_in_place(self, other: object) -> bool:
-        if not isinstance(other, TextPart):
-            return False
-        self.text += other.text
-        return True
-
-
-class ThinkPart(ContentPart):
-    """Reasoning. `encrypted` is a signature over the text or its encrypted form; it ends the part."""
-
-    type: str = "think"
-    think: str
-    encrypted: str | None = None
-
-    def merge_in_place(self, other: object) -> bool:
-        if not isinstance(other, ThinkPart) or self.encrypted:
-            return False
-        self.think += other.think
-        self.encrypted = other.encrypted or self.encrypted
-        return True
+def write_part(part: Part) -> JsonValue:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ThinkPart):
+        return {"type": "think", "think": part.text, "encrypted": part.signature}
+    if isinstance(part, MediaPart):
+        return {"type": type_of(part), type_of(part): {"url": part.url, "id": part.id}}
+    assert isinstance(part, OpaquePart)
+    return part.value
 
 
-class ImageURLPart(ContentPart):
-    class ImageURL(BaseModel):
-        """Where the image is (data URIs included); `id` lets a model tell several apart."""
+# --- The two revisions ------------------------------------------------------------------------------------------------
 
-        url: str
-        id: str | None = None
+FAMILY = "kosong/"
+ROLES = frozenset({"system", "user", "assistant", "tool"})
 
-    type: str = "image_url"
-    image_url: ImageURL
-
-
-class AudioURLPart(ContentPart):
-    class AudioURL(BaseModel):
-        """Where the sound is (data URIs included); `id` lets a model tell several apart."""
-
-        url: str
-        id: str | None = None
-
-    type: str = "audio_url"
-    audio_url: AudioURL
+# The keys of a residual. Most messages have no residual: an object that a constructor made needs only its fields.
+AS_DICT = "dict"  # true: it came in as a dict and goes out as that dict, not as the dump of an object
+SHORT = "short"  # true: a dict without its None values, as exclude_none writes them
+PARTIAL = "partial"  # the source's flag, true or false
+FIELDS = "fields"  # how the source differs from the encoded fields
+DUMP = "dump"  # how an object's own dump differs from the one that we would write
+CLASSES = "classes"  # the classes of parts whose `type` was changed, by index
+GIVEN = "given"  # the fields that were given, where they are not those that a constructor call would give
+LINE = "line"  # how the line of a context file differs from the one that we would write
 
 
-class VideoURLPart(ContentPart):
-    """From release 0.36 on; the older revision reads a `video_url` as an unknown part."""
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """`message` is the class of its messages. `null_is_empty`: empty content dumps as null, one text stays a list."""
 
-    class VideoURL(BaseModel):
-        """Where the video is (data URIs included); `id` lets a model tell several apart."""
+    name: str
+    message: type[Any]
+    null_is_empty: bool
+    has_extras: bool
+    has_videos: bool
 
-        url: str
-        id: str | None = None
 
-    type: str = "video_url"
-    video_url: VideoURL
+def of_family(message: ChatMessage) -> bool:
+    """Whether the message came from any revision of kosong, so that its residual has the keys above."""
+    return message.format is not None and message.format.startswith(FAMILY)
+
+
+def residual_of(message: ChatMessage) -> dict[str, JsonValue]:
+    """The residual of a message of this family, empty for any other."""
+    return message.residual if of_family(message) and isinstance(message.residual, dict) else {}

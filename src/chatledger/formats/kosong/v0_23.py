@@ -1,6 +1,6 @@
 """kosong as it was up to release 0.28: content is a text or a list of parts, and empty content dumps as null.
 
-So its dump cannot tell `""` from `[]`: only the object can, and the codec looks at the object.
+So its dump does not tell `""` from `[]`. The object does, and the codec looks at the object.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, field_serializer, field_validator
 
-from chatledger.formats.kosong.calls import AnyToolCall, ToolCallPart
 from chatledger.formats.kosong.codec import KosongCodec
-from chatledger.formats.kosong.parts import (
+from chatledger.formats.kosong.models import (
+    AnyToolCall,
     AudioURLPart,
     ContentPart,
     ImageURLPart,
     MergeableMixin,
     TextPart,
     ThinkPart,
+    ToolCallPart,
     UnknownPart,
-    read_part,
+    validate_part,
 )
-from chatledger.formats.kosong.revision import Revision
+from chatledger.formats.kosong.parts import Revision
 
 __all__ = [
     "CODEC",
@@ -39,7 +40,7 @@ __all__ = [
 
 
 class ToolCall(AnyToolCall):
-    """A call without extras, which came with release 0.26."""
+    """A call without extras: kosong has those from release 0.26 on."""
 
 
 class Message(BaseModel):
@@ -54,7 +55,7 @@ class Message(BaseModel):
     @classmethod
     def _null_is_empty(cls, content: Any) -> Any:
         if isinstance(content, list):
-            return [read_part(part, videos=False) if isinstance(part, dict) else part for part in content]
+            return [validate_part(part, videos=False) if isinstance(part, dict) else part for part in content]
         return "" if content is None else content
 
     @field_serializer("content")

@@ -1,4 +1,4 @@
-"""The contents of a message file: protocols, builders that make what satisfies them, agents, and the codec. Pure."""
+"""The contents of a message file: protocols, builders of objects that satisfy them, agents, and the codec."""
 
 from chatledger.formats.message_file.agents import Agent, AgentFactory, AgentSettings, NoDefaultAgent, UnknownAgent
 from chatledger.formats.message_file.builders import (
@@ -8,8 +8,7 @@ from chatledger.formats.message_file.builders import (
     MessageOutputBuilder,
 )
 from chatledger.formats.message_file.codec import CODEC
-from chatledger.formats.message_file.items import UnknownItem, item_from_dict
-from chatledger.formats.message_file.outputs import output_from_dict
+from chatledger.formats.message_file.models import UnknownItem, item_from_dict, output_from_dict
 from chatledger.formats.message_file.protocols import (
     AgentFactoryProtocol,
     AgentProtocol,

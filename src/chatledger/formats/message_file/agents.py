@@ -1,17 +1,19 @@
-"""Agents: their definitions, what a file may override of them, and a registry by name.
+"""Agents: their definitions, a registry of them by name, and the agents of a file.
 
-A definition has eight fields and no other, so no key of a provider can slip into a stored file.
+A definition has eight fields and no other, so no key of a provider gets into a stored file. A file keeps its agents'
+definitions, the settings that it overrides of each, and which of them is the default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from chatledger.errors import AlreadyExists, NotFound
-from chatledger.formats.message_file.protocols import AgentProtocol
-from chatledger.formats.message_file.values import Count, Flag, Name, Number, Whole
+from chatledger.formats.message_file.models import Count, Flag, Name, Number, Whole
+from chatledger.formats.message_file.protocols import AgentFactoryProtocol, AgentProtocol
 from chatledger.models.base import Model
+from chatledger.models.outputs import ThreadAgent
 
 
 class UnknownAgent(NotFound, ValueError):
@@ -30,7 +32,7 @@ class NoDefaultAgent(NotFound, ValueError):
 
 
 class AgentSettings(Model):
-    """What a file may override of an agent: how it is run, not what it is."""
+    """The fields of an agent that a file may override: how the agent is run, not what it is."""
 
     context_window: Count | None = None
     max_output_tokens: Count | None = None
@@ -78,10 +80,81 @@ class AgentFactory:
             raise UnknownAgent(name) from None
 
     def register_agent(self, agent: AgentProtocol) -> None:
-        """Register an agent. The same once more is nothing new; another of its name is AlreadyExists."""
+        """Register an agent. An equal one again changes nothing. Raises AlreadyExists for another of its name."""
         own = agent if isinstance(agent, Agent) else Agent.from_dict(agent.to_dict())
         if self._agents.setdefault(own.name, own) != own:
             raise AlreadyExists(own.name, f"another agent {own.name!r} is registered")
 
     def list_agents(self) -> list[Agent]:
         return list(self._agents.values())
+
+
+class Roster:
+    """The agents of a file. Agents that the file does not define itself are taken from the `registry`."""
+
+    def __init__(self, stored: Iterable[ThreadAgent] = (), registry: AgentFactoryProtocol | None = None) -> None:
+        agents = list(stored)
+        self._registry = registry
+        self._definitions = {agent.name: Agent.from_dict(agent.definition) for agent in agents}
+        self._settings = {agent.name: dict(agent.settings or {}) for agent in agents}
+        self._default = next((agent.name for agent in agents if agent.is_default), None)
+
+    def to_stored(self) -> list[ThreadAgent]:
+        return [
+            ThreadAgent(
+                name=name,
+                definition=definition.to_dict(),
+                settings=self._settings[name] or None,
+                is_default=name == self._default,
+            )
+            for name, definition in self._definitions.items()
+        ]
+
+    def all(self) -> list[Agent]:
+        return [self.get(name) for name in self._definitions]
+
+    def get(self, name: str) -> Agent:
+        """The agent as it runs in this file. Raises UnknownAgent."""
+        if name not in self._definitions:
+            raise UnknownAgent(name)
+        return self._definitions[name].overridden(self._settings[name])
+
+    def add(self, name: str, settings: Mapping[str, Any]) -> Agent:
+        """Add an agent of the registry, or override more settings of one that the file has."""
+        definition = self._definitions.get(name) or self._find(name)
+        merged = {**self._settings.get(name, {}), **settings}
+        agent = definition.overridden(merged)  # raises before anything changes
+        self._definitions[name], self._settings[name] = definition, merged
+        return agent
+
+    def define(self, name: str, definition: AgentProtocol | Mapping[str, Any]) -> Agent:
+        """Add an agent by its definition. An equal one again changes nothing. Raises AlreadyExists for another of its
+        name.
+        """
+        fields = definition if isinstance(definition, Mapping) else definition.to_dict()
+        agent = Agent.from_dict({**fields, "name": name})
+        if self._definitions.get(name, agent) != agent:
+            raise AlreadyExists(name, f"another agent {name!r} is in the file")
+        self._definitions[name] = agent
+        self._settings.setdefault(name, {})
+        return self.get(name)
+
+    @property
+    def default(self) -> Agent | None:
+        return None if self._default is None else self.get(self._default)
+
+    def set_default(self, name: str) -> None:
+        self.get(name)
+        self._default = name
+
+    def choose(self, name: str | None) -> str:
+        """The name of the agent that is to answer: the given one, or the default."""
+        if name is None and self._default is None:
+            raise NoDefaultAgent
+        return self.get(name or self._default or "").name
+
+    def _find(self, name: str) -> Agent:
+        if self._registry is None:
+            raise UnknownAgent(name)
+        found = self._registry.get_agent(name)
+        return found if isinstance(found, Agent) else Agent.from_dict(found.to_dict())

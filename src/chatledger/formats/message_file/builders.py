@@ -1,7 +1,7 @@
-"""Builders: the way to make what a message file holds. Each `with_*` gives the builder back.
+"""Builders of the contents of a message file. Each `with_*` method returns the builder.
 
-`build` validates, raising Pydantic's ValidationError, and may be called again: what it gives shares nothing with the
-builder, with what was handed to it, or with what it built before.
+`build` validates, raising Pydantic's ValidationError, and may be called again. The object that it returns shares
+nothing with the builder, with the arguments of the builder, or with an object that it built before.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from chatledger.formats.message_file.items import CallItem, TextItem
-from chatledger.formats.message_file.outputs import CodeOutput, PlainOutput, as_output
+from chatledger.formats.message_file.models import CallItem, CodeOutput, PlainOutput, TextItem, as_output
 from chatledger.formats.message_file.protocols import FunctionCall, MessageOutput
 
 
 class _Builder:
-    """The fields given so far; one that was not given takes its default when the object is built."""
+    """The fields given so far. `build` gives all other fields their defaults."""
 
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
@@ -34,7 +33,7 @@ class _ContentBuilder(_Builder):
         return self._with(mime_type=mime_type)
 
     def with_binary_content(self, data: bytes, mime_type: str) -> Self:
-        """Content that is not text: its bytes in base64, with the type that says how to read them."""
+        """Content that is not text: its bytes in base64, with their mime type."""
         return self._with(content=b64encode(data).decode("ascii"), mime_type=mime_type)
 
 
@@ -46,7 +45,7 @@ class _ItemBuilder(_Builder):
         return self._with(timeout=timeout)
 
     def with_output(self, output: MessageOutput) -> Self:
-        """One output more."""
+        """Add an output."""
         return self._with(outputs=(*self._fields.get("outputs", ()), as_output(output)))
 
     def with_history(self, history: Sequence[Mapping[str, Any]] | str) -> Self:
@@ -58,7 +57,7 @@ class _ItemBuilder(_Builder):
 
 
 class MessageOutputBuilder(_ContentBuilder):
-    """Builds a MessageOutput. Without a nonce, each one built gets its own."""
+    """Builds a MessageOutput. Without a nonce, each built output gets its own."""
 
     def with_nonce(self, nonce: str | None) -> Self:
         return self._with(nonce=nonce)
@@ -68,7 +67,7 @@ class MessageOutputBuilder(_ContentBuilder):
 
 
 class CodeExecutionOutputBuilder(_Builder):
-    """Builds a CodeExecutionOutput, whose content follows from its two streams."""
+    """Builds a CodeExecutionOutput. Its content is derived from its two streams."""
 
     def with_stdout(self, stdout: str) -> Self:
         return self._with(stdout=stdout)
@@ -90,7 +89,7 @@ class CodeExecutionOutputBuilder(_Builder):
 
 
 class MessageBuilder(_ContentBuilder, _ItemBuilder):
-    """Builds a Message. Calls without a name get one from the message's."""
+    """Builds a Message. A call without a name gets one that is made of the message's."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,7 +99,7 @@ class MessageBuilder(_ContentBuilder, _ItemBuilder):
         return self._with(agent_name=agent_name)
 
     def with_function_call(self, call: FunctionCall) -> Self:
-        """One call more, as it is when the message is built."""
+        """Add a call, which `build` copies."""
         self._calls.append(call)
         return self
 

@@ -1,7 +1,7 @@
-"""The interface of a message file's contents, as protocols: what each thing says of itself, and how it grows.
+"""The interface of a message file's contents, as protocols.
 
-Nothing here can be constructed. The builders make objects that satisfy these protocols, and any other object that does
-may be handed in where one is asked for.
+The builders make objects that satisfy these protocols. Wherever a function asks for such an object, it takes an object
+of any class that satisfies the protocol.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 @runtime_checkable
 class MessageOutput(Protocol):
-    """Something that came out of an item; the nonce tells it from the item's other outputs."""
+    """Something that an item produced. The nonce is its key among the item's outputs."""
 
     @property
     def content(self) -> str: ...
@@ -28,7 +28,7 @@ class MessageOutput(Protocol):
 
 @runtime_checkable
 class CodeExecutionOutput(MessageOutput, Protocol):
-    """What a program wrote, how it ended, and how many seconds it took."""
+    """The streams that a program wrote, its exit status, and its duration in seconds."""
 
     @property
     def stdout_content(self) -> str: ...
@@ -48,7 +48,7 @@ class CodeExecutionOutput(MessageOutput, Protocol):
 
 @runtime_checkable
 class MessageItem(Protocol):
-    """What messages and function calls have in common. `history` is a list of entries or a mode."""
+    """The interface that messages and function calls share. `history` is a list of entries or a mode."""
 
     @property
     def name(self) -> str | None: ...
@@ -142,7 +142,7 @@ class AgentProtocol(Protocol):
 
 @runtime_checkable
 class AgentFactoryProtocol(Protocol):
-    """Where agents are registered and found by name."""
+    """A registry of agents by name."""
 
     def get_agent(self, name: str) -> AgentProtocol: ...
 

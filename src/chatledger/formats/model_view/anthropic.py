@@ -40,7 +40,7 @@ def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
 
 
 def _without_odd_blocks(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without calls and results that lenient rules accepted although nobody could run or match them."""
+    """Without calls and results that lenient rules accepted although they can be neither run nor matched."""
     parts = message.content if isinstance(message.content, list) else []
     odd = [part for part in parts if isinstance(part, OpaquePart) and part.type in _PAIRED]
     odd += _server_results_without_call(parts)

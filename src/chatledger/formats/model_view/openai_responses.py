@@ -41,7 +41,7 @@ def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
 
 
 def _without_odd_items(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without calls that lenient rules accepted although nobody could run them."""
+    """Without calls that lenient rules accepted although they cannot be run."""
     parts = message.content if isinstance(message.content, list) else []
     if message.format != NAME or not any(isinstance(part, OpaquePart) and part.type in _PAIRED for part in parts):
         return message

@@ -164,7 +164,7 @@ def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:
 
 
 def _read_calls(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> list[ToolCall] | None:
-    """The calls. The rules refuse a call without a name, which nobody could run; lenient leaves it to the residual."""
+    """The calls. The rules refuse a call without a name, which cannot be run; lenient leaves it to the residual."""
     values = source.get("tool_calls")
     if values is None:
         return _read_legacy_call(source, path, notes, lenient=lenient)

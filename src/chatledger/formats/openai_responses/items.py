@@ -118,7 +118,7 @@ def _read_call(source: Source, path: str, lenient: bool) -> Item:
     name, arguments = text_at(source, "name", path), source.get(ARGUMENTS[kind])
     if arguments is not None and not isinstance(arguments, (str, dict)):
         raise wrong(f"{path}.{ARGUMENTS[kind]}", "text, an object or null", arguments)
-    if lenient and not name:  # nobody could run it, and the rules refuse it
+    if lenient and not name:  # it cannot be run, and the rules refuse it
         raise DecodeError(f"{path}.name", "empty")
     call = ToolCall(id=optional_text_at(source, "call_id", path), name=name, arguments=arguments)
     return _kept(source, "assistant", {"kind": CALL, **_form(kind, FUNCTION_CALL)}, call=call)
@@ -126,8 +126,8 @@ def _read_call(source: Source, path: str, lenient: bool) -> Item:
 
 def _write_call(held: Held, entry: JsonValue) -> Source:
     kind, call = entry.get("form", FUNCTION_CALL), held.call
-    said: Source = {"type": kind} if call.id is None else {"type": kind, "call_id": call.id}
-    return {**said, "name": call.name, ARGUMENTS.get(kind, "arguments"): call.arguments}
+    wire: Source = {"type": kind} if call.id is None else {"type": kind, "call_id": call.id}
+    return {**wire, "name": call.name, ARGUMENTS.get(kind, "arguments"): call.arguments}
 
 
 def _read_output(source: Source, path: str, lenient: bool) -> Item:
@@ -138,10 +138,10 @@ def _read_output(source: Source, path: str, lenient: bool) -> Item:
 
 
 def _write_output(held: Held, entry: JsonValue) -> Source:
-    said: Source = {"type": OUTPUT_OF.get(entry.get("form", FUNCTION_CALL), OUTPUT_OF[FUNCTION_CALL])}
+    wire: Source = {"type": OUTPUT_OF.get(entry.get("form", FUNCTION_CALL), OUTPUT_OF[FUNCTION_CALL])}
     if held.call_id is not None:
-        said["call_id"] = held.call_id
-    return said | _content_field("output", held, entry)
+        wire["call_id"] = held.call_id
+    return wire | _content_field("output", held, entry)
 
 
 def _read_opaque(source: Source, path: str, lenient: bool) -> Item:

@@ -49,8 +49,8 @@ def _usual(role: str) -> str:
 def _encoded(part: Part, role: str, form: JsonValue) -> Source | None:
     if isinstance(part, TextPart):
         kind = form if isinstance(form, str) and form in _TEXTS else _usual(role)
-        said = {"type": kind, _TEXTS[kind]: part.text}
-        return {**said, "annotations": []} if kind == "output_text" else said
+        wire = {"type": kind, _TEXTS[kind]: part.text}
+        return {**wire, "annotations": []} if kind == "output_text" else wire
     if isinstance(part, ImagePart):
         return _image(part)
     if isinstance(part, AudioPart):
@@ -64,19 +64,19 @@ def _image(part: ImagePart) -> Source | None:
     if url is None and part.id is None:
         return None
     detail = (part.extras or {}).get("detail")
-    said = {"image_url": url, "file_id": part.id}
-    shown = {"type": "input_image", "detail": detail if isinstance(detail, str) else "auto"}
-    return shown | {key: value for key, value in said.items() if value is not None}
+    fields = {"image_url": url, "file_id": part.id}
+    wire = {"type": "input_image", "detail": detail if isinstance(detail, str) else "auto"}
+    return wire | {key: value for key, value in fields.items() if value is not None}
 
 
 def _file(part: FilePart) -> Source | None:
     """A file by its data, its id and its URL, as far as it has them."""
     data = data_uri(part) or part.data
     url = part.url if part.url != data else None
-    said = {"file_data": data, "file_id": part.id, "file_url": url, "filename": part.name}
+    fields = {"file_data": data, "file_id": part.id, "file_url": url, "filename": part.name}
     if data is None and part.id is None and url is None:
         return None
-    return {"type": "input_file"} | {key: value for key, value in said.items() if value is not None}
+    return {"type": "input_file"} | {key: value for key, value in fields.items() if value is not None}
 
 
 def _opaque(source: Source, path: str) -> Part:

@@ -77,13 +77,13 @@ def read_message(items: Sequence[Item]) -> ChatMessage:
 def grouped(items: Iterable[T]) -> Iterator[list[T]]:
     """The items of each message, in their order."""
     group: list[T] = []
-    said = called = False
+    spoken = called = False
     for item in items:
-        if group and not (_are_both_assistant(group[-1], item) and (called or not said or item.kind == CALL)):
+        if group and not (_are_both_assistant(group[-1], item) and (called or not spoken or item.kind == CALL)):
             yield group
-            group, said, called = [], False, False
+            group, spoken, called = [], False, False
         group.append(item)
-        said, called = said or item.kind == MESSAGE, called or item.kind == CALL
+        spoken, called = spoken or item.kind == MESSAGE, called or item.kind == CALL
     if group:
         yield group
 

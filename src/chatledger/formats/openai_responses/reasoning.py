@@ -29,12 +29,12 @@ def read_thought(source: dict[str, JsonValue]) -> tuple[ThinkPart, dict[str, Jso
 
 def write_thought(thought: ThinkPart, lengths: JsonValue = None) -> dict[str, JsonValue]:
     summary, content = _cut(thought.text, lengths)
-    said: dict[str, JsonValue] = {"type": "reasoning", _SUMMARY: _entries(_SUMMARY, summary)}
+    wire: dict[str, JsonValue] = {"type": "reasoning", _SUMMARY: _entries(_SUMMARY, summary)}
     if content:
-        said[_CONTENT] = _entries(_CONTENT, content)
+        wire[_CONTENT] = _entries(_CONTENT, content)
     if thought.signature is not None:
-        said["encrypted_content"] = thought.signature
-    return said
+        wire["encrypted_content"] = thought.signature
+    return wire
 
 
 def _texts(entries: JsonValue, kind: str) -> list[str]:

@@ -1,11 +1,8 @@
 """Qwen-Agent's messages: models that behave like the real package's, and their codec.
 
-The real package's objects are accepted wherever these are; they are known by their fields, never imported.
+The codec also takes the real package's objects. It knows them by their fields and never imports the package.
 """
 
-from chatledger.formats.qwen_agent.base import BaseModelCompatibleDict, UnknownField
-from chatledger.formats.qwen_agent.calls import FunctionCall
-from chatledger.formats.qwen_agent.check import DOCUMENTED, Problem, check
 from chatledger.formats.qwen_agent.codec import CODEC
 from chatledger.formats.qwen_agent.constants import (
     ASSISTANT,
@@ -23,9 +20,18 @@ from chatledger.formats.qwen_agent.constants import (
     USER,
     VIDEO,
 )
-from chatledger.formats.qwen_agent.content import ContentItem
-from chatledger.formats.qwen_agent.messages import Message
-from chatledger.formats.qwen_agent.responses import ModelResponse, Usage
+from chatledger.formats.qwen_agent.models import (
+    DOCUMENTED,
+    BaseModelCompatibleDict,
+    ContentItem,
+    FunctionCall,
+    Message,
+    ModelResponse,
+    Problem,
+    UnknownField,
+    Usage,
+    check,
+)
 
 __all__ = [
     "ASSISTANT",

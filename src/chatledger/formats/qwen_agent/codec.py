@@ -1,4 +1,7 @@
-"""The codec of Qwen-Agent: `payload` is a list of messages, dicts or objects or both, as its agents take and give."""
+"""The codec of Qwen-Agent. A payload is a list of messages, dicts or objects or both, as its agents take and give.
+
+Messages of this format give back their source. All others are split as Qwen-Agent splits them.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,16 @@ from pydantic import ValidationError
 
 from chatledger.errors import EncodeError
 from chatledger.formats.codec import Decoded, Encoded, Kind
-from chatledger.formats.losses.measure import measured
-from chatledger.formats.qwen_agent.constants import FUNCTION_ID, ROLES
-from chatledger.formats.qwen_agent.decoding import decode_payload
-from chatledger.formats.qwen_agent.encoding import write_messages
-from chatledger.formats.qwen_agent.messages import Message
-from chatledger.formats.qwen_agent.rows import NAME, OBJECT
-from chatledger.formats.qwen_agent.sources import is_message_object
-from chatledger.formats.qwen_agent.validity import item_problems
+from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.qwen_agent.detect import is_qwen_agent
+from chatledger.formats.qwen_agent.foreign import split, with_carried
+from chatledger.formats.qwen_agent.models import Message
+from chatledger.formats.qwen_agent.parts import is_part_as_read
+from chatledger.formats.qwen_agent.read import read_payload
+from chatledger.formats.qwen_agent.write import NAME, OBJECT, write_fields, write_message
+from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models.json import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,46 +30,68 @@ class QwenAgentCodec:
     name: str = NAME
 
     def recognises(self, payload: object) -> bool:
-        """Sure of a list with a message object in it, and of dicts with content items or a function_id."""
-        if not isinstance(payload, (list, tuple)):
-            return False
-        if all(isinstance(message, dict) for message in payload):
-            return all(message.get("role") in ROLES for message in payload) and any(map(_is_telling, payload))
-        return any(map(is_message_object, payload))
+        return is_qwen_agent(payload)
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
-        return decode_payload(payload, lenient=rules == "lenient")
+        return read_payload(payload, lenient=rules == "lenient")
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of dicts. `carry` puts what they cannot say into the `extra` of a message's first row."""
-        return measured(self, messages, lambda given: write_messages(given, carry=carry))
+        """A list of dicts. `carry` puts what they cannot say into the `extra` of the first dict of a message."""
+        return measured(self, messages, lambda given: _write(given, carry=carry))
 
     def as_models(self, payload: Iterable[dict[str, Any]]) -> list[Message]:
-        """The dicts of a payload as objects. Raises EncodeError for what no object can hold."""
-        return [_model(row, f"[{index}]") for index, row in enumerate(payload)]
+        """The dicts of a payload as objects. Raises EncodeError for a dict that no object can hold."""
+        return [_model(message, f"[{index}]") for index, message in enumerate(payload)]
 
     def given_as(self, messages: Iterable[ChatMessage]) -> Kind:
-        """What to give back: objects if any of the messages came in as one, as Qwen-Agent itself decides."""
+        """Objects if any of the messages came in as one, as Qwen-Agent itself decides."""
         return "models" if any(map(_was_object, messages)) else "dicts"
 
 
-def _is_telling(message: dict[str, Any]) -> bool:
-    extra, content = message.get("extra"), message.get("content")
-    if isinstance(extra, dict) and FUNCTION_ID in extra:
-        return True
-    items = content if isinstance(content, list) else []
-    return any(next(item_problems(item), None) is None for item in items)
-
-
-def _model(row: dict[str, Any], path: str) -> Message:
+def _model(message: dict[str, Any], path: str) -> Message:
     try:
-        return Message(**row)
+        return Message(**message)
     except (TypeError, ValidationError) as error:
         raise EncodeError(path, f"no message object can hold this: {error}") from error
 
 
 def _was_object(message: ChatMessage) -> bool:
     return message.format == NAME and isinstance(message.residual, dict) and message.residual.get(OBJECT) is True
+
+
+def _write(messages: Sequence[ChatMessage], *, carry: bool) -> Written:
+    payload: list[dict[str, JsonValue]] = []
+    origins: list[tuple[int, ...]] = []
+    own: list[int] = []
+    pairing = Pairing()
+    for index, message in enumerate(messages):
+        answered = pairing.answer(message) if message.role == "tool" else None
+        pairing.ask(message, index)
+        if message.format == NAME:
+            payload.append(write_message(message))
+            origins.append((index,))
+            own.append(index)
+            continue
+        encoded = _write_foreign(message, answered.call.name if answered else None, carry)
+        payload += encoded
+        origins += [(index,)] * (min(len(encoded), 1) if carry else len(encoded))
+    return Written(payload, origins, own, as_read=all(map(_is_as_read, messages)))
+
+
+def _write_foreign(message: ChatMessage, result_name: str | None, carry: bool) -> list[dict[str, JsonValue]]:
+    encoded = [write_fields(piece) for piece in split(message, result_name=result_name)]
+    return with_carried(encoded, message) if encoded and carry else encoded
+
+
+def _is_as_read(message: ChatMessage) -> bool:
+    """Whether the message is as it was read, without values that a program set and that reading would not give back."""
+    calls = message.tool_calls
+    if message.format != NAME or (calls is not None and (len(calls) != 1 or calls[0].extras is not None)):
+        return False
+    if message.tool_call_id is not None and message.role != "tool":
+        return False
+    both = (message.content, message.reasoning)
+    return all(map(is_part_as_read, (part for parts in both if isinstance(parts, list) for part in parts)))
 
 
 CODEC = QwenAgentCodec()

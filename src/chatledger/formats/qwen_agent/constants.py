@@ -27,4 +27,5 @@ NAME = "name"
 ROLES = (USER, ASSISTANT, SYSTEM, FUNCTION)
 CONTENT_TYPES: tuple[ContentType, ...] = (TEXT, IMAGE, FILE, AUDIO, VIDEO)
 MESSAGE_FIELDS = (ROLE, CONTENT, REASONING_CONTENT, NAME, "function_call", "extra")
+CALL_FIELDS = ("name", "arguments")
 FUNCTION_ID = "function_id"  # the key of `extra` that holds a call's id, on the call and on its result

@@ -10,11 +10,14 @@ The payload is what the provider would have given without streaming, so both are
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 from chatledger.errors import UnknownFormat
+from chatledger.formats.registry import get_codec
 from chatledger.formats.streams.stream import Read, Stream
+from chatledger.models import ChatMessage, Delta, RulesLevel
 
-__all__ = ["Read", "Stream", "get_stream", "stream_names"]
+__all__ = ["Read", "ResponseEvents", "Stream", "get_stream", "stream_names"]
 
 _STREAMS = {
     "anthropic": "chatledger.formats.streams.anthropic:AnthropicStream",
@@ -34,3 +37,22 @@ def get_stream(name: str) -> Stream:
     module, attribute = _STREAMS[name].split(":")
     stream: Stream = getattr(importlib.import_module(module), attribute)()
     return stream
+
+
+class ResponseEvents:
+    """The events of one response, with the codec that reads the whole response. Raises UnknownFormat."""
+
+    def __init__(self, name: str) -> None:
+        self._stream = get_stream(name)
+        self._codec = get_codec(name)
+
+    @property
+    def failure(self) -> str | None:
+        return self._stream.failure
+
+    def feed(self, event: object) -> Sequence[Delta]:
+        return self._stream.feed(event)
+
+    def messages(self, rules: RulesLevel) -> Sequence[ChatMessage]:
+        """The messages that an append of the whole response would store. Raises DecodeError."""
+        return self._codec.decode(self._stream.payload(), rules=rules).messages

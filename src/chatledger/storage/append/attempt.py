@@ -1,11 +1,11 @@
-"""One attempt of an append: see the branch, judge the batch, write it under the guard of the branch's stamp.
+"""One attempt of an append: read the branch, judge the batch, write it under the guard of the branch's stamp.
 
-An attempt raises only what it judged on a fresh preflight that looked for the ids first, so what it raises is final.
-`Moved` says that another writer was faster; the caller then tries again under a lock. The rules come in the order that
-`docs/architecture.md` gives ("The order of judgement").
+An attempt raises an error only after a fresh preflight, which looks for the ids first. So its errors are final. `Moved`
+means that another writer was faster; the caller then tries again under a lock. `docs/architecture.md` gives the order
+of the checks ("The order of judgement").
 
-An attempt may use a remembered tip in place of a preflight. Memory can only let an append through: whatever it would
-refuse gets a preflight first, and the stamp stops a write that was judged on stale memory.
+An attempt may use a cached tip in place of a preflight. A cached tip can only let an append through. An append that it
+would refuse gets a preflight first, and the stamp stops a write that was judged on a stale tip.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from chatledger.errors import (
     BranchNotFound,
     ChatLedgerError,
-    IdConflict,
     RuleViolation,
     RunConflict,
     StorageError,
@@ -38,28 +37,30 @@ from chatledger.rules import (
 )
 from chatledger.storage.append.partial import complete_in_place, completes_partial
 from chatledger.storage.append.preflight import Seen, preflight
+from chatledger.storage.append.replay import find_replay, load_replay
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import load_range
-from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text
 
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """The outcome, and what a preflight would see now; None where nothing was written."""
+    """The outcome. `now` is what a preflight would see after the write; None if the attempt wrote nothing."""
 
     appended: Appended
     now: Seen | None = None
 
 
 class NothingToWrite:
-    """The batch is empty, and no partial message is to be interrupted."""
+    """The batch is empty, and there is no partial message to interrupt."""
 
 
 class NeedsPreflight:
-    """Memory does not let the append through: the ids have not been looked for, and the tip may have moved."""
+    """The cached tip does not let the append through. It is no reason to refuse: nobody has looked for the ids yet, and
+    the tip may have moved.
+    """
 
 
 def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | Moved:
@@ -70,20 +71,23 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         return completed if isinstance(completed, Moved) else Attempted(completed)
     replay = find_replay(request, seen)
     if replay is not None:
-        return _replayed(sql, request, replay)
+        replayed = load_replay(sql, request, replay)
+        return replayed if isinstance(replayed, Moved) else Attempted(replayed)
     plan = plan_append(request, seen)
     if isinstance(plan, NothingToWrite):
         return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
     return _write(sql, plan, seen)
 
 
-def attempt_on_memory(sql: Sql, request: AppendRequest, remembered: Seen) -> Attempted | Moved | NeedsPreflight:
-    """Raises nothing that memory alone would say."""
-    plan = plan_on_memory(request, remembered)
+def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Attempted | Moved | NeedsPreflight:
+    """One judgement on a cached tip, one guarded write. It returns NeedsPreflight in place of a refusal, because the
+    cached tip may be stale.
+    """
+    plan = plan_on_cached_tip(request, cached)
     if isinstance(plan, NeedsPreflight):
         return plan
     with suppress(RunConflict):
-        return _write(sql, plan, remembered)
+        return _write(sql, plan, cached)
     return NeedsPreflight()
 
 
@@ -92,22 +96,22 @@ def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
     return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
 
 
-def plan_on_memory(request: AppendRequest, remembered: Seen) -> Plan | NeedsPreflight:
+def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
     try:
-        plan = plan_append(request, remembered) if request.messages else None  # no stamp guards an empty batch
+        plan = plan_append(request, cached) if request.messages else None  # an empty batch has no guard
     except ChatLedgerError:
         return NeedsPreflight()
     return plan if isinstance(plan, Plan) else NeedsPreflight()
 
 
-def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Seen) -> list[Plan]:
-    """A plan for each of the requests to one branch, judged on the tip that the one before it leaves. It ends before
-    the first request that is refused, or that leaves a partial message.
+def plan_on_each_other(requests: Sequence[AppendRequest], cached: Seen) -> list[Plan]:
+    """A plan for each of the requests to one branch. Each is judged on the tip that the plan before it leaves. The list
+    ends before the first request that is refused or that leaves a partial message.
     """
     plans: list[Plan] = []
-    seen = remembered
+    seen = cached
     for request in requests:
-        plan = plan_on_memory(request, seen)
+        plan = plan_on_cached_tip(request, seen)
         if isinstance(plan, NeedsPreflight) or plan.judgement.tip.partial_seq is not None:
             break
         plans.append(plan)
@@ -116,7 +120,7 @@ def plan_on_each_other(requests: Sequence[AppendRequest], remembered: Seen) -> l
 
 
 def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
-    """An attempt inside a transaction in which nobody else can write to the branch."""
+    """One attempt in a transaction. It locks the branch first, so nobody else can write to it."""
     outcome = attempt(sql, request, lock=True)
     if isinstance(outcome, Moved):
         raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
@@ -124,7 +128,7 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
 
 
 def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
-    """The write, judged on what was seen. Pure: it does not ask the database."""
+    """Judge the append on what the preflight saw, and plan its write. It does not use the database."""
     branch, tip = _require_branch(request, seen)
     interrupts = _interrupts(request, tip)
     if not request.messages and not interrupts:
@@ -136,7 +140,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
     level = request.rules or seen.rules or request.default_rules
     try:
         judgement = judge(tip, request.messages, branch=branch, level=level, interrupt=interrupts)
-    except RuleViolation as error:  # the caller does not know of the results that were put in between
+    except RuleViolation as error:  # the index counts inserted results too, which the caller does not know of
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.message) from None
     if judgement.tip.partial_seq is not None:
@@ -165,8 +169,8 @@ def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
 
 
 def _interrupts(request: AppendRequest, tip: Tip) -> bool:
-    """Whether the append marks the partial message at the end as interrupted, to make room for the batch: if the caller
-    asks for it, or the writer of the partial message has let its lease run out.
+    """Whether the append marks the partial message at the end as interrupted, so that the batch can follow it. It does
+    if the caller asks for it, or if the lease of the partial message has run out.
     """
     if tip.partial_seq is None:
         return False
@@ -183,7 +187,7 @@ def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> Appe
 
 
 def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
-    """Append nothing but synthetic results for the calls that are open now, in a transaction."""
+    """Append only synthetic results for the calls that are open now, in a transaction."""
     _, tip = _require_branch(request, preflight(sql, request, lock=True))
     return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
 
@@ -192,7 +196,7 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
 
 
 def appended(plan: Plan) -> Appended:
-    """The caller's own messages as they will be stored: it needs the database's consent, but nothing that it says."""
+    """The caller's own messages as the write stores them. The plan holds all of it, so nothing is read back."""
     stands: Iterable[tuple[Judged, EncodedMessage]] = zip(plan.judgement.messages, plan.request.rows, strict=True)
     if plan.request.rows is not plan.own:
         ids = {row.message_id for row in plan.own}
@@ -208,14 +212,14 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, touched=touched)
 
 
-def _appended(messages: list[ChatMessage], version: int, *, replayed: bool = False) -> Appended:
-    """The outcome of a call: about the caller's own messages, so that a repeat gives the same."""
+def _appended(messages: list[ChatMessage], version: int) -> Appended:
+    """The outcome of a call. It covers only the caller's own messages, so that a repeat returns the same."""
     first = version + 1 if not messages else messages[0].seq or 0
-    return Appended(first, version, version, messages, replayed)
+    return Appended(first, version, version, messages)
 
 
 def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
-    """The message as a history gives it, without reading it back."""
+    """The message as a history returns it."""
     place = {
         "message_id": decode_text(row.message_id or ""),
         "thread_id": request.thread_id,
@@ -225,53 +229,3 @@ def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMes
         "violations": list(judged.violations),
     }
     return judged.message.model_copy(update=place)
-
-
-# --- A repeated call --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """Where the ids of the batch are stored already: all of them, in order, on the asked branch."""
-
-    branch: int
-    first: int
-    last: int
-
-
-def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
-    """None if no id of the batch is stored. Raises IdConflict if only some are, or in another order, or elsewhere.
-
-    The content is compared later, and so are the messages between the ids: only results that this append invented may
-    stand there.
-    """
-    if not seen.found or not request.message_ids:
-        return None
-    stored_id, (branch, seq) = next(iter(seen.found.items()))
-    asked = seen.active_branch if request.branch is None else request.branch
-    if branch != asked:
-        raise IdConflict(decode_text(stored_id), seq, f"stands on branch {branch} already, not on branch {asked}")
-    places = [seen.found.get(id_) for id_ in request.message_ids]
-    found = [place[1] for place in places if place is not None and place[0] == asked]
-    consecutive = found == list(range(found[0], found[0] + len(places)))
-    in_order = len(found) == len(places) and found == sorted(found)
-    if not (consecutive or (in_order and request.close_open_calls)):
-        raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
-    return Replay(asked, found[0], found[-1])
-
-
-def _replayed(sql: Sql, request: AppendRequest, replay: Replay) -> Attempted | Moved:
-    """The first result again if the content is the same. Raises IdConflict otherwise."""
-    given = {row.message_id: row for row in request.rows}
-    stored = []
-    for message in load_range(sql, request.tenant, request.thread, replay.branch, replay.first, replay.last):
-        encoded = encode_message(message)
-        if encoded.message_id in given:
-            if encoded != given[encoded.message_id]:
-                raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
-            stored.append(message)
-        elif message.state != "synthetic":
-            raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
-    if len(stored) < len(given):  # the thread was deleted since the preflight found them
-        return Moved()
-    return Attempted(_appended(stored, replay.last, replayed=True))

@@ -1,7 +1,7 @@
-"""The one update of a stored message: a partial message grows, and is completed, in the row that it has.
+"""The only update of a stored message: a partial message grows, and is completed, in its own row.
 
-Guarded by the branch's stamp as an append is, and one statement on PostgreSQL. Rows of parts and calls are written over
-by their place; those that are known to stand there already are not sent again.
+The branch's stamp guards the update as it guards an append, and on PostgreSQL the update is one statement. Rows of
+parts and calls are overwritten by their index. Rows that are known to be stored already are not sent again.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _TABLES = {"message_parts": PART_COLUMNS[1:], "tool_calls": CALL_COLUMNS[1:]}  #
 
 
 @dataclass(frozen=True, slots=True)
-class PartialPlace:
-    """Where a partial message stands, in keys as stored; `message_id` says that it still is the same one."""
+class PartialKey:
+    """The key of a partial message, as stored. `message_id` tells whether the row still holds the same message."""
 
     tenant: Tenant
     thread: str
@@ -41,13 +41,13 @@ class PartialPlace:
     message_id: str | None
 
     @property
-    def key(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {"tenant": self.tenant.key, "thread": self.thread, "branch": self.branch, "seq": self.seq}
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The end of the branch while the partial message stands there, and the rules of the thread."""
+    """The tip of the branch while the partial message stands at its end, and the rules of the thread."""
 
     tip: Tip
     stamp: int
@@ -56,9 +56,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PartialWrite:
-    """What the row and the tip will be. `before` is what the row is known to hold; None if nobody knows."""
+    """The new row and the new tip. `before` is the known content of the row; None if it is unknown."""
 
-    place: PartialPlace
+    key: PartialKey
     stamp: int
     new_stamp: int
     tip: Tip
@@ -80,14 +80,14 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 """
 
 
-def find_held(sql: Sql, place: PartialPlace) -> Held | None:
-    """None if the message is partial no more, or gone."""
-    rows = sql.fetch(_HELD, place.key | {"message_id": place.message_id})
+def find_held(sql: Sql, key: PartialKey) -> Held | None:
+    """None if the message is no longer partial, or no longer stored."""
+    rows = sql.fetch(_HELD, key.parameters | {"message_id": key.message_id})
     return Held(read_tip(*rows[0][:4]), rows[0][4], rows[0][5]) if rows else None
 
 
 def write_partial(sql: Sql, write: PartialWrite) -> bool:
-    """Whether it was written: False if the branch has another stamp, and then nothing was."""
+    """Whether the write happened. False if the branch has another stamp; then nothing was written."""
     return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, write)
 
 
@@ -124,11 +124,11 @@ def _insert_into(table: str, values: str) -> str:
 def _values(write: PartialWrite) -> dict[str, Any]:
     given = dict(zip(GIVEN_COLUMNS, write.encoded.message, strict=True))
     grown = tuple(given[name] for name in _GROWING)
-    if (encryption := write.place.tenant.encryption) is not None:
-        (grown,) = encryption.encrypt("messages", _GROWING, [grown], *_key(write.place))
+    if (encryption := write.key.tenant.encryption) is not None:
+        (grown,) = encryption.encrypt("messages", _GROWING, [grown], *_cell_key(write.key))
     violations = [violation.model_dump() for violation in write.violations] or None
     return {
-        **write.place.key,
+        **write.key.parameters,
         **dict(zip(_GROWING, grown, strict=True)),
         "stamp": write.stamp,
         "new_stamp": write.new_stamp,
@@ -140,8 +140,8 @@ def _values(write: PartialWrite) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of one table that are to be written over, and whether those beyond the last are to go."""
+class _Overwritten:
+    """The rows of one table to overwrite. With `shrinks`, the rows from index `count` on are deleted."""
 
     table: str
     rows: Sequence[tuple[Any, ...]]
@@ -149,29 +149,31 @@ class _Rows:
     shrinks: bool
 
 
-def _rows(write: PartialWrite) -> list[_Rows]:
-    """Compares plain rows and encrypts the changed ones: the same text encrypted twice is never the same."""
+def _rows(write: PartialWrite) -> list[_Overwritten]:
+    """Compares plain rows, then encrypts the changed ones. The order matters: encrypting the same text twice never
+    gives the same ciphertext.
+    """
     before = write.before
     changed = [
         _changed("message_parts", write.encoded.parts, None if before is None else before.parts),
         _changed("tool_calls", write.encoded.calls, None if before is None else before.calls),
     ]
-    if (encryption := write.place.tenant.encryption) is None:
+    if (encryption := write.key.tenant.encryption) is None:
         return changed
-    key = _key(write.place)
+    key = _cell_key(write.key)
     return [replace(own, rows=encryption.encrypt(own.table, _TABLES[own.table], own.rows, *key)) for own in changed]
 
 
-def _key(place: PartialPlace) -> tuple[Any, ...]:
-    return place.thread, place.branch, place.seq
+def _cell_key(key: PartialKey) -> tuple[Any, ...]:
+    return key.thread, key.branch, key.seq
 
 
-def _changed(table: str, rows: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...] | None) -> _Rows:
+def _changed(table: str, rows: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...] | None) -> _Overwritten:
     if before is None:
-        return _Rows(table, rows, len(rows), shrinks=True)
+        return _Overwritten(table, rows, len(rows), shrinks=True)
     known = dict(enumerate(before))
     changed = tuple(row for index, row in enumerate(rows) if known.get(index) != row)
-    return _Rows(table, changed, len(rows), shrinks=len(rows) < len(before))
+    return _Overwritten(table, changed, len(rows), shrinks=len(rows) < len(before))
 
 
 def _renews_only(write: PartialWrite) -> bool:
@@ -228,11 +230,11 @@ def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
         sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)})
     for own in _rows(write):
         if own.shrinks:
-            sql.fetch(_delete_from(own.table), write.place.key | {f"{own.table}_count": own.count})
+            sql.fetch(_delete_from(own.table), write.key.parameters | {f"{own.table}_count": own.count})
         if own.rows:
             names = _TABLES[own.table]
             values_of_row = ", ".join((":tenant", ":thread", ":branch", ":seq", *(f":{name}" for name in names)))
-            rows = [write.place.key | dict(zip(names, row, strict=True)) for row in own.rows]
+            rows = [write.key.parameters | dict(zip(names, row, strict=True)) for row in own.rows]
             sql.insert(_insert_into(own.table, f"VALUES ({values_of_row})"), rows)
     return True
 
@@ -243,7 +245,7 @@ _STAYS = ("role", "run_id", "tool_call_id")
 
 
 def completes_partial(request: AppendRequest, seen: Seen) -> bool:
-    """Whether the batch is one message, whole now, whose id is that of the partial message at the end."""
+    """Whether the batch is one message that is no longer partial and has the id of the partial message at the end."""
     if len(request.messages) != 1 or request.messages[0].state == "partial":
         return False
     if seen.tip is None or seen.branch is None or seen.tip.partial_seq is None:
@@ -252,7 +254,9 @@ def completes_partial(request: AppendRequest, seen: Seen) -> bool:
 
 
 def complete_in_place(sql: Sql, request: AppendRequest, seen: Seen) -> Appended | Moved:
-    """Raises IdConflict if the message has another role, run or call than the partial one, and RuleViolation."""
+    """Overwrites the partial message with the one of the batch. Raises IdConflict if the role, the run or the answered
+    call differ, and RuleViolation.
+    """
     assert seen.tip is not None
     assert seen.branch is not None
     message, seq = request.whole(0), seen.tip.last_seq
@@ -263,7 +267,7 @@ def complete_in_place(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     level = request.rules or seen.rules or request.default_rules
     tip, broken = complete(seen.tip, message, branch=seen.branch, level=level, opened=stored[0].violations)
     write = PartialWrite(
-        place=PartialPlace(request.tenant, request.thread, seen.branch, seq, request.message_ids[0]),
+        key=PartialKey(request.tenant, request.thread, seen.branch, seq, request.message_ids[0]),
         stamp=seen.stamp,
         new_stamp=new_stamp(),
         tip=tip,

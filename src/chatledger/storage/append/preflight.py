@@ -1,7 +1,7 @@
-"""Preflight: one statement that gives the branch row and every stored message whose id is in the batch, on any branch.
+"""Preflight: one statement that reads the branch row and every stored message, on any branch, with an id of the batch.
 
-It comes before the judgement, so that a repeat is found before anything is refused (`docs/architecture.md`, "The order
-of judgement").
+It comes before the judgement, so that an append finds its own repeat before a rule can refuse it
+(`docs/architecture.md`, "The order of judgement").
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LEFT JOIN {schema}messages m
   ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.message_id IN (SELECT value FROM json_each(:ids))
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
-# One look-up by value for each id: as a join or `= ANY` the ids become a filter over the whole thread, on a database
-# without statistics and on one where most threads are short.
+# One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
+# has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
 SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
        m.message_id, m.branch, m.seq
@@ -56,11 +56,8 @@ FOR UPDATE
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a preflight saw. `found` is (branch, seq) by stored message id; `tip` is None where the branch does not
-    exist.
-
-    `touched`: when the thread's `active_at` was last moved, where that is known.
-
+    """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
+    exist. `touched` is the time of the last update of the thread's `active_at`, if known.
     """
 
     thread_exists: bool
@@ -74,10 +71,10 @@ class Seen:
 
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
-    """With `lock` it first locks the branch row, so that nothing it sees can change before the transaction ends."""
+    """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends."""
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch_column(request.branch)}
     if lock and sql.dialect == "postgresql":
-        sql.fetch(_LOCK, place)  # a statement of its own: the preflight must see what the lock's last holder committed
+        sql.fetch(_LOCK, place)  # a statement of its own: the preflight must see what the last lock holder committed
     ids: Any = request.message_ids if sql.dialect == "postgresql" else dumps(request.message_ids)
     rows = sql.fetch(_PREFLIGHTS[sql.dialect], {**place, "ids": ids})
     if not rows:
@@ -110,8 +107,8 @@ def read_tip(last_seq: int, last_role: str | None, open_calls: str | None, parti
 
 
 def write_open_calls(tip: Tip) -> str | None:
-    """The column open_calls: NULL unless calls wait, or were answered since the last message that was no result, or a
-    partial message has calls or a lease.
+    """The column open_calls. It is NULL unless calls wait for results, or results came after the last other message, or
+    a partial message has calls or a lease.
     """
     if not tip.open_calls and not tip.answered and tip.partial_seq is None:
         return None

@@ -1,7 +1,7 @@
-"""What an append asks for, prepared once before the first attempt: ids minted, rows encoded, limits judged.
+"""The request of an append, prepared once before the first attempt: ids minted, rows encoded, limits checked.
 
-Because ids are minted here, every attempt of the same request writes the same ids, and a lost acknowledgement is found
-out by looking for them.
+Because the ids are minted here, every attempt of a request writes the same ids. So an attempt can find an earlier one
+whose acknowledgement was lost by looking for the ids.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, encode_key
 
 LEASE = 10.0
-"""Seconds from its last write in which a partial message may not be taken for abandoned."""
+"""Seconds after its last write in which a partial message does not count as abandoned."""
 
 
 @dataclass(frozen=True)
 class AppendRequest:
-    """`thread` is the key as stored; `branch` None is the active one; `rules` None is the thread's level.
+    """`thread` is the key as stored. `branch` None is the active branch. `rules` None is the thread's level.
 
-    `messages` are the caller's own, whose ids may be missing; the row of each has one in any case.
+    A message in `messages` may lack an id; its row always has one.
     """
 
     tenant: Tenant
@@ -43,20 +43,20 @@ class AppendRequest:
     default_rules: RulesLevel = "strict"
     close_open_calls: bool = False
     interrupt: bool = False
-    """Cut a partial message at the end short, whoever writes it."""
+    """Mark a partial message at the end as interrupted, even if another writer holds its lease."""
     lease: float = LEASE
-    """Seconds for which a partial message of the batch is left to its writer."""
+    """Seconds for which other appends leave a partial message of the batch to its writer."""
     ids_are_new: bool = False
-    """All message ids were minted for this request, so none of them can be stored already but by itself."""
+    """All message ids were minted for this request, so only an attempt of this request can have stored one."""
 
     @cached_property
     def message_ids(self) -> list[str]:
-        """As stored."""
+        """The ids as stored."""
         return [row.message_id or "" for row in self.rows]
 
     @cached_property
     def characters(self) -> int:
-        """Of all texts in it."""
+        """The length of all texts together."""
         return sum([row.characters for row in self.rows])
 
     @cached_property
@@ -65,7 +65,7 @@ class AppendRequest:
         return list(dict.fromkeys(row.run_id for row in self.rows if row.run_id is not None))
 
     def whole(self, index: int) -> ChatMessage:
-        """The message with its id, though not with its place."""
+        """The message with its id, but without branch and seq."""
         message = self.messages[index]
         return message if message.message_id is not None else message.model_copy(update={"message_id": self.ids[index]})
 
@@ -74,7 +74,7 @@ class AppendRequest:
         return [decode_text(id_) for id_ in self.message_ids]
 
     def insert(self, index: int, messages: Sequence[ChatMessage]) -> AppendRequest:
-        """The request with messages of the ledger's own before those of the caller at `index`."""
+        """The request with the ledger's own messages inserted at `index`."""
         rows = tuple(map(encode_message, messages, new_ids(len(messages))))
         return replace(
             self,
@@ -84,7 +84,7 @@ class AppendRequest:
 
 
 def message_ids(messages: Sequence[ChatMessage], *, thread_id: str, idempotency_key: str | None) -> list[str]:
-    """The id of each: its own, or one that is minted. An idempotency key gives the same ids each time."""
+    """The id of each message: its own, or a new one. With an idempotency key, each call derives the same new ids."""
     own = [message.message_id for message in messages]
     if None not in own:
         return own  # type: ignore[return-value]
@@ -98,7 +98,7 @@ def message_ids(messages: Sequence[ChatMessage], *, thread_id: str, idempotency_
 
 
 def _in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMessage, ...]:
-    """The messages, of which those that belong to a run and name none are in this one."""
+    """The messages, with the run filled in where a message names none. System and developer messages need no run."""
     if run_id is None:
         return tuple(messages)
     return tuple(
@@ -127,8 +127,8 @@ def make_request(
     interrupt: bool = False,
     lease: float = LEASE,
 ) -> AppendRequest:
-    """Raises LimitExceeded and IdConflict for what can be seen before anything is sent, and InvalidArgument for what is
-    no message. Without `limits` it may be of any size.
+    """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
+    the batch may have any size.
     """
     require_messages(messages)
     strings, numbers = {type(run_id), type(idempotency_key)}, {type(branch), type(expected_version)}
@@ -184,7 +184,8 @@ def _encode(message: ChatMessage, message_id: str) -> EncodedMessage:
     try:
         return encode_message(message, message_id)
     except (TypeError, ValueError, AttributeError):
-        # Only a copy that was made past validation (model_copy, model_construct) cannot be encoded: say what is wrong.
+        # Only a copy that skipped validation (model_copy, model_construct) cannot be encoded: validate it, so that the
+        # error says what is wrong.
         ChatMessage.model_validate(dict(message), context=LENIENT)
         raise
 
@@ -196,7 +197,7 @@ def _refuse_repeated(ids: Sequence[str]) -> None:
 
 
 def _refuse_too_large(request: AppendRequest, maximum: int) -> None:
-    # UTF-8 needs at most four bytes a character, so nearly every batch is cleared without encoding it.
+    # UTF-8 needs at most four bytes a character, so nearly every batch passes without being encoded.
     if request.characters * 4 <= maximum:
         return
     size = sum([row.bytes for row in request.rows])

@@ -1,8 +1,8 @@
-"""The tips that this process wrote last, so that its next append needs no preflight.
+"""The cache of the tips that this process wrote last. An append on a cached tip needs no preflight.
 
-A remembered tip is only a guess at what a preflight would see. The write that follows is guarded by the branch's stamp,
-which every write of the row renews, so a write on a stale guess writes nothing. The cache is bounded; the entry that
-was used least recently goes first.
+A cached tip is only a guess at what a preflight would see. The branch's stamp guards the write that follows, and every
+write of the branch row renews the stamp, so a write on a stale guess writes nothing. The cache is bounded. The entry
+that was stored first is dropped first.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.rows.encryption import Tenant
 
 SIZE = 4_096
-"""Branches remembered: about a kilobyte each."""
+"""The most branches in the cache, at about a kilobyte each."""
 _MANY_CALLS = 64
 
 BranchKey = tuple[str, str, int | None]
-"""Tenant, thread and branch as stored. Branch None is a key of its own: it means whichever branch is active, and
-whoever activates another one moves the stamp.
+"""Tenant, thread and branch as stored. Branch None is a key of its own: it means the active branch. Activating another
+branch renews the stamp of the one that was active, so an entry of None cannot be used for the wrong branch.
 """
 
 
 class TipCache:
-    """One per database object. A SQLite file's is used from the writer's thread and from event loops: each call is one
-    operation of the OrderedDict, which is atomic, and a lost entry costs one preflight.
+    """One for each database object. The writer's thread and the event loops of a SQLite file share it. Each call is one
+    operation of the OrderedDict, which is atomic; a lost entry costs one preflight.
     """
 
     def __init__(self, size: int = SIZE) -> None:
@@ -33,17 +33,17 @@ class TipCache:
         self._seen: OrderedDict[BranchKey, Seen] = OrderedDict()
 
     def take(self, request: AppendRequest) -> Seen | None:
-        """The remembered tip, removed until the append that uses it stores the next one: each is used once."""
+        """Remove the tip from the cache and return it: each tip is used once, and its append stores the next one."""
         return self._seen.pop((request.tenant.key, request.thread, request.branch), None)
 
     def remember(self, request: AppendRequest, seen: Seen | None) -> None:
         if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:
             return
-        if seen.tip.partial_seq is None:  # else the next message may be that one, completed: it needs a preflight
+        if seen.tip.partial_seq is None:  # else the next append may complete that message, which needs a preflight
             self._keep((request.tenant.key, request.thread, request.branch), seen)
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
-        """The tip of a thread that was just made, as its active branch."""
+        """Store the tip of a thread that was just created, under its active branch."""
         self._keep((tenant.key, thread, None), seen)
 
     def _keep(self, key: BranchKey, seen: Seen) -> None:

@@ -1,9 +1,9 @@
-"""The guarded write: the tip first, and everything else only if the tip was the one that was judged.
+"""The guarded write: it updates the tip first, and writes the rest only if the tip still is the one that was judged.
 
-The guard is `stamp`, never the version: a thread deleted and made again, or a restored backup, can bring the same
-version back with other open calls. Making another branch the active one gives the one that it leaves a new stamp as
-well (`repositories/branches.py`), so the guard also holds for what was judged of "the active branch". On PostgreSQL it
-is one statement, on SQLite one statement a table.
+The guard is `stamp`, never the version. A thread that was deleted and created again, or a restored backup, can bring
+back the same version with other open calls. Activating another branch also gives the branch that was active a new stamp
+(`repositories/branches.py`), so the guard holds for an append to "the active branch" as well. The write is one
+statement on PostgreSQL, and one statement for each table on SQLite.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chatledger.storage.rows.messages import (
 from chatledger.storage.schema.text import encode_json, encode_text, to_microseconds
 
 ACTIVITY_RESOLUTION = timedelta(seconds=1)
-"""How stale a thread's `active_at` may be: moving it costs two index entries, which every append need not pay."""
+"""How stale a thread's `active_at` may be. Each update costs two index entries, so not every append makes one."""
 
 # The types of the arrays that PostgreSQL unnests, where they are not text.
 _ARRAY_TYPES = {
@@ -56,9 +56,9 @@ TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A judged append: the stamp that it was judged on, what the branch will be, and the rows, by table.
+    """A judged append: the stamp that it was judged on, the new state of the branch, and the rows by table.
 
-    `own` are the caller's rows among those of the request, which may hold the ledger's as well. `touches`: the thread's
+    `own` are the caller's rows; the request may also hold rows that the ledger inserted. `touches`: the thread's
     `active_at` may be stale.
     """
 
@@ -74,18 +74,18 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`touched`: the thread's `active_at` is now that of the request."""
+    """`touched`: the write set the thread's `active_at` to the time of the request."""
 
     touched: bool
 
 
 class Moved:
-    """Another writer has moved the branch since it was judged, so nothing was written. The caller judges anew."""
+    """Another writer moved the branch after the judgement, so nothing was written. The caller judges again."""
 
 
 def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapping[str, Sequence[tuple[Any, ...]]]:
-    """The rows of each table in the order of its columns, without (tenant, thread, branch); encrypted anew for each
-    plan if the tenant has keys.
+    """The rows of each table in the order of its columns, without (tenant, thread, branch). If the tenant has keys,
+    each plan encrypts its rows again.
     """
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
     for judged, encoded in zip(judgement.messages, request.rows, strict=True):
@@ -104,7 +104,7 @@ def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapp
 
 
 def joined(plans: Sequence[Plan]) -> Plan:
-    """Several plans for one branch, each judged on what the one before it leaves, as one."""
+    """Merge several plans for one branch into one. Each must be judged on the tip that the plan before it leaves."""
     first, last = plans[0], plans[-1]
     rows = tuple([row for plan in plans for row in plan.request.rows])
     request = replace(last.request, rows=rows, now=first.request.now)  # no run begins after its first message
@@ -180,7 +180,7 @@ def raise_run_conflict(plan: Plan, error: Exception) -> None:
 
 
 class _Columns(NamedTuple):
-    """The columns of a table that a batch fills: one array each, or one value where all rows have the same."""
+    """The columns of a table that a batch fills: an array for each, or one value if all rows have the same."""
 
     table: str
     arrays: tuple[str, ...]
@@ -188,8 +188,8 @@ class _Columns(NamedTuple):
 
 
 def _columns(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any]) -> _Columns:
-    """Adds the parameters. Most columns of most batches are NULL, and an array costs its driver work element by element
-    whatever is in it.
+    """Adds the parameters. Most columns of most batches are NULL. The driver works through an array element by element,
+    whatever it holds, so a column of equal values is sent as one value.
     """
     arrays, values = [], []
     for (column, parameter, often_the_same), own in zip(_PARAMETERS[table], zip(*rows, strict=True), strict=True):
@@ -220,7 +220,7 @@ _PARAMETERS = {
 
 @lru_cache(maxsize=512)
 def _statement(filled: tuple[_Columns, ...], touches: bool, runs: bool, interrupted: bool) -> str:
-    """One chained statement; its foreign keys are checked when it ends, so the order inside is free."""
+    """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
     parts = [f"WITH tip AS ({_UPDATE_TIP} RETURNING 1)"]
     if touches:
         parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
@@ -267,13 +267,13 @@ def _insert_unnested(columns: _Columns) -> str:
 
 
 def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
-    """Inside a write transaction, where the guard can only fail if the caller judged outside of it."""
+    """Inside a write transaction. The guard can only fail if the caller judged on a tip from outside of it."""
     now = to_microseconds(plan.request.now)
     place = _place(plan) | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)}
     key = {name: place[name] for name in ("tenant", "thread", "branch")}
     if plan.request.runs:
-        # SQLite does not say which foreign key failed, so this one is looked up; before the first write, because an
-        # attempt on a remembered tip that is refused is followed by another in the same transaction.
+        # SQLite does not say which foreign key failed, so a query looks for the run. It runs before the first write:
+        # after a refused attempt on a cached tip, another attempt follows in the same transaction.
         foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
         if foreign:
             raise run_conflict(foreign[0][0])
@@ -294,8 +294,8 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
 def as_on_sqlite(
     columns: Sequence[str], rows: Sequence[Row], same: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[Sequence[str], Sequence[Row]]:
-    """The columns that hold something, as what is left out is NULL at no cost, with moments as integers. Behind those
-    that are the `same` in all rows.
+    """The columns and rows for SQLite: first the columns that are the `same` in all rows, then those that hold a value.
+    A column that is left out is NULL and costs nothing. Moments become integers.
     """
     given = {
         column: _microseconds(own) if column.endswith("_at") else own
@@ -306,7 +306,7 @@ def as_on_sqlite(
 
 
 def _microseconds(moments: Sequence[datetime]) -> Sequence[int]:
-    """The messages of an append, and often of many threads, share theirs."""
+    """Converts each distinct moment once: the messages of an append, and often those of many threads, share theirs."""
     known = {moment: to_microseconds(moment) for moment in set(moments)}
     return [known[moment] for moment in moments]
 

@@ -1,8 +1,8 @@
-"""Appends to one thread in one process take turns before they reach the database.
+"""The queue in which appends to one thread in one process take turns before they reach the database.
 
-Without turns they would meet at the branch's row: each writes on a tip that another has just moved, and tries again.
-The first writer runs immediately and alone. Writers that queued behind it are batched into one statement, as far as
-they can be.
+Without turns they would collide at the branch's row: each would write on a tip that another has just moved, and would
+have to try again. The first writer runs immediately and alone. Writers that queued behind it share one statement where
+they can.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from chatledger.storage.append.request import AppendRequest
 GROUP = 64
 """The most appends that share a statement."""
 CHARACTERS = 1_000_000
-"""The most characters in all texts of a group, unless one append has more."""
+"""The most characters in all texts of a group. An append with more goes alone."""
 
 Together = Callable[[Sequence[AppendRequest]], Coroutine[Any, Any, tuple[list[Appended], int]]]
-"""Several appends in one statement: the outcome of the first of them, and how many may have been sent. The next one has
-to go alone. If it raises, or is cancelled, nobody knows what was sent, and each finds out by itself.
+"""Runs several appends in one statement. It returns the outcomes of the appends that are done, which come first in the
+group, and how many may have been sent. The append after the done ones has to go alone. If the function raises or is
+cancelled, nobody knows what was sent, and each append finds out by itself.
 """
 
 
@@ -37,7 +38,7 @@ class AppendQueue:
         return Turn(self, request)
 
     def enter(self, thread: Hashable, request: AppendRequest) -> _Waiter | None:
-        """A place in the thread's queue; None where the append may go at once, as nearly always."""
+        """A waiter in the thread's queue; None if the append may run immediately, which is the usual case."""
         queue = self._queues.get(thread)
         if queue is None:
             self._queues[thread] = deque()
@@ -47,7 +48,7 @@ class AppendQueue:
         return waiter
 
     async def wait(self, thread: Hashable, waiter: _Waiter) -> Appended | None:
-        """The outcome, if a group's statement held the append; None when it is its turn to go alone."""
+        """The outcome, if a group's statement did the append; None when the append has its turn to go alone."""
         try:
             return await waiter.turn
         except asyncio.CancelledError:
@@ -57,11 +58,11 @@ class AppendQueue:
             elif waiter.group is not None:
                 waiter.group.leave()
             elif not waiter.turn.cancelled() and waiter.turn.result() is None:
-                self.next(thread)  # its turn had come, and it was cancelled before it used it
+                self.next(thread)  # it had got its turn, and was cancelled before it used it
             raise
 
     def next(self, thread: Hashable) -> None:
-        """Give the turn to the first in the queue, with those behind it that may share its statement."""
+        """Give the turn to the first waiter, together with those behind it that may share its statement."""
         queue = self._queues[thread]
         group = _take_group(queue)
         if not group:
@@ -76,7 +77,7 @@ class AppendQueue:
     def _finish_group(
         self, thread: Hashable, queue: deque[_Waiter], group: Sequence[_Waiter], task: asyncio.Task[tuple[Any, int]]
     ) -> None:
-        """Called however the task ended, even if it was cancelled before it began: the queue goes on."""
+        """Called however the task ended, even if it was cancelled before it began, so that the queue always goes on."""
         failed = task.cancelled() or task.exception() is not None
         done, sent = ([], len(group)) if failed else task.result()
         for waiter in group:
@@ -89,7 +90,7 @@ class AppendQueue:
 
     @staticmethod
     def _put_back(queue: deque[_Waiter], group: Sequence[_Waiter], done: int, sent: int) -> None:
-        """Those that are not done yet return to the front."""
+        """The waiters that are not done return to the front of the queue."""
         for index in reversed(range(done, len(group))):
             waiter = group[index]
             waiter.alone = index == done
@@ -99,9 +100,9 @@ class AppendQueue:
 
 
 class Turn:
-    """An append's turn, as an asynchronous context manager. `appended` is its outcome if a group's statement held it;
-    else the append goes alone inside. `sent`: something of it may have reached the database. `since`: when it began to
-    wait.
+    """An append's turn, as an asynchronous context manager. `appended` is the outcome if a group's statement did the
+    append; if it is None, the append goes alone inside the block. `sent`: a part of the append may have reached the
+    database. `since`: the time at which it began to wait.
     """
 
     __slots__ = ("_queue", "_request", "_thread", "appended", "sent", "since")
@@ -137,7 +138,7 @@ class _Waiter:
 
 
 class _Group:
-    """Waiters whose appends share a statement. Once all of them are cancelled, so is the statement."""
+    """Waiters whose appends share a statement. Once all of them are cancelled, the group cancels the statement."""
 
     __slots__ = ("_left", "_task")
 

@@ -1,7 +1,7 @@
-"""What a ledger needs of a database, whichever it is: a place for work, for appends and for histories.
+"""The interface of a database, as a ledger uses it: it runs reads and writes, appends and histories.
 
 PostgreSQL, a SQLite file, an application's own engine and an open transaction implement it. Storage functions are plain
-functions of a `Sql`; the database decides where they run.
+functions of a `Sql`; the database decides in which thread or greenlet they run.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from chatledger.storage.rows.encryption import Tenant
 T = TypeVar("T")
 
 START = "0/0"
-"""The position that every database has reached; a SQLite file's always, since it has no replica to wait for."""
+"""The position that every database has reached. A SQLite file always returns it, since it has no replica."""
 
 
 class Database(ABC):
-    """A place where calls run, each in one visit. An append and a history are ordinary work, unless a database has a
-    shorter way for them.
+    """Runs each call as one unit of work. An append is an ordinary write and a history an ordinary read, unless a
+    database overrides them with a shorter path.
     """
 
     @abstractmethod
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        """With `snapshot`, the work is more than one statement, and all of them see one state."""
+        """Run the work. With `snapshot`, it may be several statements, and all of them see the same state."""
 
     @abstractmethod
     async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
-        """In a transaction: whole or not at all. With `single`, the work is one statement on PostgreSQL and needs no
-        transaction around it.
+        """Run the work in a transaction. With `single`, the work is one statement on PostgreSQL, so no transaction is
+        begun for it there.
         """
 
     async def append(self, request: AppendRequest) -> Appended:
@@ -48,23 +48,23 @@ class Database(ABC):
         return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:  # noqa: B027 - nothing to do without a tip cache
-        """Remember the tip of a thread that was just made, so that its first append needs no preflight."""
+        """Cache the tip of a thread that was just created, so that its first append needs no preflight."""
 
 
 class OpenDatabase(Database):
-    """A database that a ledger opened, and will close."""
+    """A database that a ledger opens and closes."""
 
     one_connection = False
-    """Whether a read has to wait for an open transaction, because there is one connection for everything."""
+    """Whether a read has to wait for an open transaction, because the database has only one connection."""
 
     one_loop = False
-    """Whether only the event loop that opened it can use it."""
+    """Whether only the event loop that opened the database can use it."""
 
     is_server = False
-    """Whether it is a process of its own, which works while this one does something else."""
+    """Whether the database runs in a process of its own, so that it works while this process does something else."""
 
     async def position(self) -> str:
-        """A place in the database's history that comes after all that is committed now."""
+        """The position in the database's write-ahead log after every commit up to now."""
         return START
 
     @abstractmethod

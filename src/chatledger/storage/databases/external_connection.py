@@ -1,6 +1,7 @@
-"""A transaction on one asynchronous connection of SQLAlchemy: one that the ledger began, or a caller's own.
+"""A transaction on an asynchronous connection of SQLAlchemy. The ledger began it, or the caller.
 
-Whoever began it commits it. Each write is a savepoint in it, so that a refused call leaves the transaction usable.
+The side that began it commits it. Each write is a savepoint in it, so that a refused call leaves the transaction
+usable.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ class ExternalConnection(Database):
     def __init__(
         self, connection: AsyncConnection, schema: str | None, *, check: bool = False, secured: bool = False
     ) -> None:
-        """With `check`, the first use shows whether a caller's connection keeps our promises. With `secured`, each call
-        first tells row-level security of its tenant, since others may work on the same connection.
+        """With `check`, the first use checks that a caller's connection is in a real transaction. With `secured`, each
+        call first sets its tenant for row-level security, because other tenants may use the same connection.
         """
         self._connection = connection
         self._schema = schema
         self._check = check
         self._secured = secured
-        self._turn = asyncio.Lock()  # tasks that share a transaction take turns: a connection does one thing at a time
+        self._turn = asyncio.Lock()  # tasks that share a transaction take turns: a connection runs one call at a time
 
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         async with self._turn:
@@ -61,7 +62,9 @@ def _in_savepoint(sql: Sql, work: Callable[[Sql], T]) -> T:
 
 
 def _require_transaction(connection: Connection) -> None:
-    """Raises StorageError with the line to add, where a caller's connection could not keep our promises."""
+    """Raises StorageError, with the line of code to add, for a caller's connection that is in no real transaction or
+    does not enforce foreign keys.
+    """
     if not connection.in_transaction():
         raise StorageError("begin a transaction first: async with engine.begin() as connection: …")
     if connection.dialect.name != "sqlite":
@@ -77,9 +80,9 @@ def _require_transaction(connection: Connection) -> None:
 async def begin_transaction(
     engine: AsyncEngine, schema: str | None, *, secured: Tenant | None = None
 ) -> AsyncIterator[ExternalConnection]:
-    """A transaction of the ledger's own through SQLAlchemy. `secured` is the tenant that row-level security is told of.
+    """A transaction of the ledger's own through SQLAlchemy. With `secured`, row-level security works for that tenant.
 
-    An exception that the caller raises inside comes out as it is.
+    An exception that the caller raises inside comes out unchanged.
     """
     done, own = False, None
     try:

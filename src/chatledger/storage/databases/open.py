@@ -1,4 +1,4 @@
-"""Opening a database: find out what it is, bring a file to this release's schema, refuse what is not ours."""
+"""Opens a database: finds out its kind, migrates a file to this release's schema, refuses a file of something else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import MEMORY, create_postgresql_engine, read_url, sqlite_path, without_password
 from chatledger.storage.schema.row_security import agreed, only_postgresql
-from chatledger.storage.upgrade.files import look_at_file
+from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
     VERSION_TABLE,
     SchemaStatus,
@@ -39,7 +39,7 @@ async def open_database(
     migrate: bool | None,
     rls: bool | None,
 ) -> OpenDatabase:
-    """`migrate` None: a file is brought up to date, PostgreSQL is left alone."""
+    """With `migrate` None, a file is migrated and PostgreSQL is not."""
     if engine is not None:
         return await open_engine(engine, schema=schema, rls=rls)
     address = read_url(url)
@@ -51,7 +51,7 @@ async def open_database(
 
 
 async def open_sqlite(url: URL, *, migrate: bool) -> OpenDatabase:
-    """The database of a file, made if there is none and brought up to date if it is older and `migrate` says so."""
+    """The database of a file. With `migrate`, a missing file is created and an older one is migrated."""
     path = sqlite_path(url)
     if path == MEMORY:
         database = SqliteDatabase(path)
@@ -62,11 +62,13 @@ async def open_sqlite(url: URL, *, migrate: bool) -> OpenDatabase:
 
 
 def prepare_file(path: str, *, migrate: bool) -> None:
-    """Two processes at once: one makes or migrates the file under its write lock, the other waits and finds it done."""
+    """Two processes may call this at once. One creates or migrates the file under the file's write lock; the other
+    waits and finds it done.
+    """
     command = f"chatledger migrate --url {shlex.quote(path)}"
-    look = look_at_file(path)
-    status = look.status
-    if look.foreign:
+    file = inspect_file(path)
+    status = file.status
+    if file.foreign:
         raise _foreign(status, command)
     if migrate and status.found is None:
         status = _create_file(path, command)
@@ -111,7 +113,7 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
 
 
 async def open_replica(replica: str | AsyncEngine, database: OpenDatabase, *, schema: str, pooler: str) -> Replica:
-    """A standby of the database, which is closed if it can have none. Nothing is asked of the standby yet."""
+    """A standby of the database. Nothing is sent to it yet. On an error, the database itself is closed."""
     try:
         if not isinstance(database, PostgresqlDatabase):
             raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
@@ -130,7 +132,7 @@ def _make_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, rls: 
 
 async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None) -> OpenDatabase:
     require_schema_name(schema)
-    if migrate and pooler == "transaction":  # the migrator's lock is its session's, which this pooler gives to others
+    if migrate and pooler == "transaction":  # the migrator's lock belongs to a session, which this pooler shares
         raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
     engine = create_postgresql_engine(url, pooler=pooler)
     try:
@@ -147,7 +149,7 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, 
 
 
 async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> OpenDatabase:
-    """A database on the application's own engine, which stays the application's to configure and to dispose."""
+    """A database on the application's own engine. The application configures the engine and disposes of it."""
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise StorageError(
             f"{engine.dialect.name} is not supported; use PostgreSQL with asyncpg or SQLite with aiosqlite"
@@ -163,7 +165,7 @@ async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> 
 
 
 async def require_engine(engine: AsyncEngine, schema: str | None, command: str, *, rls: bool | None = None) -> bool:
-    """Whether row-level security is to be told of the tenant."""
+    """Check the schema of an engine. Returns whether each transaction has to set the tenant for row-level security."""
     try:
         async with engine.connect() as connection:
             if engine.dialect.name == "sqlite":

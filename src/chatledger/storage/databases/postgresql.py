@@ -1,4 +1,4 @@
-"""PostgreSQL: a pool of connections, on which single statements are awaited on asyncpg itself.
+"""PostgreSQL: a pool of connections. Single statements are awaited on asyncpg itself.
 
 A small history and nearly every append are one statement. Everything else is plain code inside one greenlet.
 """
@@ -38,8 +38,8 @@ class PostgresqlDatabase(OpenDatabase):
     is_server = True
 
     def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool, secured: bool = False) -> None:
-        """`owned`: the ledger made the engine, and disposes of it. `secured`: row-level security is told of the tenant
-        in every transaction.
+        """`owned`: the ledger created the engine and disposes of it. `secured`: every transaction sets the tenant for
+        row-level security.
         """
         self.one_loop = owned
         self.secured = secured
@@ -52,10 +52,10 @@ class PostgresqlDatabase(OpenDatabase):
         self._queue = AppendQueue(self._append.together)
 
     async def append(self, request: AppendRequest) -> Appended:
-        """Writers of one thread in this process take turns; those that waited may share a statement."""
+        """Writers of one thread in this process take turns. Writers that had to wait may share a statement."""
         try:
             async with self._queue.turn(request) as turn:
-                if turn.appended is not None:  # the statement of a group held it
+                if turn.appended is not None:  # the statement of a group did it
                     return turn.appended
                 return await self._append.until_known(request, sent=turn.sent, since=turn.since)
         except Exception as error:
@@ -88,8 +88,8 @@ class PostgresqlDatabase(OpenDatabase):
         return position
 
     async def history_if(self, condition: Callable[[Sql], None], window: Window) -> History:
-        """The history, if the condition, which is asked on the same connection before the read begins, does not raise.
-        The read is tried once.
+        """The history, unless `condition` raises. The condition runs on the same connection before the read begins. The
+        read is tried once.
         """
         if window.is_small:
             begin = self._begin_read(window.tenant)
@@ -115,14 +115,14 @@ class PostgresqlDatabase(OpenDatabase):
     # --- Reads
 
     def _begin_read(self, tenant: Tenant, *, snapshot: bool = False) -> str | None:
-        """What begins the transaction of a read; None where it needs none."""
+        """The statement that begins the transaction of a read; None if the read needs no transaction."""
         if self.secured:
             return begin_as(SNAPSHOT if snapshot else "BEGIN READ ONLY", tenant.key)
         return SNAPSHOT if snapshot else None
 
     def _read(self, begin: str | None, work: Callable[[Sql], T]) -> T:
-        """Repeats a read whose connection is lost: only its use shows that a connection died in the pool while the
-        server was restarted. All the others there may be dead as well, so it tries once more than there are of them.
+        """Repeats a read whose connection was lost. When the server restarts, connections die in the pool, and only
+        their use shows it. Every unused connection may be dead, so the read is tried once more than their number.
         """
         for _ in range(self._connections.unused + 1):
             try:
@@ -148,7 +148,9 @@ class PostgresqlDatabase(OpenDatabase):
             return load(sql, window)
 
     async def _one_statement(self, window: Window) -> History | None:
-        """Awaited on asyncpg itself: a greenlet costs as much as reading fifty messages. It repeats as `_read` does."""
+        """The page by one statement, awaited on asyncpg itself: a greenlet costs as much as reading fifty messages. It
+        repeats a lost read as `_read` does.
+        """
         template, parameters = page_statement(window)
         attempts = self._connections.unused + 2
         while True:
@@ -168,7 +170,7 @@ class PostgresqlDatabase(OpenDatabase):
             return work(sql)
 
     def _in_transaction(self, begin: str, work: Callable[[Sql], T], timeout: float | None) -> T:
-        """Says so where the connection was lost at COMMIT."""
+        """Raises an error of its own if the connection was lost at COMMIT, which may have happened."""
         done = False
         try:
             with self._connections.transaction(begin, timeout=timeout) as sql:

@@ -1,7 +1,7 @@
-"""An append on PostgreSQL until its outcome is known.
+"""Attempts an append on PostgreSQL until its outcome is known.
 
-The first attempt trusts memory and takes no lock. Every later one begins with a preflight under the lock of the branch.
-So what it raises is judged on what is stored, and it finds an attempt whose acknowledgement was lost by its ids.
+The first attempt trusts the tip cache and takes no lock. Every later attempt begins with a preflight under the lock of
+the branch. So it judges on what is stored, and finds an attempt whose acknowledgement was lost by its ids.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from chatledger.storage.append.attempt import (
     Attempted,
     appended,
     attempt,
+    plan_on_cached_tip,
     plan_on_each_other,
-    plan_on_memory,
     seen_after,
 )
 from chatledger.storage.append.request import AppendRequest
@@ -44,22 +44,24 @@ from chatledger.storage.schema.row_security import begin_as
 T = TypeVar("T")
 
 DEADLINE = 10.0
-"""Seconds in which an append finds out its outcome: however long the database is away, or silent."""
+"""Seconds after which an append makes no further attempt if the database stays away or silent."""
 _AT_LEAST = 0.1
-"""Seconds in which an append that has waited longer than that for its turn tries again."""
+"""Seconds in which an append still tries again although it waited past the deadline for its turn."""
 STATEMENT_TIMEOUT = 5.0
 """Seconds to wait for a response before the connection is treated as lost. Leaves time for two attempts."""
 _CHARACTERS_A_SECOND = 1_000_000
-"""The slowest line that a large batch must get through: it extends the time-out."""
+"""The slowest connection that a large batch must get through. The timeout grows with the batch accordingly."""
 ATTEMPTS = 8
-"""Attempts while the database answers. From the second on the branch is locked: a third means that it was switched."""
+"""The most attempts while the database answers. From the second on the branch is locked, so a third is needed only if
+another branch became the active one.
+"""
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 
 
 @dataclass(slots=True)
 class _Progress:
     sent: bool = False
-    """Whether an attempt had a connection, so that something of it may have reached the database."""
+    """Whether an attempt had a connection, so that a part of it may have reached the database."""
 
 
 class PostgresqlAppend:
@@ -68,9 +70,12 @@ class PostgresqlAppend:
         self._tips = tips
 
     async def until_known(self, request: AppendRequest, *, sent: bool, since: float) -> Appended:
-        """`sent`: something of it may have reached the database. `since`: when it began to wait, for its turn as well:
-        without that, those queued behind an append that found the database away would wait as long, one by one. Raises
-        the judgement's errors, StorageError, and OutcomeUnknown past the deadline.
+        """Try until the outcome is known. Raises the errors of the judgement, StorageError, and OutcomeUnknown past the
+        deadline.
+
+        `sent`: a part of the append may have reached the database already. `since` is the time at which the append
+        began to wait for its turn. The deadline counts from there: otherwise, when the database is away, each append of
+        a queue would wait for the whole deadline after the one before it.
         """
         deadline = max(since + DEADLINE, time.monotonic() + _AT_LEAST)
         progress = _Progress(sent)
@@ -97,34 +102,35 @@ class PostgresqlAppend:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
     async def together(self, requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
-        """As many of these appends to one branch as memory lets through, in one statement: their outcomes, and how many
-        may have been sent. If the statement fails, none is done: each finds out by itself, and is told alone.
+        """Write as many of these appends to one branch as the cached tip lets through, in one statement. Returns their
+        outcomes, and how many may have been sent. If the statement fails, none is done; each append then tries by
+        itself and gets its own error.
         """
-        remembered = self._tips.take(requests[0])
-        plans = [] if remembered is None else plan_on_each_other(requests, remembered)
-        if remembered is None or not plans:
+        cached = self._tips.take(requests[0])
+        plans = [] if cached is None else plan_on_each_other(requests, cached)
+        if cached is None or not plans:
             return [], 0
         plan, progress = joined(plans), _Progress()
         with suppress(Exception):
             written = await self._write(plan, progress)
             if isinstance(written, Written):
-                self._tips.remember(requests[0], seen_after(plan, remembered, written))
+                self._tips.remember(requests[0], seen_after(plan, cached, written))
                 return [appended(plan) for plan in plans], len(plans)
         return [], len(plans) if progress.sent else 0
 
     async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | Moved:
-        if first and (remembered := self._tips.take(request)) is not None:
-            plan = plan_on_memory(request, remembered)
+        if first and (cached := self._tips.take(request)) is not None:
+            plan = plan_on_cached_tip(request, cached)
             if isinstance(plan, Plan):
-                with suppress(RunConflict):  # found out on memory, so a preflight comes before it is raised
+                with suppress(RunConflict):  # on a cached tip; an attempt with a preflight raises it if it is real
                     written = await self._write(plan, progress)
                     if isinstance(written, Moved):
                         return written
-                    return Attempted(appended(plan), seen_after(plan, remembered, written))
+                    return Attempted(appended(plan), seen_after(plan, cached, written))
         return await greenlet_spawn(self._preflight_and_write, request, progress, first)
 
     async def _write(self, plan: Plan, progress: _Progress) -> Written | Moved:
-        """The one statement of nearly every append, awaited on asyncpg itself: a greenlet costs as much as judging."""
+        """Nearly every append is this one statement, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = one_statement(plan)
         timeout = _timeout(plan.request)
         async with await self._connections.checkout() as connection:
@@ -140,7 +146,7 @@ class PostgresqlAppend:
         return read_written(rows)
 
     def _preflight_and_write(self, request: AppendRequest, progress: _Progress, first: bool) -> Attempted | Moved:
-        """Inside a greenlet. The first attempt takes no lock."""
+        """One attempt with a preflight, inside a greenlet. The first attempt takes no lock."""
         with self._begin(request, first) as sql:
             progress.sent = True
             return attempt(sql, request, lock=not first)
@@ -159,7 +165,7 @@ def _timeout(request: AppendRequest) -> float:
 
 
 async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any, T], timeout: float) -> T:
-    """The work in a transaction that row-level security knows the tenant of: two round trips more."""
+    """The work in a transaction that sets the tenant for row-level security: two more round trips."""
     try:
         await connection.run(begin_as("BEGIN", tenant), timeout)
         result = await work
@@ -173,8 +179,8 @@ async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any
 
 
 def _repeatable(error: Exception) -> Failure | None:
-    """The failures after which the append is tried again: another writer, an id that is stored already, a connection
-    lost or not to be had.
+    """The failure, if the append should be tried again after it: another writer was faster, an id is stored already, or
+    the connection was lost or could not be had.
     """
     failure = read_failure(error)
     if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST, Kind.POOL):
@@ -184,6 +190,8 @@ def _repeatable(error: Exception) -> Failure | None:
 
 
 def _given_up(request: AppendRequest, progress: _Progress, cause: Exception | None) -> ChatLedgerError:
-    """An append that was never sent has no unknown outcome."""
+    """The error of an append past its deadline. If it was never sent, nothing of it can be stored, so its outcome is
+    not unknown.
+    """
     ours = None if progress.sent or cause is None else translate(cause)
     return ours or OutcomeUnknown(request.ids)

@@ -1,9 +1,9 @@
-"""A read replica, which answers only a history whose caller says how new it must be, once it has replayed that far.
+"""A read replica. It answers only a history whose caller gives a position, and only once it has replayed past it.
 
-A position is a place in PostgreSQL's write-ahead log, as text. A standby that has replayed past a position shows all
-that was committed before the position was asked for. The standby is asked so on the connection that is then read from,
-before the snapshot of the read is taken. If the replica says anything else (it is behind, no standby, gone, silent, in
-conflict with its recovery), the primary is read instead: a replica never makes a read fail.
+A position is a place in PostgreSQL's write-ahead log, as text. A standby that has replayed past a position shows every
+commit from before the position was read. The check runs on the connection that is then read from, before the read takes
+its snapshot. If the replica cannot answer (it is behind, is no standby, is gone, is silent, or cancels the read because
+of its recovery), the ledger reads the primary instead. So a replica never makes a read fail.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from chatledger.storage.history.window import Window
 _CAUGHT_UP = "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= :position::text::pg_lsn"
 _POSITION = re.compile(r"[0-9A-F]{1,8}/[0-9A-F]{1,8}")
 RETRY_AFTER = 10.0
-"""Seconds in which a replica that failed is not asked again: finding out takes longer than a read of the primary."""
+"""Seconds in which the ledger skips a replica that failed: trying it takes longer than a read of the primary."""
 
 
 def require_position(position: str) -> None:
-    """Raises InvalidCursor."""
+    """Raises InvalidCursor for a text that is no position."""
     if not isinstance(position, str) or _POSITION.fullmatch(position) is None:
         raise InvalidCursor(position, "not a position that a ledger gave")
 
 
 class _Behind(Exception):
-    """The replica has not replayed up to the position."""
+    """The replica has not replayed past the position yet."""
 
 
 class Replica:
-    """One standby. Opening a ledger asks nothing of it, so it may come later, and go."""
+    """One standby. Opening a ledger sends it nothing, so it may start later and stop at any time."""
 
     def __init__(self, database: PostgresqlDatabase) -> None:
         self.database = database
         self._failed_until = 0.0
 
     async def history(self, window: Window, position: str) -> History | None:
-        """None where the primary is to be read."""
+        """The history; None if the ledger has to read the primary."""
         if time.monotonic() < self._failed_until:
             return None
 

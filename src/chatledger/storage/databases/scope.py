@@ -1,9 +1,9 @@
 """A scope: a database seen as one tenant, with its rules and limits. Repositories are built on it.
 
-The scope of a ledger has a guard: it refuses a write inside an open transaction of the same ledger, and every call
-after the end. Both would go wrong without a word. On SQLite, a write beside the ledger's own transaction waits for it
-for ever; on PostgreSQL, it is not part of it. And an engine that was disposed of quietly opens connections anew, which
-nobody closes.
+The scope of a ledger has a guard. The guard refuses a write through the ledger inside an open transaction of the same
+ledger, and every call after `close`. Both would fail silently. On SQLite, such a write would wait for the transaction
+forever; on PostgreSQL, it would not be part of the transaction. After `close`, the disposed engine would open new
+connections, which nobody closes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIMITS_OR_NONE = Kind("Limits or None", Limits, NoneType)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`guard` is None inside a transaction, which its owner commits and ends."""
+    """`guard` is None inside a transaction."""
 
     database: Database
     tenant: Tenant
@@ -49,7 +49,9 @@ class Scope:
         return await self.database.append(request)
 
     async def history(self, window: Window, *, min_position: str | None = None) -> History:
-        """`min_position` lets a replica answer that has replayed past it. Raises InvalidCursor for what is none."""
+        """With `min_position`, a replica that has replayed past it may answer. Raises InvalidCursor for a text that is
+        no position.
+        """
         if min_position is not None:
             require_position(min_position)
         if self.guard is not None:
@@ -71,12 +73,12 @@ class Scope:
         return await self.database.write(self.tenant, work, single=single)
 
     def learn(self, thread: str, seen: Seen) -> None:
-        """Remember the tip of a thread that was just made; `thread` is the key as stored."""
+        """Cache the tip of a thread that was just created; `thread` is the key as stored."""
         self.database.learn(self.tenant, thread, seen)
 
 
 class Guard:
-    """A database that a ledger opened, and its replica if it has one, from opening to closing."""
+    """The database that a ledger opened, and its replica if it has one, until the ledger is closed."""
 
     def __init__(self, database: OpenDatabase, replica: Replica | None, keys: EncryptionKeys) -> None:
         self.database = database
@@ -91,7 +93,7 @@ class Guard:
 
     @asynccontextmanager
     async def begin(self, scope: Scope) -> AsyncIterator[Scope]:
-        """The same tenant, rules and limits in one transaction. Until it ends, writes beside it are refused."""
+        """The same tenant, rules and limits in one transaction. Inside, the guard refuses writes through the ledger."""
         self.refuse_write()
         async with self.database.transaction(scope.tenant) as transaction:
             with _begun(self.database):
@@ -99,7 +101,7 @@ class Guard:
 
     def refuse_read(self) -> None:
         self._refuse_closed()
-        if self.database.one_connection:  # a read waits for the transaction around it as a write does
+        if self.database.one_connection:  # a read would wait for the open transaction, as a write does
             _refuse_inside_transaction(self.database)
 
     def refuse_write(self) -> None:
@@ -112,7 +114,7 @@ class Guard:
         self._refuse_another_loop()
 
     def _refuse_another_loop(self) -> None:
-        """Its connections would wait for answers that come to the loop they were made in."""
+        """In another event loop the connections would wait for answers that reach only the loop that opened them."""
         if self._loop is not None and self._loop is not asyncio.get_running_loop():
             raise StorageError(
                 "this ledger was opened in another event loop, to which its connections belong: open one in each loop, "
@@ -132,7 +134,7 @@ class Guard:
 
 
 class _Begun:
-    """A transaction that this task, or one that started it, has open on a database."""
+    """An open transaction of this task, or of the task that started this one, on a database."""
 
     __slots__ = ("database", "open", "outer")
 
@@ -153,12 +155,12 @@ def _begun(database: OpenDatabase) -> Iterator[None]:
         yield
     finally:
         begun.open = False
-        with suppress(ValueError):  # left in another context than it was entered in, as a test's fixture is
+        with suppress(ValueError):  # the caller left it in another context than it entered, as test fixtures do
             BEGUN.reset(token)
 
 
 def _innermost() -> _Begun | None:
-    """The transaction that is open here and was begun last; one of another ledger may be open around it."""
+    """The open transaction of this task that was begun last. One of another ledger may be open around it."""
     begun = BEGUN.get()
     while begun is not None and not begun.open:
         begun = begun.outer

@@ -32,7 +32,7 @@ class SharedSqliteDatabase(OpenDatabase):
         return begin_transaction(self._engine, None)
 
     async def close(self) -> None:
-        """The engine stays the application's to dispose of."""
+        """Does nothing: the application disposes of its engine."""
 
     def _write(self, work: Callable[[Sql], T]) -> T:
         with self._engine.sync_engine.begin() as connection:

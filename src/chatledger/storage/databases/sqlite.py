@@ -1,8 +1,8 @@
-"""A SQLite file of our own: one writer in a thread of its own, readers beside it.
+"""A SQLite file that the ledger opened: one writer in a thread of its own, and a few reader threads beside it.
 
-What costs on SQLite is not the database but the crossing from the event loop to a driver's thread, once for each
-statement. So a whole call is sent across at once: writes to the one thread that holds the write connection, reads to a
-small pool of threads with read-only connections. A database in memory has one connection for everything.
+On SQLite the database is cheap. The cost is the crossing from the event loop to a driver's thread, which most drivers
+make for each statement. So a whole call crosses once: writes go to the thread that holds the write connection, reads to
+a small pool of threads with read-only connections. A database in memory has one connection for everything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.models import Appended
-from chatledger.storage.append.attempt import Attempted, NeedsPreflight, attempt, attempt_on_memory
+from chatledger.storage.append.attempt import Attempted, NeedsPreflight, attempt, attempt_on_cached_tip
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
@@ -62,7 +62,7 @@ class SqliteDatabase(OpenDatabase):
         self._tips.learn(tenant, thread, seen)
 
     async def create_schema(self) -> None:
-        """The tables of a database in memory."""
+        """Create the tables of a database in memory."""
         await self._writer.submit(lambda sql: create_schema(sql.connection, None))
 
     @asynccontextmanager
@@ -76,7 +76,9 @@ class SqliteDatabase(OpenDatabase):
         await asyncio.shield(transaction.end(commit=True))
 
     async def close(self) -> None:
-        """Readers first: the last connection to close puts the WAL into the file, and only the writer's may."""
+        """Close the readers first: the last connection to close moves the WAL into the file, and only the writer's
+        connection may write.
+        """
         if self._readers is not None:
             await asyncio.to_thread(self._readers.shutdown)
         while self._connections:
@@ -84,11 +86,11 @@ class SqliteDatabase(OpenDatabase):
         await self._writer.close()
 
     def _append(self, sql: Sql, request: AppendRequest) -> Appended:
-        """In the writer's thread. Memory spares the preflight. Where memory is stale (another process wrote), the guard
-        says so, and the second attempt begins with a preflight.
+        """In the writer's thread. A cached tip saves the preflight. If the tip is stale because another process wrote,
+        the stamp guard stops the write, and the second attempt begins with a preflight.
         """
-        remembered = self._tips.take(request) if request.ids_are_new else None
-        done = NeedsPreflight() if remembered is None else attempt_on_memory(sql, request, remembered)
+        cached = self._tips.take(request) if request.ids_are_new else None
+        done = NeedsPreflight() if cached is None else attempt_on_cached_tip(sql, request, cached)
         if not isinstance(done, Attempted):
             done = attempt(sql, request)
         if isinstance(done, Moved):
@@ -97,8 +99,8 @@ class SqliteDatabase(OpenDatabase):
         return done.appended
 
     def _read(self, work: Callable[[Sql], T], given: list[T]) -> None:
-        """In a reader's thread, on its own connection. What it finds is put into `given` and not returned: the thread
-        might hold on to a page that its caller is done with, till it gets to run again.
+        """In a reader's thread, on the thread's own connection. The result goes into `given` and is not returned:
+        otherwise the idle thread could keep a page alive after its caller has dropped it.
         """
         try:
             if not hasattr(self._own, "connection"):

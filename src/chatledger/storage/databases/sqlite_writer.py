@@ -1,8 +1,8 @@
-"""The one writer of a SQLite file: a thread, a connection, and a queue of jobs.
+"""The writer of a SQLite file: a thread, a connection, and a queue of jobs.
 
 Jobs that queue up while a commit is being made durable share the next commit. Each job of such a group runs in a
-savepoint of its own, so a refused one takes nothing else with it. The writer acknowledges a group after its commit, not
-before. An explicit transaction occupies the writer from its BEGIN to its end.
+savepoint of its own, so a refused job undoes no other. The writer acknowledges a group after its commit, not before. An
+explicit transaction occupies the writer from its BEGIN to its end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BEGIN = "BEGIN IMMEDIATE"
 
 
 class Job:
-    """A command on its way to the writer, and the future that waits for it in its own loop."""
+    """A command for the writer, and the future that waits for it in the loop of its caller."""
 
     __slots__ = ("command", "future", "loop")
 
@@ -55,7 +55,7 @@ class End:
 
 
 class WriterTransaction(Database):
-    """A transaction that occupies the writer: its jobs run in order, each in a savepoint, until it ends."""
+    """A transaction that occupies the writer. Its jobs run in order, each in a savepoint, until it ends."""
 
     def __init__(self) -> None:
         self.begun = Job(lambda sql: None)
@@ -80,12 +80,12 @@ class WriterTransaction(Database):
         await job.future
 
     def abandon(self) -> None:
-        """Nobody waits for this transaction any more: whatever it did is rolled back."""
+        """Roll back: nobody waits for this transaction any more."""
         self._ended = True
         self._jobs.put(End(commit=False))
 
     def serve(self, connection: SqliteConnection) -> None:
-        """In the writer's thread, from BEGIN to the end."""
+        """Run the transaction in the writer's thread, from BEGIN to its end."""
         try:
             connection.execute(BEGIN)
         except Exception as error:
@@ -102,24 +102,24 @@ class WriterTransaction(Database):
 class Writer:
     def __init__(self, path: str) -> None:
         self._path = path
-        self._line: deque[Job | WriterTransaction] = deque()
+        self._queue: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        # A daemon: a process that forgot to close its ledger can still end. What was acknowledged is on the disk.
+        # A daemon, so that a process that forgot to close its ledger can still end. Acknowledged writes are on disk.
         self._thread = threading.Thread(target=self._run, name="chatledger-writer", daemon=True)
         self._thread.start()
 
     async def submit(self, command: Callable[[Sql], T]) -> T:
-        """Run the command in a transaction; it returns when that is committed. Cancelling does not take it back."""
+        """Run the command in a transaction and return after the commit. Cancelling the call does not undo it."""
         job = Job(command)
-        self._queue(job)
+        self._add(job)
         result: T = await job.future
         return result
 
     async def begin(self) -> WriterTransaction:
-        """A transaction, begun when all before it in line are done."""
+        """A transaction. It begins after all entries before it in the queue are done."""
         transaction = WriterTransaction()
-        self._queue(transaction)
+        self._add(transaction)
         try:
             await transaction.begun.future
         except asyncio.CancelledError:
@@ -128,34 +128,34 @@ class Writer:
         return transaction
 
     async def close(self) -> None:
-        """What is in line is still done."""
+        """Finish the entries in the queue, then end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         await asyncio.to_thread(self._thread.join)
 
-    def _queue(self, entry: Job | WriterTransaction) -> None:
+    def _add(self, entry: Job | WriterTransaction) -> None:
         with self._changed:
             if self._closed:
                 raise StorageError("this ledger is closed")
-            self._line.append(entry)
+            self._queue.append(entry)
             self._changed.notify()
 
     def _next(self) -> list[Job] | WriterTransaction | None:
-        """What to do next: a transaction, or all jobs that wait before the next one; None when closed and done."""
+        """The next transaction, or a group of the jobs before it. None once the writer is closed and has none left."""
         with self._changed:
-            while not self._line:
+            while not self._queue:
                 if self._closed:
                     return None
                 self._changed.wait()
             group: list[Job] = []
-            while self._line and len(group) < GROUP:
-                entry = self._line[0]
+            while self._queue and len(group) < GROUP:
+                entry = self._queue[0]
                 if isinstance(entry, WriterTransaction):
                     break
                 group.append(entry)
-                self._line.popleft()
-            return group or self._line.popleft()  # type: ignore[return-value]
+                self._queue.popleft()
+            return group or self._queue.popleft()  # type: ignore[return-value]
 
     def _run(self) -> None:
         try:
@@ -179,7 +179,7 @@ class Writer:
 
 
 def _commit(connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
-    """All jobs in one transaction. One that fails is taken back alone; if the commit fails, so have all."""
+    """Run all jobs in one transaction. A job that fails is undone alone. If the commit fails, all jobs have failed."""
     if not jobs:
         return []
     try:
@@ -195,7 +195,9 @@ def _commit(connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
 
 
 def _run(connection: SqliteConnection, job: Job) -> Outcome:
-    """Whatever a job raises is its caller's (a panic of an extension is no Exception): the thread serves all others."""
+    """Run one job. Its caller gets any error that it raises, even one that is no Exception, such as the panic of an
+    extension: the thread has to go on for the other jobs.
+    """
     try:
         return Outcome(job, job.command(connection.sql))
     except BaseException as error:
@@ -203,7 +205,9 @@ def _run(connection: SqliteConnection, job: Job) -> Outcome:
 
 
 def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
-    """A savepoint that itself fails takes the transaction with it: the thread has others to serve."""
+    """Run one job in a savepoint. If the savepoint itself fails, the transaction is rolled back, so that the thread can
+    go on with other jobs.
+    """
     if not connection.in_transaction:
         return Outcome(job, error=_rolled_back())
     try:
@@ -220,7 +224,7 @@ def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
 
 
 def _finish(connection: SqliteConnection, *, commit: bool) -> BaseException | None:
-    """Why the transaction was not committed, if it should have been."""
+    """Commit or roll back. Returns the error if the commit failed."""
     if not commit:
         connection.rollback()
         return None
@@ -240,7 +244,7 @@ def _rolled_back() -> StorageError:
 
 
 def _ours(error: BaseException) -> BaseException:
-    """The error to raise for it, with the driver's as its cause."""
+    """The error to raise in place of a driver's error, with the driver's error as its cause."""
     ours = translate(error)
     if ours is None:
         return error
@@ -249,12 +253,12 @@ def _ours(error: BaseException) -> BaseException:
 
 
 def _deliver(outcomes: Sequence[Outcome]) -> None:
-    """Hand each outcome to the loop that waits for it: one call for each loop."""
+    """Hand each outcome to the loop that waits for it, with one call for each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         by_loop[outcome.job.loop].append(outcome)
     for loop, own in by_loop.items():
-        with suppress(RuntimeError):  # the loop is closed: nobody waits in it
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits in it
             loop.call_soon_threadsafe(_settle, own)
 
 

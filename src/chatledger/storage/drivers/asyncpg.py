@@ -1,6 +1,7 @@
-"""A connection of the pool as asyncpg itself: what SQLAlchemy adds to a statement costs a third of an append.
+"""Runs statements on asyncpg itself, on a connection of SQLAlchemy's pool: SQLAlchemy's own work for a statement costs
+a third of an append.
 
-SQLAlchemy still owns the pool and the connection, in autocommit; transactions are begun and ended here.
+SQLAlchemy still owns the pool and the connection, which is in autocommit. This module begins and ends transactions.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class AsyncpgDriver:
-    """asyncpg, called from inside a greenlet."""
+    """Calls asyncpg from inside a greenlet."""
 
     __slots__ = ("_connection", "_copies", "_deadline")
 
     def __init__(self, connection: Any, timeout: float | None = None, *, copies: bool = True) -> None:
-        """`timeout`: seconds from now, after which a statement raises TimeoutError."""
+        """`timeout`: the seconds from now after which a statement raises TimeoutError."""
         self._connection = connection
         self._copies = copies
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -37,9 +38,7 @@ class AsyncpgDriver:
         return await_only(self._connection.fetch(text, *values, timeout=self._left()))
 
     def run(self, text: str) -> None:
-        """Statements without parameters, in one round trip however many they are and whether or not they are kept
-        prepared.
-        """
+        """Run statements without parameters, any number in one round trip, with or without a statement cache."""
         await_only(self._connection.execute(text, timeout=self._left()))
 
     def _left(self) -> float | None:
@@ -57,7 +56,7 @@ class AsyncpgDriver:
 
 
 class Checkout:
-    """A connection out of the pool, as an asynchronous context manager; discarded if nobody knows its state."""
+    """A checked-out connection, as an asynchronous context manager. It discards a connection whose state is unknown."""
 
     __slots__ = ("_connection", "_give_back", "_schema")
 
@@ -74,7 +73,7 @@ class Checkout:
     def fetch(
         self, template: str, parameters: Mapping[str, Any], timeout: float | None = None
     ) -> Coroutine[Any, Any, Sequence[Row]]:
-        """The rows of one statement, to be awaited: asyncpg's own coroutine. Raises TimeoutError after `timeout`
+        """asyncpg's own coroutine that returns the rows of one statement. It raises TimeoutError after `timeout`
         seconds.
         """
         text, names = prepare(template, "postgresql", self._schema)
@@ -82,7 +81,7 @@ class Checkout:
         return driver.fetch(text, *[parameters[name] for name in names or ()], timeout=timeout)  # type: ignore[no-any-return]
 
     async def run(self, text: str, timeout: float) -> None:
-        """Statements without parameters, in one round trip. Raises TimeoutError after that many seconds."""
+        """Run statements without parameters in one round trip. Raises TimeoutError after `timeout` seconds."""
         driver: Any = self._connection.driver_connection
         await driver.execute(text, timeout=timeout)
 
@@ -100,15 +99,16 @@ class Checkout:
 
 
 class AsyncpgConnections:
-    """The connections of an engine's pool, checked out one at a time: inside a greenlet, or to be awaited on.
+    """The connections of an engine's pool. A caller uses one inside a greenlet, or checks it out and awaits on it.
 
-    Connections of our own pool that are awaited on stay idle here for the next such statement. Taking one from the pool
-    needs a greenlet, because it may have to wait; that costs a quarter of all else that the process does for an append.
+    With the ledger's own pool, a connection that was awaited on stays idle here for the next statement. Taking one from
+    the pool needs a greenlet, because the pool may have to wait. The greenlet costs a quarter of the rest of the work
+    that the process does for an append.
     """
 
     def __init__(self, engine: Engine, schema: str | None, *, owned: bool, secured: bool = False) -> None:
-        """`owned`: made by us, so that nothing happens when a connection leaves or enters the pool. `secured`: by
-        row-level security, which COPY does not go together with.
+        """`owned`: the ledger created the engine, so no listener runs when a connection leaves or enters the pool.
+        `secured`: the tables have row-level security, which does not allow COPY.
         """
         self.secured = secured
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -119,7 +119,7 @@ class AsyncpgConnections:
 
     @property
     def unused(self) -> int:
-        """Connections that nobody uses now, each of which may turn out to be dead."""
+        """The number of connections that nobody uses now. Each may turn out to be dead."""
         return len(self._idle) + self._unused_in_pool
 
     @property
@@ -128,22 +128,22 @@ class AsyncpgConnections:
         return pool.checkedin() if isinstance(pool, QueuePool) else 0
 
     async def checkout(self) -> Checkout:
-        """A connection for one statement, without SQLAlchemy's own around it. Not to be called inside a greenlet."""
+        """A connection for one statement, without SQLAlchemy's Connection around it. Do not call it in a greenlet."""
         if self._idle:
             return Checkout(self._idle.pop(), self._schema, self._keep)
-        connection = await greenlet_spawn(self._engine.pool.connect)  # which may have to wait, or to connect
+        connection = await greenlet_spawn(self._engine.pool.connect)  # the pool may have to wait, or to connect
         return Checkout(connection, self._schema, self._keep if self._owned else self._return)
 
     def _keep(self, connection: PoolProxiedConnection) -> Awaitable[None] | None:
-        """Keep it idle for the next statement, unless the pool has no other and somebody may be waiting for it."""
+        """Keep the connection idle for the next statement, unless the pool is at its maximum and others may wait."""
         pool: Any = self._engine.pool
-        if self._closed:  # while it was checked out: nobody will ever ask for it again
+        if self._closed:  # the ledger was closed meanwhile, so nobody will ask for the connection again
             connection.invalidate()
         elif connection.is_valid and pool.overflow() < MAX_OVERFLOW and self.unused < POOL_SIZE:
             self._idle.append(connection)
             return None
         elif self._unused_in_pool >= POOL_SIZE:
-            return self._return(connection)  # there is no room for it, so the pool closes it, which takes a greenlet
+            return self._return(connection)  # the pool is full, so it closes the connection, which takes a greenlet
         connection.close()
         return None
 
@@ -152,22 +152,22 @@ class AsyncpgConnections:
         return greenlet_spawn(connection.close)
 
     def make_room(self) -> None:
-        """Give one idle connection back before somebody else asks the pool, which does not know of them: the pool would
-        open another, or wait for one while they lie idle.
+        """Return one idle connection to the pool, before another caller asks the pool. The pool does not know of idle
+        connections: it would open another one, or wait for one although some are idle.
         """
         if self._idle and not self._unused_in_pool:
             self._idle.pop().close()
 
     async def close(self) -> None:
-        """Give the idle connections back to the pool, before it is disposed of."""
+        """Return the idle connections to the pool, so that the engine can dispose of them."""
         self._closed = True
         while self._idle:
             await self._return(self._idle.pop())
 
     @contextmanager
     def autocommit(self, timeout: float | None = None) -> Iterator[Sql]:
-        """For single statements. A connection that was lost or cancelled is discarded: nobody knows what is still on
-        its way to the server.
+        """A connection for single statements. After a lost connection or a cancellation it is discarded, because its
+        state is unknown.
         """
         with self._checked_out(timeout) as (sql, _):
             yield sql
@@ -205,6 +205,6 @@ class AsyncpgConnections:
 
 
 def is_spoilt(error: BaseException) -> bool:
-    """Whether nobody knows any more what the connection is doing: it was lost, or cancelled in the middle."""
+    """Whether the error leaves the connection in an unknown state: it was lost, or cancelled in the middle."""
     failure = read_failure(error)
     return not isinstance(error, Exception) or (failure is not None and failure.kind is Kind.LOST)

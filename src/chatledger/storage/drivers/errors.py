@@ -1,7 +1,7 @@
-"""Driver errors to our errors, once. What a driver said stays as the cause.
+"""Translates drivers' errors into errors of the ledger. The driver's error stays as the cause.
 
-`Failure` holds the facts: what kind of failure, and for a key or a foreign key the columns it is on, which are the same
-on both databases and on partitions, where names of constraints differ.
+A `Failure` holds the facts: the kind of failure and, for a key or a foreign key, its columns. Columns are the same on
+both databases and on partitions; the names of constraints are not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Failure:
 
 _AGAIN = {"40001", "40P01", "55P03"}
 _LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
-_FULL = {"53100", "53200"}  # no disk, no memory: the statement is undone, and there may be room later
+_FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone, and there may be space later
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
@@ -50,7 +50,7 @@ _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 
 def read_failure(error: BaseException) -> Failure | None:
-    """The facts of a driver's error, however SQLAlchemy wrapped it; None for what is no failure of the database."""
+    """The facts of a driver's error, however SQLAlchemy wrapped it; None for an error that is not the database's."""
     if isinstance(error, PoolTimeout):
         return Failure(Kind.POOL, str(error))
     driver_error = _driver_error(error)
@@ -67,7 +67,7 @@ def read_failure(error: BaseException) -> Failure | None:
 
 
 def _driver_error(error: BaseException) -> BaseException:
-    """SQLAlchemy wraps its adapter's error, and the adapter wraps the driver's."""
+    """The driver's own error. SQLAlchemy wraps the error of its adapter, and the adapter wraps that of the driver."""
     inner = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     cause = inner.__cause__
     return cause if cause is not None and type(cause).__module__.startswith("asyncpg") else inner
@@ -77,7 +77,7 @@ def _is_lost(error: BaseException, driver_error: BaseException) -> bool:
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     names = {kind.__name__ for kind in type(driver_error).__mro__}
-    if "InternalClientError" in names:  # asyncpg: the server's farewell came while nobody was asking
+    if "InternalClientError" in names:  # asyncpg raises it if the server closed the connection between two statements
         return True
     closed = "connection is closed" in str(driver_error) or "connection was closed" in str(driver_error)
     return "PostgresConnectionError" in names or ("InterfaceError" in names and closed)
@@ -100,8 +100,9 @@ def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
 
 
 def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
-    """Under row-level security PostgreSQL keeps the detail to itself, because it holds values. What is left is the
-    constraint's name, which ends with its last column in every partition too.
+    """The columns of the violated key, or only its last one. Under row-level security PostgreSQL withholds the detail,
+    because it holds values. Then only the constraint's name is left, which ends with the last column, in partitions
+    too.
     """
     columns = _KEY_COLUMNS.search(detail)
     if columns:
@@ -125,7 +126,7 @@ def _read_sqlite(error: sqlite3.Error) -> Failure:
 
 
 def translate(error: BaseException) -> ChatLedgerError | None:
-    """The error to raise in its place; None for what is ours already or no failure of the database."""
+    """The ledger's error to raise instead; None for an error that is the ledger's already or not the database's."""
     if isinstance(error, ChatLedgerError):
         return None
     failure = read_failure(error)
@@ -136,7 +137,9 @@ def translate(error: BaseException) -> ChatLedgerError | None:
 
 
 def commit_unheard(error: BaseException) -> StorageError | None:
-    """For a COMMIT that failed: nobody knows whether it was done, if it is the connection that was lost."""
+    """The error to raise if the connection was lost at COMMIT, since nobody knows whether the COMMIT happened. None for
+    any other error.
+    """
     failure = read_failure(error)
     if failure is None or failure.kind is not Kind.LOST:
         return None
@@ -148,7 +151,7 @@ def run_conflict(stored_run_id: str) -> RunConflict:
 
 
 def foreign_run(error: BaseException, runs: Sequence[str]) -> str | None:
-    """Which of the runs that an insert named belongs to another thread, if that is what PostgreSQL says."""
+    """The run of an insert that belongs to another thread, if that is PostgreSQL's error; else None."""
     failure = read_failure(error)
     if failure is None or failure.kind is not Kind.FOREIGN_KEY or failure.columns[-1:] != ("run_id",):
         return None
@@ -161,7 +164,7 @@ T = TypeVar("T")
 
 
 async def in_greenlet(function: Callable[..., T], *arguments: Any) -> T:
-    """Run the function in a greenlet, where the driver may be awaited; the driver's errors come out as ours."""
+    """Run the function in a greenlet, where it may await the driver. Raises the driver's errors translated."""
     try:
         return await greenlet_spawn(function, *arguments)
     except Exception as error:
@@ -169,7 +172,7 @@ async def in_greenlet(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def raise_translated(error: Exception) -> NoReturn:
-    """Raises the driver's error as ours, with the driver's as its cause; any other error as it is."""
+    """Raises a driver's error translated, with the driver's error as its cause. Raises any other error unchanged."""
     ours = translate(error)
     if ours is None:
         raise error

@@ -1,8 +1,8 @@
-"""A connection as the storage uses it: Core statements anywhere, the driver's own calls where speed asks for it.
+"""A connection as the storage uses it: it runs Core statements and, where speed matters, the driver's own calls.
 
-Storage functions are plain functions that take a `Sql` first. Who calls them decides where they run: in the writer's
-thread of a SQLite file, or in a greenlet over an asynchronous driver. So one piece of code serves both databases, the
-ledger's own transactions and a caller's, and a whole operation crosses to the driver once.
+Storage functions are plain functions with a `Sql` as first argument. Their caller decides where they run: in the
+writer's thread of a SQLite file, or in a greenlet over an asynchronous driver. So the same code serves both databases,
+the ledger's own transactions and a caller's, and a whole operation crosses to the driver once.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _PARAMETER = re.compile(r"(?<!:):([a-z_][a-z_0-9]*)")
 
 
 class Driver(Protocol):
-    """Statement texts as the database's driver takes them, with its own style of parameters."""
+    """Runs statement texts in the database driver's own style of parameters."""
 
     def fetch(self, text: str, values: Any) -> Sequence[Row]: ...
 
     def insert(self, text: str, rows: Sequence[Any]) -> None: ...
 
     def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
-        """Whether the driver has a way of its own to load many rows, and has taken it."""
+        """Load many rows in the driver's own way. Returns False, with nothing done, if it has none."""
         ...
 
 
 class SqlalchemyDriver:
-    """The driver reached through SQLAlchemy: for transactions that SQLAlchemy or its user began."""
+    """Reaches the driver through SQLAlchemy, for transactions that SQLAlchemy or its user began."""
 
     __slots__ = ("_connection",)
 
@@ -54,7 +54,7 @@ class SqlalchemyDriver:
 
 
 class Sql:
-    """One connection inside one transaction (or in autocommit), and the schema that our tables have there."""
+    """One connection inside one transaction (or in autocommit), and the schema of the ledger's tables there."""
 
     __slots__ = ("_driver", "_options", "connection", "dialect", "schema")
 
@@ -70,7 +70,7 @@ class Sql:
         return self.connection.execute(statement, parameters, execution_options=self._options)
 
     def fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
-        """Run a statement text and give its rows. It names parameters `:name` and our tables `{schema}table`."""
+        """Run a statement text and return its rows. It writes parameters as `:name` and tables as `{schema}table`."""
         text, names = prepare(template, self.dialect, self.schema)
         return self._driver.fetch(text, parameters if names is None else [parameters[name] for name in names])
 
@@ -80,7 +80,7 @@ class Sql:
         self._driver.insert(text, rows if names is None else [tuple(row[name] for name in names) for row in rows])
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Insert many rows of one table, by the driver's own way of loading where it has one."""
+        """Insert many rows into one table, in the driver's own way of loading if it has one."""
         if self._driver.copy(table, self.schema, columns, rows):
             return
         values = ", ".join(f":{column}" for column in columns)
@@ -89,7 +89,7 @@ class Sql:
 
 
 def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """INSERT … ON CONFLICT DO NOTHING: a statement that fails would end a PostgreSQL transaction."""
+    """INSERT … ON CONFLICT DO NOTHING, because a statement that fails would end a PostgreSQL transaction."""
     if sql.dialect == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing()
     return sqlite.insert(table).on_conflict_do_nothing()
@@ -97,7 +97,7 @@ def insert_if_absent(sql: Sql, table: Table) -> postgresql.Insert | sqlite.Inser
 
 @lru_cache(maxsize=512)
 def prepare(template: str, dialect: str, schema: str | None) -> tuple[str, list[str] | None]:
-    """The statement text in the driver's style, and for numbered parameters (PostgreSQL) the order of their names."""
+    """The statement text in the driver's style. For PostgreSQL, which numbers parameters, also their names in order."""
     text = template.replace("{schema}", f'"{schema}".' if schema else "")
     if dialect != "postgresql":
         return text, None

@@ -1,7 +1,7 @@
-"""A connection of our own to a SQLite file: SQLAlchemy's for Core statements, the driver's for the tuned paths.
+"""The ledger's own connection to a SQLite file: SQLAlchemy's for Core statements, the driver's for the fast paths.
 
-Transactions are begun and ended on the driver's connection. SQLAlchemy believes itself in autocommit, where it would
-begin and commit nothing; the begin event makes sure of it.
+Transactions begin and end on the driver's connection. SQLAlchemy runs in autocommit, where it begins and commits
+nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.drivers.urls import BUSY_TIMEOUT, MEMORY, sqlite_pragmas
 
 PAGE_SIZE = "PRAGMA page_size = 8192"
-"""Of a file that is made by this connection; another keeps its own. A page of the default 4,096 bytes holds up to
-three messages and leaves a sixth of itself empty; commits take as long with either.
+"""The page size of a file that this connection creates; an existing file keeps its own. A page of the default 4,096
+bytes holds up to three messages and leaves a sixth of itself empty. Commits take equally long with both sizes.
 """
 
 
@@ -73,7 +73,7 @@ class SqliteConnection:
             self._forget()
 
     def rollback(self) -> None:
-        if self._driver.in_transaction:  # some failures (a full disk) have rolled back already
+        if self._driver.in_transaction:  # after some failures (a full disk) SQLite has rolled back already
             self.execute("ROLLBACK")
         self._forget()
 
@@ -82,7 +82,7 @@ class SqliteConnection:
         self._forget()
 
     def _forget(self) -> None:
-        """End what SQLAlchemy takes for a transaction; the database's own has ended."""
+        """End the transaction that SQLAlchemy believes to be in. The database's own has ended already."""
         if self._connection.in_transaction():
             self._connection.rollback()
 
@@ -98,7 +98,7 @@ def _connect(path: str, *, read_only: bool) -> sqlite3.Connection:
         uri=path != MEMORY,
         timeout=BUSY_TIMEOUT,
         isolation_level=None,
-        check_same_thread=False,  # opened, used and closed by one thread after the other
+        check_same_thread=False,  # one thread may open or use it and another close it, but never at the same time
         cached_statements=256,
     )
     for pragma in (PAGE_SIZE, *sqlite_pragmas()):
@@ -110,8 +110,8 @@ def _connect(path: str, *, read_only: bool) -> sqlite3.Connection:
 
 
 def _set_journal(connection: sqlite3.Connection, pragma: str) -> None:
-    """Two processes that make a file at once both turn its journal into a WAL. SQLite does not wait for that lock,
-    whatever the time-out, since it could be waiting for itself: so we do.
+    """Switch the journal to a WAL. Two processes that create a file at the same time both do so. SQLite does not wait
+    for that lock, whatever its timeout, because it could be waiting for itself. So this function waits.
     """
     deadline = time.monotonic() + BUSY_TIMEOUT
     while True:

@@ -1,7 +1,8 @@
-"""URLs and engines: the drivers we use, and the settings without which their transactions are none."""
+"""URLs and engines: the drivers, and the settings that their transactions need."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from types import NoneType
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
+import asyncpg
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -28,29 +30,29 @@ CONNECT_TIMEOUT = 5.0
 POOL_SIZE = 16
 """Connections to PostgreSQL that are kept open."""
 MAX_OVERFLOW = 16
-"""How many more there may be while all of them are busy."""
+"""The most further connections while all of those are busy."""
 POOL_TIMEOUT = 10.0
-"""Seconds that a call waits for a connection of the pool to be given back."""
+"""Seconds that a call waits until another call returns a connection to the pool."""
 
 READ_ONLY = "chatledger_read_only"
-"""Execution option of a connection that only reads: its transaction does not take the write lock on SQLite."""
+"""Execution option of a connection that only reads. On SQLite its transactions then do not take the write lock."""
 
 
 Address: TypeAlias = str | os.PathLike[str] | URL | None
-"""What names a database; None is what CHATLEDGER_URL says, else a file in the working directory."""
+"""Names a database. None stands for CHATLEDGER_URL or, without it, a file in the working directory."""
 ADDRESS = Kind("a str, a path or None", str, os.PathLike, URL, NoneType)
 
 
 def read_url(url: Address) -> URL:
-    """The URL of a path, `sqlite:///…`, `postgresql://…` or `postgres://…`, with the asynchronous driver put in."""
+    """The URL of a path, `sqlite:///…`, `postgresql://…` or `postgres://…`, with the asynchronous driver filled in."""
     text = os.environ.get(URL_VARIABLE, DEFAULT_URL) if url is None else url
     if not isinstance(text, URL):
         if not isinstance(text, (str, os.PathLike)):
             raise InvalidArgument("url", f"must be a str or a path, not {type(text).__name__}")
         text = os.fspath(text)
-        if not text:  # as a path it would be a database in memory, and all that is written to it gone
+        if not text:  # as a path it would be a database in memory, which loses all that is written to it
             raise StorageError(f"the database URL is empty; leave it (and {URL_VARIABLE}) out for ./{DEFAULT_URL}")
-        if _ALMOST_A_URL.match(text):  # as a path it would be quoted, with the password that is in it
+        if _ALMOST_A_URL.match(text):  # taken as a path, errors would quote it with the password in it
             raise StorageError(f"not a database URL: {_scheme(text)}; a path that begins so is written ./…")
         if "://" not in text:
             return URL.create("sqlite+aiosqlite", database=text)
@@ -66,7 +68,7 @@ def read_url(url: Address) -> URL:
 def _made(text: str) -> URL:
     try:
         return make_url(text)
-    except (ArgumentError, ValueError):  # its cause would quote what it could not read
+    except (ArgumentError, ValueError):  # not chained: the cause would quote the text, which may hold a password
         raise StorageError(f"not a database URL: {_scheme(text)}") from None
 
 
@@ -79,7 +81,7 @@ def _scheme(url: str) -> str:
 
 
 def without_password(url: URL) -> str:
-    """A URL to show, as its user writes it: without our driver, and the password is masked wherever it may stand."""
+    """A URL for display, as a user writes it: without the driver, and with passwords masked wherever they stand."""
     secret = {name: "***" for name in url.query if is_secret_name(name)}
     return url.set(drivername=url.get_backend_name()).update_query_dict(secret).render_as_string()
 
@@ -90,14 +92,16 @@ def sqlite_path(url: URL) -> str:
 
 
 def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngine:
-    """An engine whose pool resets nothing: a reset costs a round trip, and each unit of work of ours ends itself.
+    """An engine whose pool does not reset connections: a reset costs a round trip, and each unit of work ends its own
+    transaction.
 
-    `pooler="transaction"`: behind a pooler that may give each transaction another server connection, no prepared
-    statement may be expected to be there again. Each is then parsed anew, unnamed: asyncpg asks for its parameters and
-    sends them in a second round trip, with no Sync between the two, so a pooler keeps them on one server connection.
+    `pooler="transaction"` is for a pooler that may give each transaction another server connection. A prepared
+    statement may then not exist the next time, so each statement is parsed again, unnamed. asyncpg asks for its
+    parameter types and sends the values in a second round trip. There is no Sync between the two, so the pooler keeps
+    both on one server connection.
     """
     url, given = connect_arguments(url)
-    arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, **given}
+    arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, "async_creator_fn": connect_to_the_end, **given}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     engine = create_async_engine(
@@ -114,9 +118,27 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     return engine
 
 
+async def connect_to_the_end(*arguments: Any, **options: Any) -> Any:
+    """Call `asyncpg.connect` so that no cancellation reaches it. If asyncpg is cancelled while it connects, it leaves a
+    future whose exception nobody retrieves, and asyncio prints a complaint on stderr. A connection that nobody waits
+    for any more is closed.
+    """
+    connecting = asyncio.ensure_future(asyncpg.connect(*arguments, **options))
+    try:
+        return await asyncio.shield(connecting)
+    except asyncio.CancelledError:
+        connecting.add_done_callback(_hang_up_unwanted)
+        raise
+
+
+def _hang_up_unwanted(connecting: asyncio.Future[Any]) -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().terminate()
+
+
 def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) -> None:
-    """A connection that is given up is left without a word: the driver would wait two seconds for a silent server's
-    goodbye, and whoever was cancelled, or whose time is over, would wait with it.
+    """Close a discarded connection without a goodbye. The driver would wait two seconds for the goodbye of a silent
+    server, and the caller, whose call was cancelled or timed out, would wait as well.
     """
     dbapi_connection.driver_connection.terminate()
 
@@ -125,9 +147,9 @@ _ARRAYS = "SELECT $1::text[], $2::int[], $3::bigint[], $4::boolean[], $5::timest
 
 
 def _on_pooled_connect(dbapi_connection: Any, _record: Any) -> None:
-    """Let asyncpg look up the array types of our parameters at once, in a transaction. It does so when it first meets
-    one, with `jit` switched off for the session meanwhile: outside of a transaction a pooler may bring the switch back
-    to another server connection, and leave somebody else without.
+    """Let asyncpg look up the array types of the parameters right after connecting, in a transaction. Otherwise asyncpg
+    does so when it first meets one, and switches `jit` off for the session meanwhile. Outside of a transaction the
+    pooler may send the switch back to another server connection, and the first one would stay without `jit`.
     """
     dbapi_connection.run_async(_meet_arrays)
 
@@ -140,9 +162,9 @@ async def _meet_arrays(connection: Any) -> None:
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:
     """Make an engine's SQLite transactions real, for an application that shares its engine with a ledger.
 
-    The driver's own transaction handling lets DDL and released savepoints survive a ROLLBACK; here each transaction
-    begins with an explicit BEGIN IMMEDIATE. Foreign keys are enforced, the journal is a WAL and commits are durable.
-    Call it once, before the engine's first connection.
+    With the driver's own transaction handling, DDL and released savepoints survive a ROLLBACK. This function makes each
+    transaction begin with an explicit BEGIN IMMEDIATE. It also enforces foreign keys, makes the journal a WAL and
+    commits durable. Call it once, before the engine's first connection.
     """
     target = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
     event.listen(target, "connect", _on_connect)
@@ -173,9 +195,9 @@ def _on_begin(connection: Connection) -> None:
 
 # --- Parameters of a PostgreSQL URL -----------------------------------------------------------------------------------
 
-# asyncpg reads the parameters of libpq itself, in an address: SQLAlchemy would hand it each one as an argument, where
-# most have no name. What asyncpg does not know is a setting of the session, which the server refuses by name. These are
-# the few parameters that need more than that.
+# asyncpg reads libpq's parameters from a DSN by itself. SQLAlchemy would pass each one as an argument of `connect`,
+# which does not know most of them. asyncpg treats an unknown parameter as a setting of the session, and the server
+# refuses an unknown setting by name. The parameters below need more than that.
 
 _NUMBERS: dict[str, Callable[[str], float]] = {
     "command_timeout": float,
@@ -186,16 +208,16 @@ _NUMBERS: dict[str, Callable[[str], float]] = {
     "statement_cache_size": int,
     "timeout": float,
 }
-"""Arguments of `connect`, and libpq's `connect_timeout`, which is `timeout` there."""
+"""Arguments of `connect`, and libpq's `connect_timeout`, which `connect` calls `timeout`."""
 _UNSUPPORTED = {"channel_binding": ("disable", "prefer"), "gssencmode": ("disable", "prefer")}
-"""libpq's parameters that asyncpg lacks, with the values that ask for nothing."""
+"""libpq's parameters that asyncpg lacks, with the values that change nothing."""
 _SQLALCHEMY = frozenset(["host", "port", "user", "password", "database", "ssl", "service", "servicefile"])
 _FILES = frozenset(["sslcert", "sslcrl", "sslkey", "sslrootcert"])
 
 
 def connect_arguments(url: URL) -> tuple[URL, dict[str, Any]]:
     """The URL with only the parameters that SQLAlchemy reads, and the other parameters as arguments of `connect`.
-    Raises StorageError with the name of a parameter that cannot be honoured, never with its value.
+    Raises StorageError with the name of a parameter that is invalid or unsupported, never with its value.
     """
     arguments: dict[str, Any] = {}
     address: dict[str, str] = {}

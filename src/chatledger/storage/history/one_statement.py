@@ -1,7 +1,7 @@
-"""A small window of a branch in one statement: the branch row, its messages, their parts and calls, in one snapshot.
+"""Reads a small window of a branch in one statement: the branch row, its messages, their parts and calls.
 
-PostgreSQL only, where a round trip costs more than the width of a UNION. Beyond a thousand messages three range scans
-are as fast, and on SQLite, where there is no round trip, they always are.
+Only PostgreSQL uses it, because a round trip there costs more than the wide rows of a UNION. Beyond a thousand messages
+three range scans are as fast. On SQLite, which has no round trip, they always are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chatledger.storage.history.window import SMALL
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 
 _HEADER, _MESSAGE, _PART, _CALL = range(4)
-# The columns that are not text, and the place that each has in a row of the union. Text columns follow in their order.
+# The columns that are not text, and the index of each in a row of the union. The text columns follow in their order.
 _PLACES = {"branch": 1, "seq": 2, "call_count": 3, "idx": 3, "is_error": 4, "created_at": 5}
 _FIRST_TEXT = 6
 _TEXTS = len([name for name in MESSAGE_COLUMNS if name not in _PLACES])
@@ -24,7 +24,7 @@ _TEXTS = len([name for name in MESSAGE_COLUMNS if name not in _PLACES])
 
 @dataclass(frozen=True, slots=True)
 class PageRows:
-    """The rows of the statement: the branch row as `read_path` takes it, the others as `decode_messages` takes them."""
+    """The rows of the statement: the branch row as `read_path` expects it, the others as `decode_messages` does."""
 
     header: Row
     first: int
@@ -35,24 +35,23 @@ class PageRows:
 
 
 def page_parameters(*, low: int, high: int, size: int | None, backward: bool) -> dict[str, Any]:
-    """The parameters of PAGE beside the place: the `size` messages of the path within low … high, at its beginning or
-    at its end.
+    """The parameters of PAGE, without those that name the branch: `size` messages of the path within low … high, from
+    the beginning or, with `backward`, from the end.
 
-    `size` None is all of them, and none at all if they are more than SMALL.
-
+    With `size` None the statement returns all of them, or no message if there are more than SMALL.
     """
     size, whole = (SMALL, True) if size is None else (size, False)
     return {"low": low, "high": high, "size": size, "whole": whole, "backward": backward}
 
 
 def read_rows(rows: Sequence[Row]) -> PageRows | None:
-    """The rows of PAGE by table; None without the thread."""
+    """The rows of PAGE by table; None if the thread does not exist."""
     if not rows:
         return None
     kinds: list[list[Row]] = [[], [], [], []]
     for row in rows:
         kinds[row[0]].append(_REORDER[row[0]](row))
-    kinds[_MESSAGE].sort(key=_SEQ)  # a bitmap scan gives rows in the order of the heap
+    kinds[_MESSAGE].sort(key=_SEQ)  # a bitmap scan returns rows in the order of the heap
     kinds[_PART].sort(key=_SEQ_IDX)
     kinds[_CALL].sort(key=_SEQ_IDX)
     header = kinds[_HEADER][0]
@@ -60,7 +59,7 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
 
 
 def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
-    """One arm of the union: the columns in their places, NULL in the others."""
+    """One arm of the union: each column at its index, NULL at the others."""
     at = dict.fromkeys(range(1, _FIRST_TEXT + _TEXTS), "NULL::text")
     at |= {3: "NULL::int", 4: "NULL::boolean", 5: "NULL::timestamptz", 1: f"{alias}.branch", 2: f"{alias}.seq"}
     at |= {_PLACES[name]: f"{alias}.{name}{'::int' if name == 'idx' else ''}" for name in columns if name in _PLACES}
@@ -98,11 +97,11 @@ SELECT (e.value->>0)::int AS branch, greatest((e.value->>1)::bigint, b.first) AS
 FROM b CROSS JOIN LATERAL json_array_elements(b.lineage::json) AS e (value)
 WHERE (e.value->>1)::bigint <= b.last AND coalesce((e.value->>2)::bigint, b.last) >= b.first
 """
-# One range scan for each segment of the path, nearly always one. OFFSET 0 keeps the planner from making joins of them,
-# which it would do by reading the whole thread where it expects short ones.
-# LIMIT says what the key says already, to a planner that multiplies the frequencies of its columns: with one thread id
-# in many tenants it would expect hundreds of branches, and read the whole thread to join them.
-# user_id, active_branch, branch, last_seq, lineage, first, last
+# Each arm makes one range scan for each segment of the path; nearly always there is one segment. OFFSET 0 keeps the
+# planner from turning the scans into joins: if it expected short threads, it would read the whole thread for them.
+# The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
+# With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
+# The header holds user_id, active_branch, branch, last_seq, lineage, first, last.
 _HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
 _HEADER_TEXTS = ["b.user_id", "b.lineage", "b.first::text", "b.last::text"]
 _HEADER_SELECT = (

@@ -1,4 +1,4 @@
-"""History: which interval of a path a call asks for, and the page that it makes."""
+"""Loads a history: finds the interval of the path that a window asks for, and builds its page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chatledger.storage.schema.text import MARK, encode_text
 
 
 def load_history(sql: Sql, window: Window) -> History:
-    """The page of a window, in one statement where a round trip is dear (PostgreSQL) and the window is small. Raises
+    """The page of a window. On PostgreSQL, where a round trip is expensive, one statement reads a small window. Raises
     ThreadNotFound and BranchNotFound.
     """
     if sql.dialect == "postgresql" and window.is_small:
@@ -29,7 +29,7 @@ def load_history(sql: Sql, window: Window) -> History:
 
 
 def load_page(sql: Sql, window: Window) -> History:
-    """In a snapshot, since it takes several statements. Raises as `load_history`."""
+    """The page of a window by several statements, so the caller needs a snapshot. Raises as `load_history`."""
     path = find_path(sql, window)
     if window.max_tokens is not None:
         fitting = newest_that_fit(sql, window, path, lambda message: _starts_window(sql, window, path, message))
@@ -51,7 +51,7 @@ def load_page(sql: Sql, window: Window) -> History:
 
 
 def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
-    """The one statement of a small window, and its parameters: one statement needs no transaction to see one state."""
+    """The statement of a small window and its parameters. One statement sees one state without a transaction."""
     low, high = (window.after or 0) + 1, END if window.before is None else window.before - 1
     size = window.limit if window.last is None else window.last
     backward = size is not None and (window.last is not None or window.before is not None)
@@ -59,8 +59,8 @@ def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
 
 
 def read_page(window: Window, rows: Sequence[Row]) -> History | None:
-    """The page that the rows of `page_statement` make; None where it takes more than they hold: a whole branch of more
-    than SMALL messages, or a window that must begin further back. Raises as `load_history`.
+    """The page from the rows of `page_statement`. None if the rows do not suffice: the whole branch has more than SMALL
+    messages, or the window must begin further back. Raises as `load_history`.
     """
     found = read_rows(rows)
     path = read_path(window, None if found is None else found.header)
@@ -82,13 +82,13 @@ def read_page(window: Window, rows: Sequence[Row]) -> History | None:
 
 
 def _interval(window: Window, low: int, high: int) -> tuple[int, int]:
-    """The window within low … high."""
+    """The first and the last seq of the window within low … high."""
     first = max(low, (window.after or 0) + 1)
     last = high if window.before is None else min(window.before - 1, high)
     size = window.last if window.last is not None else window.limit
     if size is None:
         return first, last
-    if window.last is not None or window.before is not None:  # backward: what is next to the end or the cursor
+    if window.last is not None or window.before is not None:  # backward, from the end or from the cursor
         return max(first, last - size + 1), last
     return first, min(last, first + size - 1)
 
@@ -102,8 +102,8 @@ def _next_cursor(window: Window, first: int, last: int, low: int, high: int) -> 
 
 
 def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
-    """`last` messages, but from the first turn that is whole: a call is never split from its results. If not even the
-    last turn fits, it is given whole.
+    """The messages from the first whole turn on, so that a call is never separated from its results. If not even the
+    last turn fits into `last` messages, the whole last turn.
     """
     start = _first_turn(messages)
     if start is not None:
@@ -113,16 +113,17 @@ def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMe
 
 
 def _first_turn(messages: Sequence[ChatMessage]) -> int | None:
-    """The index of the first of them that begins a turn, as the beginning of the thread does; None without one."""
+    """The index of the first message that begins a turn, as the first one of the thread does; None if none does."""
     if not messages or messages[0].seq == 1:
         return 0
     return next((index for index, message in enumerate(messages) if starts_turn(message)), None)
 
 
 def _with_calls(sql: Sql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
-    """The messages, from the turn of the earliest call that has its result among them.
+    """The messages, extended back to the turn of the earliest call that has its result among them.
 
-    Only lenient lets a turn begin while calls wait, and its first message then says so: any other costs nothing here.
+    Only lenient rules let a turn begin while calls wait, and then its first message has a violation that says so. Any
+    other history costs nothing here.
     """
     while messages and interrupts_calls(messages[0]):
         first = messages[0].seq or 1
@@ -142,7 +143,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 
 
 def _earliest_call(sql: Sql, window: Window, path: Path, before: int) -> int | None:
-    """The first call before that seq that is answered at or after it."""
+    """The seq of the earliest call before `before` whose result is at or after it; None without one."""
     found: list[int] = []
     for branch, first, last in cut(path.segments, before, path.last_seq):
         place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
@@ -152,13 +153,13 @@ def _earliest_call(sql: Sql, window: Window, path: Path, before: int) -> int | N
 
 
 def turn_start(sql: Sql, window: Window, path: Path, seq: int) -> int:
-    """Where the turn that `seq` is in begins: at the last message up to there that starts one, or at the first."""
+    """The seq at which the turn of `seq` begins: the last message up to `seq` that starts a turn, or the first one."""
     starts = _turn_starts(sql, window, path, 1, seq)
     return starts[0] if starts else 1
 
 
 def _last_turns(sql: Sql, window: Window, path: Path) -> int:
-    """The seq at which the last `last_turns` turns begin; 1 if there are not as many."""
+    """The seq at which the last `last_turns` turns begin; 1 if there are fewer turns."""
     starts = _turn_starts(sql, window, path, min(window.last_turns or 0, path.last_seq), path.last_seq)
     if window.last_turns == 0:
         return path.last_seq + 1
@@ -171,13 +172,13 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
   AND role = 'user' AND (residual IS NULL OR (residual NOT LIKE :continues AND residual NOT LIKE :marked))
 ORDER BY seq DESC LIMIT :count
 """
-# How the residual of a message that continues its group begins, and how it does where its text had to be escaped.
+# The beginning of the residual of a message that continues its group: plain, and with the mark of escaped text.
 _CONTINUES = json.dumps({CONTINUES: True}).removesuffix("}")
 _GROUPED = {"continues": f"{_CONTINUES}%", "marked": f"{MARK}{_CONTINUES}%"}
 
 
 def _turn_starts(sql: Sql, window: Window, path: Path, count: int, last: int) -> list[int]:
-    """The seqs of the last `count` turns that begin up to `last`, latest first. Reads back no further than they do."""
+    """The first seqs of the last `count` turns that begin up to `last`, latest first. It reads no further back."""
     starts: list[int] = []
     for branch, low, high in reversed(cut(path.segments, 1, last)):
         missing = count - len(starts)
@@ -201,7 +202,9 @@ ORDER BY seq DESC LIMIT :count
 
 
 def _encrypted_turn_starts(sql: Sql, encryption: Encryption, interval: dict[str, Any]) -> Iterator[int]:
-    """The seqs of turns of one branch, latest first, where no statement can look into a residual."""
+    """The first seqs of the turns of one branch, latest first. No statement can read an encrypted residual, so this
+    function decrypts each.
+    """
     last = interval["last"]
     while rows := sql.fetch(_USER_MESSAGES, {**interval, "last": last}):
         place = (interval["thread"], interval["branch"])
@@ -212,19 +215,21 @@ def _encrypted_turn_starts(sql: Sql, encryption: Encryption, interval: dict[str,
 
 
 def starts_turn(message: ChatMessage) -> bool:
-    """A user message does, unless it was one message with the tool results before it: a group is never cut."""
+    """Whether the message starts a turn. A user message does, unless it was one message with the tool results before
+    it, because such a group is never cut.
+    """
     return message.role == "user" and not continues(message)
 
 
 def _starts_window(sql: Sql, window: Window, path: Path, message: ChatMessage) -> bool:
-    """Whether a turn begins there and no result that follows answers a call before it."""
+    """Whether the message starts a turn and no later result answers a call from before it."""
     if not starts_turn(message):
         return False
     return not interrupts_calls(message) or _earliest_call(sql, window, path, message.seq or 1) is None
 
 
 def interrupts_calls(message: ChatMessage) -> bool:
-    """Whether it came while calls were waiting for their results."""
+    """Whether the message came while calls were waiting for their results."""
     return any(violation.rule == "R8" for violation in message.violations)
 
 

@@ -1,8 +1,8 @@
 """The path of a branch in one state of the database, and the messages of any interval of it.
 
-The branch row comes first and in the same snapshot: it says how far the path reaches. The messages are read by plain
-ranges over three tables; nothing sorts, counts or skips rows, so an interval costs what its own rows cost, wherever in
-the thread it lies.
+The branch row is read first, in the same snapshot: it tells how far the path reaches. Then plain range scans read the
+messages from three tables. Nothing sorts, counts or skips rows, so an interval costs what its own rows cost, wherever
+in the thread it lies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chatledger.storage.schema.text import decode_text, encode_text
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One branch in the state of this snapshot: how far it reaches, and where its messages rest."""
+    """One branch in the state of this snapshot: its last seq, and the branches that store its messages."""
 
     branch: int
     last_seq: int
@@ -66,7 +66,7 @@ def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> li
 
 
 def load_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
-    """The messages first … last that rest on one branch, by one range scan a table."""
+    """The messages first … last that one branch stores, by one range scan of each table."""
     place = {"tenant": tenant.key, "thread": thread, "branch": branch, "first": first, "last": last}
     messages, parts, calls = [sql.fetch(scan, place) for scan in _SCANS]
     return decode_messages(tenant, decode_text(thread), messages, parts, calls)
@@ -91,7 +91,7 @@ _SCANS = (
 
 
 class Segment(NamedTuple):
-    """The messages `first` to `last` of the path rest on `branch`."""
+    """`branch` stores the messages `first` to `last` of the path."""
 
     branch: int
     first: int
@@ -99,7 +99,7 @@ class Segment(NamedTuple):
 
 
 def read_lineage(stored: str) -> list[Segment]:
-    """The column `lineage`: [[branch, first, last or null], …] from the first message to the open end."""
+    """Read the column `lineage`: [[branch, first, last or null], …] from the first message to the open end."""
     return [Segment(branch, first, END if last is None else last) for branch, first, last in json.loads(stored)]
 
 

@@ -1,7 +1,7 @@
-"""The end of a branch that a model has room for: leading instructions, and the newest whole turns that fit beside them.
+"""The part of a branch that fits into `max_tokens`: the leading instructions and the newest whole turns.
 
-The branch is read backward, a page at a time and in one snapshot, until a turn does not fit: what is read is what is
-kept and one turn more, however long the thread.
+The branch is read backward, a page at a time and in one snapshot, until a turn does not fit. So it reads the returned
+turns plus one, however long the thread.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from chatledger.storage.history.window import Window
 CountTokens = Callable[[ChatMessage], int]
 
 PAGE = 100
-"""Messages of a turn's end; what is longer is read in pages of twice the size, and twice again up to `LARGEST`."""
+"""Messages in the first page. Each further page is twice as large, up to `LARGEST`."""
 LARGEST = 1_600
 _FEW = 8
-"""Messages at the beginning that instructions are looked for in, at a time."""
+"""Messages in a page while the leading instructions are read."""
 _CHARACTERS = 4
 
 
 def estimate_tokens(message: ChatMessage) -> int:
-    """Characters divided by four, rounded up: of the texts, the reasoning, and the names and arguments of calls.
+    """The characters of the texts, the reasoning, and the names and arguments of calls, divided by four, rounded up.
 
-    A rule of thumb for English prose. Other scripts take more, and media count nothing, since what an image costs is
-    not to be seen in its bytes: pass a counter of the model's own where it matters.
+    A rule of thumb for English prose. Other scripts take more tokens. Media count nothing, because the cost of an image
+    does not show in its bytes. Pass a counter of the model's own if the number matters.
     """
     characters = sum(map(len, _texts(message)))
     return -(-characters // _CHARACTERS)
@@ -53,10 +53,10 @@ def _texts(message: ChatMessage) -> Iterator[str]:
 def newest_that_fit(
     sql: Sql, window: Window, path: Path, starts_window: Callable[[ChatMessage], bool]
 ) -> list[ChatMessage]:
-    """Leading system and developer messages, and the newest turns, that make at most `max_tokens` together.
+    """The leading system and developer messages and the newest turns that fit into `max_tokens` together.
 
-    `starts_window` says of a message whether everything before it may be left out. Raises LimitExceeded if the newest
-    turn does not fit: nothing shorter makes sense, and nothing longer was asked for.
+    `starts_window` tells whether everything before a message may be left out. Raises LimitExceeded if the newest turn
+    does not fit: a part of a turn makes no sense, and the caller asked for no more tokens.
     """
     maximum, count = window.max_tokens or 0, window.count_tokens or estimate_tokens
     leading, first = _leading(sql, window, path)
@@ -68,7 +68,7 @@ def newest_that_fit(
     for message in _backward(sql, window, path, first):
         turn.append(message)
         used += _cost(message, count)
-        if used > maximum:  # however far the turn reaches back
+        if used > maximum:  # before the turn is read to its beginning, which may be far back
             if kept:
                 break
             raise _no_room("the newest turn, with the leading instructions,", used, maximum)
@@ -79,22 +79,22 @@ def newest_that_fit(
 
 
 def _no_room(what: str, used: int, maximum: int) -> LimitExceeded:
-    """`used` as far as it was counted."""
+    """The error for an instruction or a turn that does not fit. `used` is the count so far."""
     detail = f"max_tokens={maximum:,} has no room: {what} takes {used:,} or more"
     return LimitExceeded("max_tokens", used, maximum, detail=detail)
 
 
 def _cost(message: ChatMessage, count: CountTokens) -> int:
-    """A custom message costs nothing: no model gets it."""
+    """The tokens of a message. A custom message costs nothing, because no model gets it."""
     cost = 0 if message.role == "custom" else count(message)
-    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not cost >= 0:  # nor NaN
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not cost >= 0:  # `not …` refuses NaN as well
         raise InvalidArgument("count_tokens", f"must give a number of at least 0 for a message, and gave {cost!r:.60}")
     return cost
 
 
 def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], int]:
-    """The messages up to the last instruction that the branch begins with, and the seq after them. What is for the
-    screen may stand among instructions.
+    """The instructions at the beginning of the branch, and the seq after them. Custom messages, which are for the
+    screen, may stand among them.
     """
     found: list[ChatMessage] = []
     for first in range(1, path.last_seq + 1, _FEW):
@@ -109,7 +109,7 @@ def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], i
 
 
 def _backward(sql: Sql, window: Window, path: Path, first: int) -> Iterator[ChatMessage]:
-    """The messages from the last down to `first`."""
+    """The messages from the last one back to `first`."""
     last, size = path.last_seq, PAGE
     while last >= first:
         low = max(first, last - size + 1)

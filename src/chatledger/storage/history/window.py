@@ -1,4 +1,4 @@
-"""The window of a branch that a call asks for, checked before anything is read."""
+"""The window of a branch that a call asks for. Its arguments are checked before anything is read."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import encode_key
 
 END = 2**62
-"""A seq beyond every other: the open end of a branch's own interval."""
+"""A seq beyond every other. It stands for the open end of a branch's own interval."""
 MAX_BRANCH = 2**31 - 1
 SMALL = 1_000
-"""Messages that PostgreSQL reads in one statement."""
+"""The most messages that PostgreSQL reads in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`thread` is the key as stored; `branch` None is the active one. Without a size the window is the whole branch.
+    """`thread` is the key as stored. `branch` None is the active branch. Without a size the window is the whole branch.
 
     At most one size is given: `limit` (with `before` or `after`), `last`, `last_turns` or `max_tokens`.
     """
@@ -86,7 +86,7 @@ class Window:
 
     @property
     def is_small(self) -> bool:
-        """Whether one statement may read it: a window of few messages, or a whole branch that may have few."""
+        """Whether one statement may read the window: it has few messages, or is a whole branch, which may have few."""
         if self.run_id is not None or self.last_turns is not None or self.max_tokens is not None:
             return False
         size = self.limit if self.last is None else self.last
@@ -94,5 +94,5 @@ class Window:
 
 
 def branch_column(branch: int | None) -> int | None:
-    """The branch as a parameter of its column. A number that the column cannot hold becomes one that no branch has."""
+    """The branch as a parameter of its column. A number that does not fit the column becomes one that no branch has."""
     return branch if branch is None or 0 <= branch <= MAX_BRANCH else -1

@@ -1,4 +1,4 @@
-"""Branches: an edit or a regenerated answer is another line through the thread, and nothing is copied for it."""
+"""Branches: an edit or a regenerated answer is another path through the thread. A fork copies no message."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class BranchRepository:
         self._scope = scope
 
     async def fork(self, thread_id: str, at: int, *, branch: int | None = None, activate: bool = True) -> Branch:
-        """A new branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
+        """Create a branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
 
-        The first message appended to it has seq `at` + 1; `at` 0 shares nothing, to begin anew. Unless `activate` is
-        False, it becomes the active branch. Raises LimitExceeded for a seq that the branch has not got, RuleViolation
-        where calls of the shared part would stay open, unless the thread is lenient, and where a message of it is still
-        partial.
+        The first message appended to it has seq `at` + 1. With `at` 0 the branch shares nothing. Unless `activate` is
+        False, it becomes the active branch.
+
+        Raises LimitExceeded for a seq that the branch does not have. Raises RuleViolation if a shared message is still
+        partial or, unless the thread is lenient, if calls of the shared part have no result yet.
         """
         require(STR, thread_id=thread_id)
         require(INT, at=at)
@@ -45,32 +46,32 @@ class BranchRepository:
         return await self._scope.write(lambda sql: _fork(sql, window, at, activate, self._scope.rules))
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
-        """Make a branch the one that calls without `branch=` mean."""
+        """Make a branch the active one, which calls without `branch=` use."""
         require(STR, thread_id=thread_id)
         require(INT, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.write(lambda sql: _activate(sql, window, branch))
 
     async def list(self, thread_id: str) -> Sequence[Branch]:
-        """All branches of the thread, in the order in which they were made."""
+        """All branches of the thread, in the order of their creation."""
         require(STR, thread_id=thread_id)
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
 
     async def mark(self, thread_id: str, branch: int | None = None) -> Mark:
-        """The state that a branch (None: the active one) is in, to be written onto later."""
+        """The present state of a branch (None: the active one). Pass it to `advance` before a later write."""
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
         return await self._scope.read(lambda sql: read_mark(sql, self._scope.tenant, thread_id, branch), snapshot=True)
 
     async def advance(self, thread_id: str, mark: Mark) -> Mark:
-        """Hold the branch, if it still is in the marked state, until the transaction ends. Raises VersionConflict."""
+        """Lock the branch until the transaction ends, if it still is in the marked state. Raises VersionConflict."""
         require(STR, thread_id=thread_id)
         return await self._scope.write(lambda sql: advance_mark(sql, self._scope.tenant, thread_id, mark))
 
 
 def _key(window: Window) -> dict[str, str]:
-    """The thread as Core statements take it: they encode text themselves."""
+    """The key of the thread for Core statements, which encode text themselves."""
     return {"tenant_id": window.tenant.name, "thread_id": window.thread_id}
 
 
@@ -84,7 +85,7 @@ def _fork(sql: Sql, window: Window, at: int, activate: bool, default_rules: Rule
     if not 0 <= at <= path.last_seq:
         raise LimitExceeded("seq of a fork", at, path.last_seq)
     tip = fold_tip(sql, window, path, at)
-    if tip.partial_seq is not None:  # whoever writes it would write to both branches
+    if tip.partial_seq is not None:  # its writer would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
     if tip.open_calls and (rules or default_rules) != "lenient":
         raise RuleViolation("R8", at, "a fork would share calls that have no result yet", where=f"seq {at}")
@@ -93,9 +94,11 @@ def _fork(sql: Sql, window: Window, at: int, activate: bool, default_rules: Rule
 
 
 def _hold(sql: Sql, window: Window) -> RulesLevel | None:
-    """Hold the thread, and give the row of its active branch a new stamp, until the transaction ends: so an append that
-    was judged for "the active branch" is not written to the one that is being left. In this order, which is that of an
-    append; so what was active is only known for sure when both are held. Returns the thread's rules.
+    """Lock the active branch and the thread until the transaction ends, and return the thread's rules.
+
+    The active branch gets a new stamp, so that an append that was judged for "the active branch" is not written to the
+    branch that was active before. An append locks the branch first and then the thread, so this function does the same.
+    Another branch may become active before it has both locks; then it starts over.
     """
     of_thread = select(threads.c.active_branch, threads.c.rules).where(_own(threads, window))
     row = sql.execute(of_thread).one_or_none()
@@ -137,8 +140,8 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
 
 
 def fold_tip(sql: Sql, window: Window, path: Path, at: int) -> Tip:
-    """The tip as it was after seq `at`: folded from the beginning of the turn that `at` is in, and from before it
-    where calls were still waiting when it began.
+    """The tip as it was after seq `at`. It is folded from the beginning of the turn of `at`, or from an earlier turn if
+    calls were still waiting when that turn began.
     """
     start = turn_start(sql, window, path, at)
     messages = load_path(sql, window, path, start, at)
@@ -171,7 +174,7 @@ def _list(sql: Sql, window: Window) -> list[Branch]:
 
 
 def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
-    """Where the branch leaves what it shares: the branch that the last shared message rests on, and its seq."""
+    """The last shared message: the branch that stores it, and its seq."""
     *shared, _own_part = lineage
     return {"forked_from": shared[-1].branch, "forked_at": shared[-1].last} if shared else {}
 
@@ -192,10 +195,10 @@ def _to_branch(row: Any) -> Branch:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A state of a branch, remembered by a reader whose next write must land on exactly that state.
+    """A state of a branch that a reader remembers, because its next write must follow exactly that state.
 
-    Every write of a branch's row gives it a new stamp. A caller that writes beside the messages (outputs, agents)
-    advances the mark first: it then holds the row until its transaction ends, and every older mark is stale.
+    Every write of a branch's row gives it a new stamp. A caller that writes outputs or agents, and no messages,
+    advances the mark first. It then holds the row until its transaction ends, and every older mark is stale.
     """
 
     branch: int
@@ -204,7 +207,7 @@ class Mark:
 
 
 def read_mark(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> Mark:
-    """The mark of a branch as it is now (None: of the active one)."""
+    """The present mark of a branch (None: the active one)."""
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     active = sql.execute(select(threads.c.active_branch).where(own)).scalar_one_or_none()
     if active is None:
@@ -218,7 +221,7 @@ def read_mark(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> M
 
 
 def advance_mark(sql: Sql, tenant: Tenant, thread_id: str, mark: Mark) -> Mark:
-    """A new mark in the place of this one. Raises VersionConflict if anyone has written since."""
+    """Replace the mark by a new one. Raises VersionConflict if anyone has written to the branch since."""
     stamp = new_stamp()
     own = and_(_row_of(tenant, thread_id, mark.branch), branches.c.stamp == mark.stamp)
     if sql.execute(update(branches).where(own).values(stamp=stamp)).rowcount:

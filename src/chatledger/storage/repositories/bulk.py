@@ -1,7 +1,7 @@
-"""Bulk loading: whole new threads, through the same rules as an append, by COPY or one executemany a table.
+"""Bulk loading for imports: whole new threads, judged by the rules of an append, by COPY or one executemany per table.
 
-For imports. A thread that is new has no tip to guard and no ids to look for, so its rows can be made without asking the
-database, and sent together with those of hundreds of others. All of a batch is stored, or none.
+A new thread has no tip to guard and no stored ids. So its rows can be made without the database, and sent together with
+those of hundreds of other threads. Either all threads of a batch are stored, or none.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     **{name: (*_KEY, "branch", *columns) for name, columns in TABLES.items()},
 }
 
-Rows = dict[str, list[tuple[Any, ...]]]
+RowsByTable = dict[str, list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class NewThread:
-    """A thread that is not stored yet, judged, as rows by table; `violations` are those of all its messages."""
+    """A judged thread that is not stored yet, as rows by table. `violations` are those of all its messages."""
 
     tenant: Tenant
     thread: Thread
-    rows: Rows
+    rows: RowsByTable
     violations: list[Violation]
 
 
@@ -58,7 +58,7 @@ def encode_thread(
     level: RulesLevel,
 ) -> NewThread:
     """Raises RuleViolation, IdConflict and LimitExceeded, as an append of all the messages to the thread would."""
-    # An append is one round trip, and limited; this is as much as the caller batches.
+    # The limits are those of an append, which is one round trip. Here the caller decides how much it batches.
     request = make_request(tenant, thread.thread_id, messages, limits=None)
     judgement = judge(Tip(), request.messages, branch=0, level=thread.rules or level)
     key = (tenant.key, request.thread)
@@ -107,14 +107,15 @@ def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
 
 
 def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
-    """Store them all, in a transaction. Raises AlreadyExists if one of them, or a run of theirs, is stored already, and
-    Erased if one was; EncryptionError where plain text would be stored among ciphertext, or the other way round.
+    """Store all the threads, in a transaction. Raises AlreadyExists if a thread or one of its runs is stored already,
+    and Erased if a thread of that id was erased. Raises EncryptionError if plain text would be stored among ciphertext,
+    or ciphertext among plain text.
     """
     if any((one.tenant.encryption is None) != (tenant.encryption is None) for one in new):
         raise EncryptionError("a new thread is loaded by the ledger that prepared it, with keys or without")
     for owner, ids in _ids_by_tenant(new).items():
         refuse_erased(sql, owner, ids)
-    # In the order of their keys, rows that are neighbours in the tables and their indexes come one after the other.
+    # Sorted by key, so that rows that are neighbours in the tables and their indexes are inserted one after the other.
     new = sorted(new, key=lambda one: one.rows["threads"][0][:2])
     try:
         for table, columns in _COLUMNS.items():

@@ -1,4 +1,4 @@
-"""Checking what is stored: a branch folded from its first message, in bounded memory."""
+"""Checks a stored branch against the rules, from its first message on, in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BATCH = 1_000
 
 
 def check_branch(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> list[Finding]:
-    """What the branch breaks, R13 included, in order of seq. Raises ThreadNotFound and BranchNotFound.
+    """The rules that the branch breaks, R13 included, in order of seq. Raises ThreadNotFound and BranchNotFound.
 
-    A message that is stored in half breaks R11, for it is not as it was committed; what it would say is left out. One
-    that is missing breaks R2.
+    A half-stored message breaks R11, because it is not as it was committed; its content is not judged. A missing
+    message breaks R2.
     """
     window = Window.of(tenant, thread_id, branch)
     path = find_path(sql, window)
@@ -34,7 +34,7 @@ def check_branch(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -
 
 
 def _walk(sql: Sql, window: Window, path: Path, half: dict[int, Finding]) -> Iterator[ChatMessage]:
-    """The messages that are whole; the others are told of in `half`."""
+    """The messages that are stored whole. The others are recorded in `half`."""
     first, last = 1, 0
     while first <= path.last_seq:
         messages, following = _load(sql, window, path, first, half)
@@ -46,7 +46,7 @@ def _walk(sql: Sql, window: Window, path: Path, half: dict[int, Finding]) -> Ite
 
 
 def _load(sql: Sql, window: Window, path: Path, first: int, half: dict[int, Finding]) -> tuple[list[ChatMessage], int]:
-    """The next messages, up to one that is stored in half, and the seq that comes after."""
+    """The next messages, up to a half-stored one, and the seq to continue from."""
     try:
         return load_path(sql, window, path, first, first + BATCH - 1), first + BATCH
     except HalfStored as found:
@@ -55,7 +55,7 @@ def _load(sql: Sql, window: Window, path: Path, first: int, half: dict[int, Find
 
 
 def require_level(sql: Sql, tenant: Tenant, thread_id: str, level: RulesLevel) -> None:
-    """Raises RuleViolation if any branch of the thread breaks the level already; `index` is then the seq."""
+    """Raises RuleViolation if a branch of the thread breaks the level already; the error's `index` is then the seq."""
     own = (branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     for branch in sql.execute(select(branches.c.branch).where(*own)).scalars().all():
         for finding in check_branch(sql, tenant, thread_id, branch):

@@ -1,4 +1,4 @@
-"""Cursors of lists: the sort key of the last item of a page, in a text that nobody needs to read."""
+"""Cursors of lists: the sort key of the last item of a page, as an opaque text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_cursor(*values: datetime | str) -> str:
 
 
 def read_cursor(cursor: str, *kinds: type) -> list[Any]:
-    """The values that the cursor was written from. Raises InvalidCursor for any other text."""
+    """The values of a cursor that `write_cursor` wrote. Raises InvalidCursor for any other text."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         values = loads(base64.b64decode(padded, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass"))
@@ -40,7 +40,7 @@ def _read(value: Any, kind: type) -> Any:
 
 
 def page_size(limit: int) -> int:
-    """Raises LimitExceeded unless 1 to 1,000."""
+    """The limit. Raises LimitExceeded unless it is 1 to 1,000."""
     if not 1 <= limit <= MAX_PAGE:
         raise LimitExceeded("limit", limit, MAX_PAGE, minimum=1)
     return limit

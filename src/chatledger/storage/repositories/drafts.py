@@ -1,24 +1,25 @@
-"""A draft: an assistant message that is stored while it is being said.
+"""A draft: an assistant message that is stored while the model writes it.
 
-It stands at the end of its branch as a partial message from the moment the draft is entered. What is fed is merged in
-memory, and written when enough of it or of time has gone by: the process may die at any moment and leaves behind all
-but the last interval. Each write renews the lease that keeps others from taking the message for abandoned; where
-nothing is fed for a while, a task renews it.
+From the moment the draft is entered, a partial message stands at the end of its branch. The draft merges the fed pieces
+in memory and writes them once enough bytes or enough time have passed. So a process that dies leaves behind all but the
+last interval. Each write renews the lease, without which the message counts as abandoned. If nothing is fed for a
+while, a task renews the lease.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from chatledger.errors import (
     ChatLedgerError,
+    DecodeError,
     DraftLost,
     IdConflict,
     InvalidArgument,
@@ -27,10 +28,10 @@ from chatledger.errors import (
     StorageError,
 )
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, Delta, State
+from chatledger.models import ChatMessage, Delta, RulesLevel, State
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.rules import Lease, Tip, complete, grow
-from chatledger.storage.append.partial import Held, PartialPlace, PartialWrite, find_held, write_partial
+from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -39,16 +40,31 @@ from chatledger.storage.repositories.partials import interrupt_partial
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 
 INTERVAL = 0.25
-"""Seconds that what was fed waits at most before it is written."""
+"""The most seconds that a fed piece waits before it is written."""
 SIZE = 4096
-"""Bytes of text fed that are written without waiting."""
+"""The bytes of fed text that are written without waiting."""
 COMPLETE_TIMEOUT = 10.0
-"""Seconds for which completing is tried again while the database is away."""
+"""Seconds in which completing a message is tried again while the database is away."""
 _PAUSE = 0.25
 _ATTEMPTS = 4
-"""Writes beside the messages move a branch's stamp too; more of them at once than this is no accident."""
+"""Attempts of a write. Other writes to the branch, such as outputs, move its stamp too; more in a row are unlikely."""
 
-Decode = Callable[[Any], Iterable[Delta]]
+
+class EventSource(Protocol):
+    """The stream of a provider, which a draft is fed with event by event."""
+
+    def feed(self, event: Any) -> Iterable[Delta]:
+        """What the event adds to the message. Raises DecodeError for a value that is no event."""
+        ...
+
+    def messages(self, rules: RulesLevel) -> Sequence[ChatMessage]:
+        """The messages that an append of the whole response would store. Raises DecodeError."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """Why the provider gave the stream up; None while it did not."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +79,23 @@ class Pace:
             raise InvalidArgument("size", f"must not be below 1 byte: {self.size}")
 
 
+_DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
+
+
 class Draft:
-    """Made by `ledger.stream`; enter it, feed it, and leave it: a normal exit completes the message, an exception or a
-    cancellation marks it interrupted. `message` is the message as it is so far.
+    """Made by `ledger.stream`. Enter it, feed it, and leave it: a normal exit completes the message, an exception or a
+    cancellation marks it interrupted. `message` is the message as it was last stored.
     """
 
-    def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, decode: Decode | None = None) -> None:
+    def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, source: EventSource | None = None) -> None:
         self._scope = scope
         self._request = request
         self.message = request.whole(0)
         self._pace = pace
-        self._decode = decode
+        self._source = source
+        self._only_events = source is not None
         self._growing = Growing()
-        self._line = asyncio.Lock()  # one write at a time
+        self._lock = asyncio.Lock()  # one write at a time
         self._fed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._failure: ChatLedgerError | None = None
@@ -107,7 +127,7 @@ class Draft:
             if error is None:
                 await self._complete_or_interrupt()
             else:
-                with suppress(ChatLedgerError):  # what went wrong first is what the caller is to hear of
+                with suppress(ChatLedgerError):  # the caller should see the first error, which caused the exit
                     await asyncio.shield(self.interrupt())
         finally:
             await self._stop()
@@ -121,16 +141,23 @@ class Draft:
             raise
 
     async def feed(self, delta: Delta | Any) -> None:
-        """Add to the message: a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part; in a draft with a
-        `format` also an event of its stream, which raises DecodeError if it is none or says that the stream failed.
+        """Add a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part to the message. A draft with a
+        `format` also takes an event of that format's stream. It raises DecodeError for anything else, and for an event
+        that says that the stream failed.
 
-        Writes if `size` bytes have come, or `interval` seconds gone by, since the last write. If the database is away
-        for a moment, the next piece tries again. Raises DraftLost if someone else completed or interrupted the message,
-        LimitExceeded if it grows beyond `limits.bytes`, InvalidArgument for what is no delta.
+        Writes if `size` bytes have come, or `interval` seconds have passed, since the last write. If the database is
+        away for a moment, the next piece tries again. Raises DraftLost if someone else completed or interrupted the
+        message, LimitExceeded if it grows beyond `limits.bytes`, and InvalidArgument for a value that is no delta.
         """
         self._require_open()
-        for one in (delta,) if self._decode is None or isinstance(delta, DELTAS) else self._decode(delta):
-            self._add(one)
+        if self._source is None or isinstance(delta, DELTAS):
+            self._only_events = False
+            self._add(delta)
+        else:
+            for one in self._source.feed(delta):
+                self._add(one)
+            if self._source.failure is not None:
+                raise DecodeError("$", f"the provider gave the stream up: {self._source.failure}")
         now = time.monotonic()
         due = now - self._tried_at >= self._pace.interval
         if self._unwritten and (due or (self._unwritten >= self._pace.size and self._failure is None)):
@@ -139,25 +166,25 @@ class Draft:
             self._fed.set()
 
     async def flush(self) -> None:
-        """Write what was fed so far, now."""
+        """Write all fed pieces now."""
         self._require_open()
-        async with self._line:
+        async with self._lock:
             await self._write("partial")
 
     async def complete(
         self, *, response_metadata: dict[str, Any] | None = None, custom_data: dict[str, Any] | None = None
     ) -> ChatMessage:
-        """The whole message, stored; one without content if nothing was fed. Its calls are open from now on. The same
-        again gives the same.
+        """Store the message as complete and return it. It has no content if nothing was fed. Its calls are open from
+        now on. A second call returns the same.
 
-        Raises RuleViolation for what an append of the whole would refuse, DraftLost, and StorageError if the database
-        stays away: the message then is partial still.
+        Raises RuleViolation as an append of the whole message would, DraftLost, and StorageError if the database stays
+        away; the message then stays partial.
         """
         fields = {"response_metadata": response_metadata, "custom_data": custom_data}
         return await self._finish("complete", {name: value for name, value in fields.items() if value is not None})
 
     async def interrupt(self) -> ChatMessage:
-        """The message with what it has got, marked as interrupted; its calls are answered as such. Raises DraftLost."""
+        """Store the message so far, marked as interrupted. Its calls get synthetic results. Raises DraftLost."""
         return await self._finish("interrupted", {})
 
     # --- What it holds
@@ -171,14 +198,31 @@ class Draft:
         self._unwritten += max(added, 1)
 
     def _grown(self, state: State) -> ChatMessage:
-        """A call whose name has not come is nothing that could be stored; only completing asks for it."""
+        """The message with all that was fed. A call that has no name yet cannot be stored; only `complete`
+        includes it.
+        """
         fields = {
             "content": self._growing.content(),
             "reasoning": self._growing.reasoning(),
             "tool_calls": self._growing.tool_calls(nameless=state == "complete"),
             "state": state,
         }
-        return self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
+        grown = self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
+        return self._as_appended(grown) if state == "complete" else grown
+
+    def _as_appended(self, grown: ChatMessage) -> ChatMessage:
+        """The message as an append of the whole response would store it, if that is one message and the draft was fed
+        with nothing but the response's events.
+        """
+        if self._source is None or not self._only_events:
+            return grown
+        try:
+            decoded = self._source.messages(self._request.rules or self._request.default_rules)
+        except DecodeError:
+            return grown
+        if len(decoded) != 1 or decoded[0].role != "assistant":
+            return grown
+        return grown.model_copy(update={name: getattr(decoded[0], name) for name in _DECODED})
 
     def _require_open(self) -> None:
         if self._failure is not None and not _may_pass(self._failure):
@@ -189,7 +233,7 @@ class Draft:
     # --- Writing
 
     async def _keep(self) -> None:
-        """Writes what was fed before a pause, and renews the lease in a long one."""
+        """Write the pieces that were fed before a pause, and renew the lease in a long pause."""
         while self._failure is None or _may_pass(self._failure):
             renews_at = self._tried_at + self._request.lease / 3
             if not self._unwritten and self._failure is None:
@@ -203,9 +247,11 @@ class Draft:
             self._fed.clear()
 
     async def _write_or_wait(self) -> None:
-        """What may pass is tried again later; anything else is raised by the next call."""
+        """Write, and remember the error. The draft tries again after a temporary error; its next call raises
+        any other.
+        """
         try:
-            async with self._line:
+            async with self._lock:
                 if not self._finished:
                     await self._write("partial")
             self._failure = None
@@ -215,7 +261,7 @@ class Draft:
                 raise
 
     async def _finish(self, state: State, fields: dict[str, Any]) -> ChatMessage:
-        async with self._line:
+        async with self._lock:
             if self._finished:
                 return self.message
             self._require_open()
@@ -233,7 +279,7 @@ class Draft:
         return self.message
 
     async def _write(self, state: State, fields: dict[str, Any] | None = None) -> None:
-        """One write, of all that was fed until now. Until it is known to have happened, nothing is known of the row."""
+        """Write all that was fed until now. Until the outcome is known, the content of the row counts as unknown."""
         self._tried_at = time.monotonic()
         unwritten, message = self._unwritten, self._grown(state).model_copy(update=fields or {})
         held, before = self._held, self._before
@@ -252,7 +298,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One write of a draft, in the database's thread: the message as it was opened, and as it is now."""
+    """One write of a draft, where the database runs it. `opened` is the message as it was opened, `message` as it is
+    now.
+    """
 
     request: AppendRequest
     opened: ChatMessage
@@ -261,12 +309,12 @@ class _Writing:
     def write(
         self, sql: Sql, held: Held | None, before: EncodedMessage | None
     ) -> tuple[Held, EncodedMessage, ChatMessage]:
-        """What is held of the branch now, what the row holds, and the message as stored. Raises DraftLost."""
+        """The new tip of the branch, the new content of the row, and the message as stored. Raises DraftLost."""
         if self.message.state == "interrupted":
             return self._interrupt(sql, held, before)
         encoded = encode_message(self.message)
         for _ in range(_ATTEMPTS):
-            held = held or find_held(sql, self._place)
+            held = held or find_held(sql, self._key)
             if held is None:
                 return self._found_whole(sql, encoded)
             done = self._attempt(sql, held, encoded, before)
@@ -279,13 +327,13 @@ class _Writing:
         self, sql: Sql, held: Held, encoded: EncodedMessage, before: EncodedMessage | None
     ) -> tuple[Held, EncodedMessage, ChatMessage] | None:
         now, stamp, message = datetime.now(UTC), new_stamp(), self.message
-        branch, broken = self._place.branch, tuple(self.opened.violations)
+        branch, broken = self._key.branch, tuple(self.opened.violations)
         if message.state == "partial":
             tip = grow(held.tip, message, branch=branch)._replace(lease=Lease(now, self.request.lease))
         else:
             level = self.request.rules or held.rules or self.request.default_rules
             tip, broken = complete(held.tip, message, branch=branch, level=level, opened=broken)
-        write = PartialWrite(self._place, held.stamp, stamp, tip, encoded, before, message.state, broken, now)
+        write = PartialWrite(self._key, held.stamp, stamp, tip, encoded, before, message.state, broken, now)
         if not write_partial(sql, write):
             return None
         return Held(tip, stamp, held.rules), encoded, message.model_copy(update={"violations": list(broken)})
@@ -293,28 +341,28 @@ class _Writing:
     def _interrupt(
         self, sql: Sql, held: Held | None, before: EncodedMessage | None
     ) -> tuple[Held, EncodedMessage, ChatMessage]:
-        """All that was fed is written first; then the message is cut short and its calls are answered."""
+        """Write all that was fed; then mark the message as interrupted and answer its calls."""
         partial = replace(self, message=self.message.model_copy(update={"state": "partial"}))
         held, encoded, message = partial.write(sql, held, before)
-        if not interrupt_partial(sql, self.request, self._place):
+        if not interrupt_partial(sql, self.request, self._key):
             raise self._lost()
         return held, encoded, message.model_copy(update={"state": "interrupted"})
 
     def _found_whole(self, sql: Sql, encoded: EncodedMessage) -> tuple[Held, EncodedMessage, ChatMessage]:
-        """An attempt of which nothing was heard may have completed it."""
-        place = self._place
-        stored = load_range(sql, place.tenant, place.thread, place.branch, place.seq, place.seq)
+        """The message is no longer partial. That is fine if an earlier attempt, whose answer was lost, completed it."""
+        key = self._key
+        stored = load_range(sql, key.tenant, key.thread, key.branch, key.seq, key.seq)
         if not stored or stored[0].state != self.message.state or encode_message(stored[0]) != encoded:
             raise self._lost()
         return Held(Tip(), 0, None), encoded, stored[0]
 
     def _lost(self) -> DraftLost:
-        return DraftLost(self.request.thread_id, self._place.branch, self._place.seq)
+        return DraftLost(self.request.thread_id, self._key.branch, self._key.seq)
 
     @property
-    def _place(self) -> PartialPlace:
+    def _key(self) -> PartialKey:
         branch, seq = self.opened.branch or 0, self.opened.seq or 0
-        return PartialPlace(self.request.tenant, self.request.thread, branch, seq, self.request.message_ids[0])
+        return PartialKey(self.request.tenant, self.request.thread, branch, seq, self.request.message_ids[0])
 
 
 def _may_pass(error: ChatLedgerError) -> bool:

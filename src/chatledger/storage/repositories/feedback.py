@@ -1,4 +1,4 @@
-"""Feedback: every score is kept; a summary reads them by key."""
+"""Feedback: stores every score, lists them, and summarizes them by key."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class FeedbackRepository:
         self._scope = scope
 
     async def record(self, feedback: Feedback | Any, *, idempotency_key: str | None = None) -> Feedback:
-        """The feedback as stored, with its id and time. Each call is one more score, unless it repeats an
-        `idempotency_key` of the run or a `feedback_id`: then the first one is given, or IdConflict raised if it said
-        something else. Raises RunNotFound, and MessageNotFound for a message that the run's thread does not have.
+        """Store the feedback and return it with its id and time. Each call stores one more score, unless it repeats an
+        `idempotency_key` of the run or a `feedback_id`. A repeat returns the first score, or raises IdConflict if it
+        has another content. Raises RunNotFound, and MessageNotFound for a message that the run's thread does not have.
 
-        Any object with the attributes `run_id`, `key` and `score` will do, such as a service's own feedback.
+        `feedback` may be any object with the attributes `run_id`, `key` and `score`, such as a service's own feedback.
         """
         require(STR_OR_NONE, idempotency_key=idempotency_key)
         given = Feedback.model_validate(feedback, from_attributes=True)
@@ -61,7 +61,7 @@ class FeedbackRepository:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Feedback]:
-        """Feedback of a run, of a thread, or all, newest first."""
+        """Feedback of a run, of a thread, or of all, newest first."""
         require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor)
         require(INT, limit=limit)
         return await self._scope.read(
@@ -79,7 +79,8 @@ class FeedbackRepository:
     ) -> Sequence[FeedbackSummary]:
         """Count, mean, lowest and highest score of each key, in order of key.
 
-        `agent` and `model` are those of the run; `since` is included, `until` is not. Reads each matching score once.
+        `agent` and `model` select by those of the run. A score at `since` is included, one at `until` is not. Reads
+        each matching score once.
         """
         require(STR_OR_NONE, key=key, agent=agent, model=model)
         since, until = _MOMENT.validate_python(since), _MOMENT.validate_python(until)
@@ -103,10 +104,10 @@ def _record(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | N
     values = record.model_dump(exclude={"message_id"}) | {"idempotency_key": idempotency_key}
     if record.message_id is not None:
         values |= _message_place(sql, tenant, run.thread_id, record.message_id)
-    sealed = encrypt_values(tenant, feedback, values)
-    if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant.name, **sealed)).rowcount:
+    encrypted = encrypt_values(tenant, feedback, values)
+    if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant.name, **encrypted)).rowcount:
         return record
-    earlier = _find(sql, tenant, record, idempotency_key)  # the same score sent twice at once: the other was faster
+    earlier = _find(sql, tenant, record, idempotency_key)  # another call stored the same score at the same time
     if earlier is None:
         raise StorageError("the feedback was stored by somebody else and is gone again", retryable=True)
     _require_same(earlier, record)
@@ -176,7 +177,7 @@ def _summary(
     since: datetime | None,
     until: datetime | None,
 ) -> Select[Any]:
-    """Over the scores that are there, and the numbers that were kept of what was erased."""
+    """Over the stored scores and the kept scores of erased threads."""
     stored = _scores(feedback.c, tenant, key, since, until)
     if agent is not None or model is not None:
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)

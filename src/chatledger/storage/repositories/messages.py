@@ -1,4 +1,4 @@
-"""Messages: append at the end of a branch, read any window of it."""
+"""Messages: appends them to a branch, and reads any window of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import decode_text, encode_text
 
 PAGE = 500
-"""Messages that `iterate` holds at a time."""
+"""The most messages that `iterate` holds at a time."""
 
 
 class MessageRepository:
@@ -51,18 +51,19 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: Literal["error", "close"] = "error",
     ) -> Appended:
-        """Store the messages at the end of the branch (None: the active one): all in this order, or none.
+        """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
-        Repeating a call stores nothing twice if the messages bring their `message_id`s or the call its
-        `idempotency_key`; without either, a second call is a second turn. `run_id` goes to each message that has none,
-        system and developer messages apart; a run that does not exist is made. `on_open_calls="close"` first answers
-        calls that got no result and would stand in the way.
+        Calling `append` twice stores two turns, unless you pass message ids or an `idempotency_key`: then the second
+        call stores nothing and returns the same. `run_id` is the run of each message that names none, except system and
+        developer messages; a run that does not exist is created. `on_open_calls="close"` first answers open calls that
+        would stand in the way with synthetic results.
 
-        A message with the id of the one that is partial at the end, alone and whole, completes that one in its place.
-        Any other waits for it: `on_open_calls="close"` interrupts it, and so does every append once its lease is over.
+        If the message at the end is partial, a batch of one message with the same id, no longer partial, completes it
+        in its place. Any other batch is refused, unless `on_open_calls="close"` is given, the lease of the partial
+        message has run out, or the rules are lenient. It then interrupts the partial message first.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        RuleViolation, RunConflict, StorageError. OutcomeUnknown if the database went away in the middle.
+        RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -89,11 +90,11 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: Literal["error", "close"] = "error",
     ) -> Appended:
-        """Store what follows the stored messages, for a service that sends its whole history each time.
+        """Store the messages that follow the stored ones, for a service that sends its whole history each time.
 
-        `messages` must begin with all that is stored; content is compared, and ids where they are given. Raises
-        VersionConflict where they differ or something stored is missing. `replayed` if nothing followed. Reads the
-        whole branch: where the caller knows what is new, `append` costs less.
+        `messages` must begin with all stored messages. Their content is compared, and their ids if they have any.
+        Raises VersionConflict if a message differs or a stored one is missing. The result is `replayed` if no message
+        followed. The call reads the whole branch; if you know the new messages, `append` costs less.
         """
         require(STR, thread_id=thread_id)
         require(MESSAGES, messages=messages)
@@ -117,7 +118,7 @@ class MessageRepository:
                     rules=rules,
                     on_open_calls=on_open_calls,
                 )
-            except VersionConflict:  # somebody appended since: what they stored may be what we were about to
+            except VersionConflict:  # somebody appended meanwhile, perhaps the same messages
                 if last_attempt:
                     raise
         raise AssertionError("unreachable")
@@ -139,20 +140,21 @@ class MessageRepository:
         partials: bool = True,
         min_position: str | None = None,
     ) -> History:
-        """The messages of a branch (None: the active one) in order, whole or a window of them, in one state.
+        """The messages of a branch (None: the active one) in order, the whole branch or a window of it, in one state.
 
-        `limit` pages: forward from `after`, or backward from `before`; pass `next_cursor` on as the same one. `last`
-        gives at most that many messages, from the beginning of a turn, and at least the last turn; `last_turns` counts
-        turns. `run_id` keeps only that run's messages. A thread of another user than `user_id` is not found.
-        `partials=False` leaves out a message that is still being written; `version` counts it all the same.
+        `limit` reads a page, forward from `after` or backward from `before`; pass `next_cursor` on as the same
+        argument. `last` returns at most that many messages, beginning with a turn, and at least the last turn.
+        `last_turns` counts turns. `run_id` keeps only that run's messages. A thread of another user than `user_id` is
+        not found. `partials=False` leaves out a message that is still being written; `version` counts it all the same.
 
-        `max_tokens` gives the newest whole turns that fit, behind the system and developer messages that the branch
-        begins with, which count as well; LimitExceeded if not even the newest turn does. `count_tokens` says what a
-        message costs; by default that is the characters of its texts and calls divided by four, rounded up, and media
-        cost nothing. It is called where the database is read, perhaps in another thread. Custom messages, which no
-        model gets, are not counted. What is read is what is given, and one turn more.
+        `max_tokens` returns the system and developer messages that the branch begins with, and after them the newest
+        whole turns that fit. Both count. Raises LimitExceeded if not even the newest turn fits. `count_tokens` returns
+        the tokens of a message; it may be called in another thread. The default divides the characters of texts and
+        calls by four, rounded up, and counts nothing for media. Custom messages, which no model gets, are not counted.
+        The call reads the returned turns plus one.
 
-        `min_position` lets a replica answer that has come to that `ledger.position()`; the primary does otherwise.
+        With `min_position`, a replica may answer that has replayed past that `ledger.position()`. Otherwise the primary
+        answers.
 
         Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
         """
@@ -182,9 +184,9 @@ class MessageRepository:
     def iterate(
         self, thread_id: str, *, branch: int | None = None, partials: bool = True
     ) -> AsyncIterator[ChatMessage]:
-        """All messages of a branch in order, a page at a time: memory for 500 messages, however long the thread.
+        """All messages of a branch in order. They are read in pages of 500, so that memory stays bounded.
 
-        The branch is chosen, and its end fixed, when the first page is read; what is appended later is not seen.
+        The first page decides on the branch and its end: messages that are appended later are not included.
         `partials=False` leaves out a message that is still being written.
         """
         require(STR, thread_id=thread_id)
@@ -205,21 +207,21 @@ class MessageRepository:
             page = await self.history(thread_id, branch=page.branch, limit=limit, after=page.next_cursor)
 
     async def names(self, thread_id: str, *, format: str) -> set[str]:  # noqa: A002 - as in the ledger's own calls
-        """The names and the call ids of a format's messages, on all branches: those of a branch left behind too."""
+        """The names and the call ids of all messages of a format, on all branches of the thread."""
         require(STR, thread_id=thread_id, format=format)
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _names(sql, window, format), snapshot=True)
 
     async def get(self, thread_id: str, message_id: str) -> ChatMessage:
-        """The message, on whatever branch it is. Raises MessageNotFound, and ThreadNotFound without the thread."""
+        """The message with that id, on any branch. Raises ThreadNotFound and MessageNotFound."""
         require(STR, thread_id=thread_id, message_id=message_id)
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
     async def redact(self, thread_id: str, seq: int, *, branch: int | None = None) -> ChatMessage:
-        """Take the words out of a stored message, for good: text, reasoning, media, arguments, metadata, and what its
-        format kept. Its place, role, ids and links stay, so the thread stays whole; the message says when, as a
-        violation of R11. Forks that share it share that.
+        """Remove the words from a stored message, for good: text, reasoning, media, arguments, metadata, and the fields
+        of its own format. Its position, role, ids and links stay, so the thread stays whole. A violation of R11 in the
+        message records the time. Forks that share the message see the redacted one.
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """
@@ -233,7 +235,7 @@ class MessageRepository:
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
     ) -> Appended:
         """Answer every open call with a synthetic result whose text is `reason`, and mark a partial message at the end
-        as interrupted: the thread then takes any message again. Nothing is written where nothing is open.
+        as interrupted. The thread then takes any message again. If nothing is open, nothing is written.
         """
         require(STR, thread_id=thread_id, reason=reason)
         require(INT_OR_NONE, branch=branch)
@@ -286,9 +288,9 @@ def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
 
 
 def following(history: History, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The messages that come after all that is stored. Raises VersionConflict at the first that differs.
+    """The messages that follow all stored ones. Raises VersionConflict at the first message that differs.
 
-    Synthetic results are the ledger's own: a sender that does not know them may leave them out.
+    The ledger made the synthetic results, so a sender that does not know them may leave them out.
     """
     position = 0
     for stored in history.messages:
@@ -303,6 +305,6 @@ def following(history: History, messages: Sequence[ChatMessage]) -> list[ChatMes
 
 
 def _same(stored: ChatMessage, given: ChatMessage) -> bool:
-    """By content, and by id and run where the sender says them."""
+    """Whether the content is equal, and the id and the run if the sender gives them."""
     filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(given, name) is None}
     return encode_message(stored) == encode_message(given.model_copy(update=filled))

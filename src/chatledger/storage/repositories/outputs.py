@@ -1,6 +1,6 @@
 """Outputs and agents of a thread, for applications that keep message files.
 
-An output is added to a message that was committed before; its row never changes. An agent may answer in the thread.
+An output is added to a message after its commit; the message's row never changes. An agent may answer in the thread.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class OutputRepository:
         self._scope = scope
 
     async def add(self, thread_id: str, added: Sequence[Output]) -> None:
-        """Add outputs behind those that their messages have, in this order. The caller holds the branch."""
+        """Add outputs after those that their messages have, in this order. The caller holds the branch."""
         require(STR, thread_id=thread_id)
         encode_key(thread_id, "thread_id")
         await self._scope.write(lambda sql: _add(sql, self._scope.tenant, thread_id, added))
 
     async def list(self, thread_id: str) -> Sequence[Output]:
-        """The outputs of a thread on all branches, message by message, in the order in which they were added."""
+        """The outputs of a thread on all branches, by message and then in the order in which they were added."""
         require(STR, thread_id=thread_id)
         return await self._scope.read(lambda sql: _list_outputs(sql, self._scope.tenant, thread_id), snapshot=True)
 
@@ -67,23 +67,24 @@ def _list_outputs(sql: Sql, tenant: Tenant, thread_id: str) -> list[Output]:
     columns = [*(outputs.c[name] for name in Output.model_fields), outputs.c.idx, outputs.c.thread_id]
     in_order = outputs.c.branch, outputs.c.seq, outputs.c.idx
     rows = sql.execute(select(*columns).where(_outputs_of(tenant, thread_id)).order_by(*in_order)).mappings()
-    opened = (decrypt_values(tenant, outputs, dict(row)) for row in rows)
-    return [Output.model_validate({name: row[name] for name in Output.model_fields}) for row in opened]
+    decrypted = (decrypt_values(tenant, outputs, dict(row)) for row in rows)
+    return [Output.model_validate({name: row[name] for name in Output.model_fields}) for row in decrypted]
 
 
 # --- Agents -----------------------------------------------------------------------------------------------------------
 
 
 class AgentRepository:
-    """Who may answer in a thread: a short list that is read and replaced as a whole."""
+    """The agents that may answer in a thread: a short list that is read and replaced as a whole."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def replace(self, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]) -> bool:
-        """Make these the agents of the thread, in this order; False, and nothing done, if `stored` are not those now.
+        """Replace the agents `stored` of the thread by `listed`, in this order. Returns False, with nothing done, if
+        the thread has other agents by now.
 
-        An agent is of the thread and not of a branch, so holding a branch does not keep others from its agents.
+        Agents belong to the thread and not to a branch, so holding a branch does not lock them.
         """
         require(STR, thread_id=thread_id)
         encode_key(thread_id, "thread_id")
@@ -122,5 +123,5 @@ def _list_agents(sql: Sql, tenant: Tenant, thread_id: str) -> list[ThreadAgent]:
     require_thread(sql, tenant, thread_id)
     columns = [agents.c[name] for name in ThreadAgent.model_fields]
     rows = sql.execute(select(*columns).where(_agents_of(tenant, thread_id)).order_by(agents.c.idx)).mappings()
-    opened = (decrypt_values(tenant, agents, dict(row), thread_id=thread_id) for row in rows)
-    return [ThreadAgent.model_validate(row) for row in opened]
+    decrypted = (decrypt_values(tenant, agents, dict(row), thread_id=thread_id) for row in rows)
+    return [ThreadAgent.model_validate(row) for row in decrypted]

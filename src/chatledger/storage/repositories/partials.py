@@ -1,4 +1,4 @@
-"""Partial messages: which are being written, which were left behind, and what becomes of those."""
+"""Partial messages: lists those that are being written and those that were abandoned, and interrupts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chatledger.arguments import Kind, require
 from chatledger.models import PartialMessage
 from chatledger.rules import Lease
 from chatledger.storage.append.attempt import attempt_locked
-from chatledger.storage.append.partial import PartialPlace
+from chatledger.storage.append.partial import PartialKey
 from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope
@@ -31,15 +31,15 @@ class PartialRepository:
         self._scope = scope
 
     async def list(self) -> Sequence[PartialMessage]:
-        """All messages of the tenant that are partial now, longest unwritten first. Costs what it gives: an index holds
-        these alone.
+        """All partial messages of the tenant, those with the oldest last write first. The cost grows only with their
+        number, because an index holds only them.
         """
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
         return [partial for partial, _ in found]
 
     async def abandoned(self, *, older_than: timedelta | float | None = None) -> Sequence[PartialMessage]:
-        """Those that nobody writes any more: whose writer let its lease run out or, with `older_than` (a timedelta, or
-        seconds), those that were not written for so long. Costs what `list` costs.
+        """The partial messages whose lease has run out or, with `older_than` (a timedelta, or seconds), those without a
+        write for that long. Costs as much as `list`.
         """
         require(_AGE, older_than=older_than)
         age = timedelta(seconds=older_than) if isinstance(older_than, (int, float)) else older_than
@@ -48,31 +48,31 @@ class PartialRepository:
         return [partial for partial, lease in found if _is_abandoned(partial, lease, now, age)]
 
     async def interrupt(self, partial: PartialMessage) -> bool:
-        """Mark it as interrupted and answer its calls as such. False, and nothing is done, where it has been written,
-        completed or interrupted since it was listed, or its thread is gone.
+        """Mark the message as interrupted, and answer its calls with synthetic results. Returns False, with nothing
+        done, if it was written, completed or interrupted after it was listed, or if its thread was deleted.
         """
         require(_PARTIAL, partial=partial)
         request = make_request(
             self._scope.tenant, partial.thread_id, [], limits=self._scope.limits, branch=partial.branch, interrupt=True
         )
         message_id = None if partial.message_id is None else encode_key(partial.message_id, "message_id")
-        place = PartialPlace(request.tenant, request.thread, partial.branch, partial.seq, message_id)
-        return await self._scope.write(lambda sql: interrupt_partial(sql, request, place, since=partial.since))
+        key = PartialKey(request.tenant, request.thread, partial.branch, partial.seq, message_id)
+        return await self._scope.write(lambda sql: interrupt_partial(sql, request, key, since=partial.since))
 
 
-def interrupt_partial(sql: Sql, request: AppendRequest, place: PartialPlace, *, since: datetime | None = None) -> bool:
-    """In a transaction. `since`: only if it was not written after that."""
+def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, since: datetime | None = None) -> bool:
+    """Interrupt a partial message, in a transaction. With `since`, only if its last write was at that time."""
     request = replace(
         request,
         messages=(),
         rows=(),
-        branch=place.branch,
+        branch=key.branch,
         expected_version=None,
         interrupt=True,
         now=datetime.now(UTC),
     )
     tip = preflight(sql, request, lock=True).tip
-    if tip is None or tip.partial_seq != place.seq:
+    if tip is None or tip.partial_seq != key.seq:
         return False
     if since is not None and tip.lease is not None and tip.lease.written != since:
         return False

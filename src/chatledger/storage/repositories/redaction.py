@@ -1,7 +1,7 @@
-"""Redacting a message: its words go, its place and its links stay.
+"""Redacts a message: removes its words, but keeps its position and its links.
 
-The one exception to R11 (committed messages do not change), so the message records it as a violation of that rule. What
-stays is what the thread needs to be whole: role, seq, ids, which call a result answers, times, the run.
+It is the only exception to R11 (committed messages do not change), so the message records it as a violation of that
+rule. The thread stays whole because the role, seq, ids, the call that a result answers, times and the run stay.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from chatledger.models.trusted import copy_with
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import cut, find_path, load_range
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.erasures import hold_thread
+from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.schema.tables import branches, message_parts, messages, outputs, tool_calls
 
 REDACTED = "[redacted]"
-"""What stands where words stood."""
+"""The text that replaces words."""
 
 
 def redact_message(sql: Sql, window: Window, seq: int) -> ChatMessage:
-    """The message as it is now. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
+    """Redact the message and return it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
     tenant = window.tenant
     hold_thread(sql, tenant, window.thread_id)
     path = find_path(sql, window)
@@ -41,7 +41,7 @@ def redact_message(sql: Sql, window: Window, seq: int) -> ChatMessage:
 
 
 def without_words(message: ChatMessage, now: datetime) -> ChatMessage:
-    """The message with nothing that anybody said. Redacting twice changes nothing."""
+    """The message without its words. Redacting it again changes nothing."""
     if any(violation.rule == "R11" for violation in message.violations):
         return message
     record = Violation(rule="R11", detail=f"redacted {now.isoformat(timespec='seconds')}")
@@ -62,7 +62,7 @@ def without_words(message: ChatMessage, now: datetime) -> ChatMessage:
 
 
 def _wordless(content: str | list[Part] | None) -> str | list[Part] | None:
-    """Of the same form: a provider that refuses an empty message would refuse the thread."""
+    """A placeholder of the same form. It is not empty, because a provider may refuse a thread with an empty message."""
     if content is None or isinstance(content, str):
         return content and REDACTED
     return [TextPart(text=REDACTED)] if content else []
@@ -84,18 +84,18 @@ def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> No
     gone = ("reasoning_form", "format", "residual", "response_metadata", "custom_data")
     own = _at(messages, tenant, thread_id, message)
     place = {"thread_id": thread_id, "branch": message.branch, "seq": message.seq}
-    sealed = encrypt_values(tenant, messages, values, **place)
-    sql.execute(update(messages).where(own).values(**sealed, **dict.fromkeys(gone)))
+    encrypted = encrypt_values(tenant, messages, values, **place)
+    sql.execute(update(messages).where(own).values(**encrypted, **dict.fromkeys(gone)))
     for table in (message_parts, outputs):
         sql.execute(delete(table).where(_at(table, tenant, thread_id, message)))
     for idx, call in enumerate(message.tool_calls or ()):
         own_call = and_(_at(tool_calls, tenant, thread_id, message), tool_calls.c.idx == idx)
         form = None if call.arguments is None else "str"
         wordless = {"arguments": call.arguments, "arguments_form": form, "extras": None}
-        sealed = encrypt_values(tenant, tool_calls, wordless, **place, idx=idx)
-        sql.execute(update(tool_calls).where(own_call).values(**sealed))
+        encrypted = encrypt_values(tenant, tool_calls, wordless, **place, idx=idx)
+        sql.execute(update(tool_calls).where(own_call).values(**encrypted))
     of_thread = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
-    sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # nobody writes on what was read before
+    sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
 
 
 def _at(table: Any, tenant: Tenant, thread_id: str, message: ChatMessage) -> Any:

@@ -1,8 +1,8 @@
-"""Encrypt again what the current key did not encrypt: plain text that is older than the keys, and older keys' work.
+"""Encrypts cells that the current key did not encrypt: plain text from before the keys, and cells of older keys.
 
-A thread at a time, some of its rows in each transaction. The transaction holds the thread, so nobody changes a row in
-between, and gives its branches new stamps: an append that was planned with an older key is planned again. What is
-interrupted goes on where it was, because what is done is known by its header.
+It goes thread by thread, with some of the rows in each transaction. The transaction locks the thread, so nobody changes
+a row in between. It also gives the branches new stamps, so an append that was planned with an older key is planned
+again. After an interruption it continues where it stopped, because the header of a cell shows whether it is done.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from chatledger.errors import EncryptionError, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.repositories.erasures import hold_thread
+from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_text
 
 BATCH = 1_000
-"""Rows in one transaction: other writers of the thread, and of a SQLite file, wait for one of these."""
+"""Rows in one transaction. Other writers of the thread, or of a SQLite file, wait for each such transaction."""
 _THREADS = 500
 
 Progress = Callable[[int, int], None]
-"""Called with the threads that are done and those that there are."""
+"""Called with the number of threads done and the number of all threads."""
 
 
 async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[str, int]:
-    """The number of rows encrypted again, by table; it ends when it finds none. Raises EncryptionError."""
+    """Returns the number of changed rows by table, once a pass over all threads finds none. Raises EncryptionError."""
     if (encryption := scope.tenant.encryption) is None:
         raise EncryptionError(
             "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`"
@@ -43,7 +43,7 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
 
 
 async def _go_through(scope: Scope, encryption: Encryption, progress: Progress | None) -> Counter[str]:
-    """Once through all threads of the tenant, in the order of their ids."""
+    """One pass over all threads of the tenant, in the order of their ids."""
     rows: Counter[str] = Counter()
     total = await scope.read(lambda sql: _count(sql, scope.tenant))
     done, last = 0, ""
@@ -82,7 +82,7 @@ def _is_stale(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) 
 
 
 def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> Counter[str]:
-    """Up to BATCH rows of the thread; none if there are none left, or no thread any more."""
+    """Encrypt up to BATCH rows of the thread. Returns no rows if none is left or the thread was deleted."""
     rows: Counter[str] = Counter()
     try:
         hold_thread(sql, tenant, thread_id)
@@ -107,7 +107,7 @@ def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: s
     return rows
 
 
-# --- Statements, which take and give what is stored -------------------------------------------------------------------
+# --- Statements on stored values --------------------------------------------------------------------------------------
 
 
 def _key(table: str) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _select(table: str, header: int, limit: int) -> str:
     """The rows of a thread with a cell that does not begin with the header of the current key."""
     stale = " OR ".join(f"substr({column}, 1, {header}) <> :header" for column in ENCRYPTED[table])
     of_thread = "thread_id = :thread"
-    if table == "feedback":  # its thread_id is that of a message that it may be about
+    if table == "feedback":  # its thread_id is that of the message that it is about, and may be NULL
         runs = "SELECT r.run_id FROM {schema}runs r WHERE r.tenant_id = :tenant AND r.thread_id = :thread"
         of_thread = f"run_id IN ({runs})"
     return (

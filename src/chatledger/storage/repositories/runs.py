@@ -1,4 +1,4 @@
-"""Runs: who worked on a thread, with which model, for how long and at what cost."""
+"""Runs: the executions of agents on a thread, with their model, duration and cost."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class RunRepository:
         input: JsonValue = None,  # noqa: A002 - the column's name
         metadata: dict[str, Any] | None = None,
     ) -> Run:
-        """The run, running. One that exists is completed by what it does not say yet: an append may have named it
-        first. RunConflict if it says otherwise already, or belongs to another thread.
+        """Store a run with the status `running`, and return it. If the run exists, because an append named it first,
+        the call fills in the fields that it lacks. Raises RunConflict if a field has another value already, or if the
+        run belongs to another thread.
 
-        Keys and passwords are never stored: what stands in `input` or `metadata` under a name such as `api_key`,
+        Keys and passwords are never stored: a value in `input` or `metadata` under a name such as `api_key`,
         `authorization` or `password` becomes `"***"` (`SECRET_NAMES` in `chatledger.models.secrets`).
         """
         require(STR, thread_id=thread_id)
@@ -67,9 +68,10 @@ class RunRepository:
     async def finish(
         self, run_id: str, *, status: RunStatus, usage: Usage | None = None, error: str | None = None
     ) -> Run:
-        """The run, ended. The same again changes nothing; another outcome than the stored one raises RunConflict.
+        """End the run and return it. The same call again changes nothing. Raises RunConflict for an outcome other than
+        the stored one.
 
-        What looks like a key in `error`, which may quote a request, is stored as `"***"`.
+        An `error` may quote a request, so text in it that looks like a key is stored as `"***"`.
         """
         require(STR, run_id=run_id)
         require(_STATUS, status=status)
@@ -91,7 +93,7 @@ class RunRepository:
         return await self._scope.read(lambda sql: find_run(sql, self._scope.tenant, run_id))
 
     async def list(self, *, thread_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Run]:
-        """Runs of a thread, or all, in the order of their ids: for ids that the ledger makes, that is by time."""
+        """Runs of a thread, or all runs, in the order of their ids. For ids that the ledger makes, that is by time."""
         require(STR_OR_NONE, thread_id=thread_id, cursor=cursor)
         require(INT, limit=limit)
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id, page_size(limit), cursor))
@@ -102,7 +104,7 @@ def _key(tenant: Tenant, run_id: str) -> Any:
 
 
 def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
-    """`hold`: it is not deleted before the transaction ends."""
+    """With `hold`, nobody can delete the run before the transaction ends."""
     found = select(runs).where(_key(tenant, run_id))
     held = found.with_for_update(read=True, key_share=True) if hold else found
     row = sql.execute(held).mappings().one_or_none()
@@ -110,14 +112,14 @@ def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Ru
 
 
 def _lock_run(sql: Sql, tenant: Tenant, run_id: str) -> Run | None:
-    """The run, unchanged by others until this transaction ends."""
+    """The run, locked against changes until the transaction ends."""
     row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
     return None if row is None else _to_run(tenant, row)
 
 
 def _to_run(tenant: Tenant, row: Any) -> Run:
-    opened = decrypt_values(tenant, runs, row)
-    fields = {name: opened[name] for name in row if name not in ("tenant_id", *_USAGE)}
+    decrypted = decrypt_values(tenant, runs, row)
+    fields = {name: decrypted[name] for name in row if name not in ("tenant_id", *_USAGE)}
     usage = {name.removeprefix("usage_"): row[name] for name in _USAGE}
     said = any(value is not None for value in usage.values())
     return Run(**fields, usage=Usage(**usage) if said else None)
@@ -125,7 +127,7 @@ def _to_run(tenant: Tenant, row: Any) -> Run:
 
 def _start(sql: Sql, tenant: Tenant, run: Run) -> Run:
     own_thread = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == run.thread_id)
-    # Held until the run is stored: a thread that is being deleted is not there.
+    # Hold the thread until the run is stored, so that nobody deletes the thread in between.
     held = select(threads.c.thread_id).where(own_thread).with_for_update(read=True, key_share=True)
     if sql.execute(held).one_or_none() is None:
         raise ThreadNotFound(run.thread_id)
@@ -139,7 +141,7 @@ def _start(sql: Sql, tenant: Tenant, run: Run) -> Run:
 
 
 def _complete(sql: Sql, tenant: Tenant, stored: Run, run: Run) -> Run:
-    """The stored run with what it did not say yet."""
+    """Fill in the fields that the stored run lacks."""
     new: dict[str, Any] = {}
     for name in ("agent", "model", "input", "metadata"):
         said, given = getattr(stored, name), getattr(run, name)
@@ -150,8 +152,8 @@ def _complete(sql: Sql, tenant: Tenant, stored: Run, run: Run) -> Run:
         elif not same_json(said, given):
             raise RunConflict(run.run_id, f"was started with another {name}")
     if new:
-        sealed = encrypt_values(tenant, runs, new, run_id=run.run_id)
-        sql.execute(update(runs).where(_key(tenant, run.run_id)).values(**sealed))
+        encrypted = encrypt_values(tenant, runs, new, run_id=run.run_id)
+        sql.execute(update(runs).where(_key(tenant, run.run_id)).values(**encrypted))
     return stored.model_copy(update=new)
 
 
@@ -169,8 +171,8 @@ def _finish(sql: Sql, tenant: Tenant, run_id: str, status: RunStatus, usage: Usa
     said = usage or Usage()
     columns = {name: getattr(said, name.removeprefix("usage_")) for name in _USAGE}
     values = {"status": status, "error": error, "ended_at": ended.ended_at, **columns}
-    sealed = encrypt_values(tenant, runs, values, run_id=run_id)
-    sql.execute(update(runs).where(_key(tenant, run_id)).values(**sealed))
+    encrypted = encrypt_values(tenant, runs, values, run_id=run_id)
+    sql.execute(update(runs).where(_key(tenant, run_id)).values(**encrypted))
     return ended
 
 

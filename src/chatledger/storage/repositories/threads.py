@@ -1,4 +1,4 @@
-"""Threads: making, finding, listing and deleting conversations."""
+"""Threads: creates, finds, lists and deletes conversations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from chatledger.storage.history.window import END
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
-from chatledger.storage.repositories.erasures import delete_thread, refuse_erased, retain
+from chatledger.storage.repositories.deletion import delete_thread, retain
+from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
 from chatledger.storage.schema.columns import Ciphertext, Key, Moment
 from chatledger.storage.schema.tables import branches, messages, threads
@@ -37,7 +38,7 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
-"""The default of what `update` leaves alone, since None is a value there."""
+"""The default of the fields that `update` leaves unchanged, because None is a value there."""
 
 _MOMENT: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
 
@@ -57,10 +58,10 @@ class ThreadRepository:
         created_at: datetime | None = None,
         exist_ok: bool = False,
     ) -> Thread:
-        """The new thread, empty, with branch 0. Its owner is set here and never cleared.
+        """Create an empty thread with branch 0. Its owner is set here and never cleared.
 
-        A thread that exists raises AlreadyExists. With `exist_ok` it is given as it is; if it belongs to another user
-        than `user_id`, that raises ThreadNotFound, as for a thread that does not exist.
+        If the thread exists, the call raises AlreadyExists. With `exist_ok` it returns the existing thread unchanged.
+        If that belongs to another user than `user_id`, it raises ThreadNotFound, as for a thread that does not exist.
         """
         require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id)
         require(RULES_OR_NONE, rules=rules)
@@ -82,18 +83,20 @@ class ThreadRepository:
         return made.thread
 
     def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
-        """A whole new thread, judged, for `load`. Raises RuleViolation, IdConflict and LimitExceeded; asks nobody."""
+        """Judge a whole new thread for `load`, without the database. Raises RuleViolation, IdConflict and
+        LimitExceeded.
+        """
         require(MESSAGES, messages=messages)
         require(RULES_OR_NONE, rules=rules)
         level = rules or self._scope.rules
         return encode_thread(self._scope.tenant, thread, messages, level=level)
 
     async def load(self, new: Sequence[NewThread]) -> None:
-        """Store whole new threads (from `prepare`) at once: for imports. All of them, or AlreadyExists."""
+        """Store whole new threads (from `prepare`), for imports. Raises AlreadyExists, and then stores none of them."""
         await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
-        """Raises ThreadNotFound; also, if `user_id` is given, for a thread of another user."""
+        """The thread. Raises ThreadNotFound, also for a thread of another user if `user_id` is given."""
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, user_id=user_id)
         thread = await self.find(thread_id, user_id=user_id)
@@ -107,9 +110,9 @@ class ThreadRepository:
         return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id, user_id))
 
     async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
-        """Those of the threads that there are, by id; one query for 500 of them. What cannot be an id is none."""
+        """The existing threads, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
         require(STRINGS, thread_ids=thread_ids)
-        if isinstance(thread_ids, str):  # its characters would be asked for
+        if isinstance(thread_ids, str):  # each of its characters would be taken for an id
             raise InvalidArgument("thread_ids", "must be a list of str, not str")
         ids = list(filter(_is_key, dict.fromkeys(thread_ids)))
         return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
@@ -122,8 +125,8 @@ class ThreadRepository:
         metadata: dict[str, Any] | Unset | None = UNSET,
         rules: RulesLevel | Unset | None = UNSET,
     ) -> Thread:
-        """The thread with what was given changed. Stricter rules are checked against its messages first, on every
-        branch: RuleViolation says which message breaks them.
+        """Change the given fields and return the thread. Stricter rules are first checked against the stored messages
+        of every branch; RuleViolation names a message that breaks them.
         """
         require(STR, thread_id=thread_id)
         given = {"title": title, "metadata": metadata, "rules": rules}
@@ -131,7 +134,8 @@ class ThreadRepository:
         return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, values))
 
     async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
-        """What a branch (None: the active one) breaks, R13 included, and what is open at its end, in order of seq.
+        """The rules that a branch (None: the active one) breaks, R13 included, and the calls that are open at its end,
+        in order of seq.
 
         Reads the whole branch, in bounded memory.
         """
@@ -142,22 +146,23 @@ class ThreadRepository:
         )
 
     async def delete(self, thread_id: str) -> Deleted:
-        """Removes the thread with its messages, runs and their feedback, for good; the number of rows by table."""
+        """Delete the thread with its messages, runs and feedback, for good. Returns the number of rows by table."""
         require(STR, thread_id=thread_id)
         return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
 
     async def retain(
         self, *, older_than: timedelta | datetime, on_batch: Callable[[Deleted], None] | None = None
     ) -> Deleted:
-        """Delete, for good, the threads that were last written to before a time, or longer ago than that: a few in each
-        transaction, so that nobody waits long. The number of rows by table; `on_batch` gets those of each transaction.
+        """Delete, for good, the threads without a write since a time (a datetime) or for that long (a timedelta). Each
+        transaction deletes a few threads, so that no other writer waits long. Returns the number of rows by table;
+        `on_batch` receives those of each transaction.
 
-        What is interrupted is finished by calling it again; a thread that is written to meanwhile stays.
+        After an interruption, call it again to finish. A thread that gets a write meanwhile stays.
         """
         return await retain(self._scope, older_than, on_batch=on_batch)
 
     async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
-        """Threads of a user, or of everybody, newest activity first."""
+        """Threads of a user, or of all users, newest activity first."""
         require(STR_OR_NONE, user_id=user_id, cursor=cursor)
         require(INT, limit=limit)
         return await self._scope.read(
@@ -185,7 +190,7 @@ def _key(tenant: Tenant, thread_id: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """`seen` is what a preflight of the first append would see; None where the thread existed already."""
+    """`seen` is what a preflight of the first append would see; None if the thread existed already."""
 
     thread: Thread
     seen: Seen | None = None
@@ -222,7 +227,7 @@ def _first_branch(tenant: Tenant, thread: Thread) -> dict[str, Any]:
 
 
 def _select_threads() -> Select[Any]:
-    """Threads with the version of their active branch and its last text; both by primary key."""
+    """Threads with the version and the last text of their active branch, both joined by primary key."""
     tip = and_(
         branches.c.tenant_id == threads.c.tenant_id,
         branches.c.thread_id == threads.c.thread_id,
@@ -254,11 +259,11 @@ def _to_thread(sql: Sql, tenant: Tenant, row: Row) -> Thread:
 
 
 def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | Ciphertext | None:
-    """The last text of a fork that has no message of its own yet: it rests on another branch."""
+    """The last text of a fork that has no message of its own yet: another branch stores it."""
     own = (messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id)
     there = (messages.c.branch == place.branch, messages.c.seq == place.first)
     text: str | Ciphertext | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()
-    return text  # None if deleted meanwhile
+    return text  # None if the thread was deleted meanwhile
 
 
 def find_thread(sql: Sql, tenant: Tenant, thread_id: str, user_id: str | None = None) -> Thread | None:
@@ -281,7 +286,7 @@ _IDS_AT_ONCE = 500
 
 
 def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
-    """Raises ThreadNotFound. `lock` keeps others who lock it out until the transaction ends."""
+    """Raises ThreadNotFound. With `lock`, others who lock the thread wait until the transaction ends."""
     found = select(threads.c.thread_id).where(_key(tenant, thread_id))
     if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
         raise ThreadNotFound(thread_id)
@@ -294,12 +299,12 @@ def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, A
     changed = Thread.model_validate(thread.model_dump() | values)
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
         require_level(sql, tenant, thread_id, changed.rules)
-    if "rules" in values:  # tips that other processes remember were judged under the rules before
+    if "rules" in values:  # the tip caches of other processes hold the earlier rules
         own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
-        sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, as appends do it
+        sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, in an append's order
     if values:
-        sealed = encrypt_values(tenant, threads, values, thread_id=thread_id)
-        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**sealed))
+        encrypted = encrypt_values(tenant, threads, values, thread_id=thread_id)
+        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**encrypted))
     return changed
 
 

@@ -1,12 +1,12 @@
-"""Encryption at rest: a person's words as AES-256-GCM ciphertext, cell by cell, in the columns that they have anyway.
+"""Encryption at rest: the words of people and models as AES-256-GCM ciphertext, cell by cell, in their usual columns.
 
 A cell is the header (mark, version, key id) and the base64 of nonce, ciphertext and tag. Its associated data is the
 header and the cell's whole place: table, column, tenant, and the row's primary key. So a cell that was altered, or
 moved to another row, column, table or tenant, does not decrypt. A tenant with keys refuses plain text in an encrypted
 column.
 
-The columns that decide where a message stands, how a thread is listed and what a statement counts stay plain: see
-`docs/encryption.md`. A `Tenant` carries the encryption of its rows, and there is no other way for it to get here.
+The columns that statements look up, join, order and count stay plain: see `docs/encryption.md`. A `Tenant` carries the
+encryption of its rows; encryption reaches the storage functions in no other way.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "agents": ("definition", "settings"),
     "outputs": ("text", "body"),
 }
-"""The columns that hold a person's words, or a model's."""
+"""The columns that hold the words of a person or a model."""
 Cells = tuple[Any, ...]
 TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.values()}
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """The owner of rows: its `name`, its `key` as the column `tenant_id` holds it, and how its words are encrypted."""
+    """The owner of rows: its `name`, its `key` as the column `tenant_id` stores it, and its encryption, if any."""
 
     name: str
     key: str
@@ -65,7 +65,7 @@ class Tenant:
 
 
 class EncryptionKeys:
-    """The keys that a ledger was opened with, if any. A KeyRing without a function around it serves every tenant."""
+    """The keys that a ledger was opened with, if any. A plain KeyRing, in place of a function, serves every tenant."""
 
     def __init__(self, keys: KeyRing | Keys | None, *, plaintext: bool) -> None:
         if plaintext and keys is None:
@@ -122,7 +122,7 @@ class Encryption:
         if not cells or not rows:
             return rows
         ring = self._ask()
-        # Nearly all cells have the current key, and a page has hundreds of them: look up once what they share.
+        # Nearly all cells have the current key, and a page has hundreds of cells, so look its header up only once.
         header = "" if ring is None else ring.header
         cipher = None if ring is None else ring.ciphers[header]
         size, contexts = len(header), _with_header(cells, header)
@@ -155,14 +155,14 @@ class Encryption:
     def _ask(self) -> KeyRing | None:
         try:
             ring = self._keys(self._tenant)
-        except Exception as error:  # a key store's own error: only ours leave the library
+        except Exception as error:  # a key store's own error: the library raises only errors of its own
             raise EncryptionError(f"the keys of tenant {self._tenant!r} could not be had") from error
         if ring is not None and not isinstance(ring, KeyRing):
             raise InvalidArgument("keys", f"must give a KeyRing or None, not {type(ring).__name__}")
         return ring
 
     def _decrypt(self, ring: KeyRing | None, stored: str, where: str) -> str:
-        """A cell that the current key did not encrypt. Raises ValueError where it is not authentic."""
+        """The text of a cell that the current key did not encrypt. Raises ValueError if the cell is not authentic."""
         header = CIPHERTEXT_HEADER.match(stored)
         if header is None:
             if self.plaintext:
@@ -180,7 +180,7 @@ class Encryption:
 
 
 def _from_base64(text: str) -> bytes:
-    """Raises ValueError for anything but the one spelling of these bytes."""
+    """Decode base64. Raises ValueError unless the text is the canonical encoding of its bytes."""
     data = a2b_base64(text, strict_mode=True)
     odd = len(data) % 3
     if len(data) < NONCE_BYTES + TAG_BYTES or (odd and b2a_base64(data[-odd:], newline=False).decode() != text[-4:]):
@@ -192,13 +192,13 @@ def _from_base64(text: str) -> bytes:
 
 
 def netstring(value: object) -> str:
-    """The value with its length before it, so that two places are never written alike."""
+    """The value with its length before it, so that no two places are written alike."""
     text = str(value)
     return f"{len(text)}:{text}"
 
 
 def describe(where: str) -> str:
-    """A place for a person to read, from what `netstring` put together; without the tenant, whom the caller knows."""
+    """A place for people to read, from its netstrings. It leaves out the tenant, which the caller knows."""
     names: list[str] = []
     while where:
         size, rest = where.split(":", 1)
@@ -224,7 +224,7 @@ def _key_id(stored: str) -> str:
 
 @lru_cache(maxsize=256)
 def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[int, str], tuple[int, ...]]:
-    """The index of each encrypted column with the beginning of its place, and the indexes of the rest of the key."""
+    """The index of each encrypted column with the beginning of its place, and the indexes of the other key columns."""
     encrypted = [name for name in ENCRYPTED.get(table, ()) if name in columns]
     cells = {columns.index(name): netstring(table) + netstring(name) for name in encrypted}
     key = [column.name for column in TABLES[table].primary_key][1 + given :] if cells else []
@@ -235,7 +235,7 @@ def _layout(table: str, columns: tuple[str, ...], given: int) -> tuple[Mapping[i
 
 
 def encrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
-    """Values for a Core statement. `key` holds the part of the row's primary key that is not among the values."""
+    """The values of a Core statement, encrypted. `key` holds the primary key columns that are not among the values."""
     if tenant.encryption is None:
         return dict(values)
     columns = [name for name in ENCRYPTED[table.name] if values.get(name) is not None]
@@ -245,14 +245,14 @@ def encrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **ke
 
 
 def decrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
-    """A row of a Core statement with its words. Raises EncryptionError, also for ciphertext if there are no keys."""
+    """The row of a Core statement, decrypted. Raises EncryptionError, also for ciphertext if there are no keys."""
     columns = [name for name in ENCRYPTED[table.name] if values.get(name) is not None]
     if tenant.encryption is None:
         for name in columns:
             if type(cell := values[name]) is Ciphertext:
                 raise _no_keys(table, name, cell, _key_of(table, {**values, **key}))
         return dict(values)
-    # Core has decoded the cells that were not encrypted: encode them again, to be judged.
+    # Core has decoded the cells that are not encrypted. Encode them again, so that `decrypt` can check them.
     row = tuple(_stored(table, name, values[name]) for name in columns)
     (decrypted,) = tenant.encryption.decrypt(table.name, columns, [row], *_key_of(table, {**values, **key}))
     return {**values, **{name: _decoded(table, name, text) for name, text in zip(columns, decrypted, strict=True)}}

@@ -1,8 +1,8 @@
-"""Keys: what a tenant's words are sealed with, and where they come from.
+"""Keys: the keys that encrypt a tenant's words, and the file that they may come from.
 
-A key is 32 bytes with a name. The name stands beside what the key sealed, so a ring may hold older keys for what is not
-sealed anew yet. The ledger keeps no key: it asks for a tenant's ring each time that it seals or opens something, and
-what nobody gives any more is gone.
+A key is 32 bytes with an id. The id stands beside each ciphertext, so a ring may hold older keys until `reencrypt` has
+replaced their ciphertexts. The ledger keeps no key. It asks for a tenant's ring each time that it encrypts or decrypts,
+so words whose key nobody returns any more are lost.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class KeyRing:
-    """The keys of a tenant by id, each 32 bytes. `current` seals what is written (the only key, if there is one); every
-    one opens what it sealed. Raises ValueError for what is no key, MissingExtra without `chatledger[crypto]`.
+    """The keys of a tenant by id, each 32 bytes. The key `current` encrypts new cells (a lone key is the current one);
+    each key decrypts the cells that it encrypted. Raises ValueError for an invalid key or id, and MissingExtra without
+    `chatledger[crypto]`.
     """
 
     __slots__ = ("ciphers", "current", "header")
@@ -54,8 +55,8 @@ class KeyRing:
 
 
 Keys = Callable[[str], KeyRing | None]
-"""Gives a tenant's ring, or None where there is none (any more). Called from any thread whenever something is sealed or
-opened: it answers from memory.
+"""Returns a tenant's ring, or None if the tenant has no keys (any more). Each encryption and decryption calls it, from
+any thread, so it must answer from memory.
 """
 
 
@@ -63,12 +64,12 @@ KEYS = Kind("a KeyRing, a function or None", KeyRing, cast(type, Callable), None
 
 
 def header_of(key_id: str) -> str:
-    """What stands before the ciphertext of this release."""
+    """The text before each ciphertext that this release writes."""
     return f"\ue001{VERSION}:{key_id}:"
 
 
 class Cipher:
-    """AES-256-GCM with one key. Loaded when there is a key: without encryption nothing of it is."""
+    """AES-256-GCM with one key. It imports `cryptography` only here, so a ledger without keys does not need it."""
 
     __slots__ = ("_aes", "_forged")
 
@@ -82,7 +83,7 @@ class Cipher:
         self._forged = InvalidTag
 
     def encrypt(self, text: str, place: str) -> bytes:
-        """Nonce, ciphertext and tag. The nonce is random: a key is good for 2^32 of them (`docs/encryption.md`)."""
+        """Nonce, ciphertext and tag. The nonce is random, so one key is safe for 2^32 cells (`docs/encryption.md`)."""
         nonce = os.urandom(NONCE_BYTES)
         encrypted: bytes = self._aes.encrypt(nonce, text.encode(), place.encode())
         return nonce + encrypted
@@ -98,7 +99,7 @@ class Cipher:
 
 def read_keys(path: str | os.PathLike[str]) -> Keys:
     """The keys of a JSON file that only its owner can read: `{tenant: {"current": id, "keys": {id: base64 of 32
-    bytes}}}`. Read once. Raises EncryptionError for a file that is not that.
+    bytes}}}`. The file is read once. Raises EncryptionError if others can read it or it has another form.
     """
     file = Path(path)
     try:
@@ -112,7 +113,7 @@ def read_keys(path: str | os.PathLike[str]) -> Keys:
 
 
 def _read_rings(file: Path, text: str) -> dict[str, KeyRing]:
-    try:  # what is quoted of the file by its errors could be a key
+    try:  # the errors below are not chained: their texts quote the file, and the quote could be a key
         tenants = json.loads(text)
         return {tenant: _read_ring(**given) for tenant, given in tenants.items()}
     except (AttributeError, TypeError, ValueError, binascii.Error):

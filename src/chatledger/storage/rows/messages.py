@@ -1,7 +1,7 @@
-"""The one place that turns a ChatMessage into rows and rows into a ChatMessage.
+"""Encodes a ChatMessage as rows and decodes rows into a ChatMessage. No other module does.
 
-An EncodedMessage is everything about a message that does not depend on where it will stand, as the columns hold it:
-made once before anything is sent, whatever the number of attempts, and what two messages are compared by.
+An EncodedMessage holds the columns of a message that do not depend on its position in the branch. It is made once,
+before the first attempt of an append. Two messages are equal if their EncodedMessages are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from chatledger.storage.schema.text import (
     from_microseconds,
 )
 
-# What a caller gives, then what the ledger adds when it knows the place; in this order in every statement.
+# The columns that the caller's message fills, then those that the ledger fills. Every statement uses this order.
 GIVEN_COLUMNS = (
     "message_id",
     "role",
@@ -68,7 +68,7 @@ _PLAIN_TEXT = {"kind", "text"}
 
 
 class EncodedMessage(NamedTuple):
-    """A message as GIVEN_COLUMNS, its parts and calls as their columns without seq."""
+    """A message as the values of GIVEN_COLUMNS, and its parts and calls as those of their columns without seq."""
 
     message: tuple[Any, ...]
     parts: tuple[tuple[Any, ...], ...]
@@ -94,8 +94,8 @@ class EncodedMessage(NamedTuple):
 
 
 def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
-    """`message_id` is that of a message which has none of its own. Raises LimitExceeded for an id that is too long to
-    be a key.
+    """Encode a message. `message_id` is used if the message has no id. Raises LimitExceeded for an id that is too long
+    for a key.
     """
     content_form, text, content = _encode_content(message.content)
     reasoning_form, reasoning = _encode_reasoning(message.reasoning)
@@ -134,7 +134,7 @@ def _text_or_none(text: str | None) -> str | None:
 
 
 def _encode_content(content: Any) -> tuple[str | None, str | None, Sequence[Row]]:
-    """(content_form, text, part rows): a lone text needs no part row, as str or as a list of one."""
+    """(content_form, text, part rows). A lone text, as a str or as a list of one part, needs no part row."""
     if content is None:
         return None, None, ()
     if isinstance(content, str):
@@ -173,10 +173,10 @@ def _encode_call(call: Any) -> tuple[Any, ...]:
 def decode_messages(
     tenant: Tenant, thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row]
 ) -> list[ChatMessage]:
-    """Rows of one thread as models, in the order of `messages`. Raises EncryptionError.
+    """Decode rows of one thread into models, in the order of `messages`. Raises EncryptionError.
 
-    Message rows are (branch, *MESSAGE_COLUMNS) with created_at as the database has it; part and call rows are
-    (branch, *their columns).
+    A message row is (branch, *MESSAGE_COLUMNS), with created_at as the database stores it. A part or call row is
+    (branch, *its columns).
     """
     if (encryption := tenant.encryption) is not None:
         thread = encode_text(thread_id)
@@ -193,7 +193,7 @@ def decode_messages(
 
 
 def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> ChatMessage:
-    """Written out field by field: a page is mostly this."""
+    """Written out field by field, because a history spends most of its time here."""
     (
         branch, message_id, role, name, content_form, text, reasoning_form, call_count, tool_call_id, is_error, run_id,
         format_, residual, response_metadata, custom_data, seq, state, violations, created_at,
@@ -205,7 +205,7 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
     fields["seq"] = seq
     fields["state"] = state
     fields["created_at"] = _decode_moment(created_at)
-    if content_form == "str":  # nearly all
+    if content_form == "str":  # nearly all messages
         fields["content"] = decode_text(text or "")
     elif content_form is not None:
         fields["content"] = _decode_content(content_form, text, parts_of.get((branch, seq), ()))
@@ -244,7 +244,7 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
 
 
 class HalfStored(StorageError):
-    """Rows of a message are missing, which no writer of ours leaves out: somebody else deleted them."""
+    """Rows of a message are missing. The ledger always writes them all, so somebody else deleted them."""
 
     def __init__(self, thread_id: str, branch: int, seq: int, missing: str) -> None:
         super().__init__(f"thread {thread_id!r}, branch {branch}, seq {seq}: the message is stored in half, {missing}")
@@ -263,9 +263,7 @@ def _require_whole(
     reasoning_form: str | None,
     call_count: int,
 ) -> None:
-    """Raises HalfStored for what is seen to be missing; of a list of parts, what is behind the last that is there is
-    not.
-    """
+    """Raises HalfStored if rows are missing. It cannot see parts that are missing at the end of a list."""
     if len(calls) != call_count:
         raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count} calls are there")
     if parts and parts[-1][2] != len(parts) - 1:
@@ -284,15 +282,17 @@ _SOMETIMES = (
 
 @lru_cache(maxsize=1_024)
 def _given(*absent: bool) -> set[str]:
-    """The fields that a message has, but for those of `_SOMETIMES` that are absent: one set for all of a shape."""
+    """The names of the fields that a message has: `_ALWAYS` and those of `_SOMETIMES` that are not absent. All messages
+    of one shape share one set.
+    """
     return _ALWAYS | {name for name, gone in zip(_SOMETIMES, absent, strict=True) if not gone}
 
 
-@lru_cache(maxsize=16)  # the messages of an append share theirs
+@lru_cache(maxsize=16)  # the messages of an append share one moment
 def _decode_moment(stored: datetime | int) -> datetime:
     if isinstance(stored, int):
         return from_microseconds(stored)
-    # asyncpg gives the ends of its calendar without their zone
+    # asyncpg returns the first and the last moment of its calendar without a zone
     return stored if stored.tzinfo is not None else stored.replace(tzinfo=UTC)
 
 
@@ -325,7 +325,7 @@ def _decode_part(row: Row) -> Part:
     fields: dict[str, Any] = {} if body is None else decode_json(body)
     if text is not None:
         fields["text"] = decode_text(text)
-    if kind not in _PARTS:  # a newer release's
+    if kind not in _PARTS:  # a kind of a newer release
         return OpaquePart(type=kind, value={"kind": kind, **fields})
     part: Part = build(_PARTS[kind], fields)
     return part

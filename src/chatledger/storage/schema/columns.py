@@ -1,4 +1,4 @@
-"""The column types of the tables: text, keys, JSON, moments and decimals, alike on both databases."""
+"""The column types of the tables: text, keys, JSON, moments and decimals. They behave alike on both databases."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from chatledger.storage.schema.text import (
 
 @dataclass(frozen=True, slots=True)
 class Ciphertext:
-    """Ciphertext on its way through Core, whose column types know neither the row nor the tenant. It is no `str`, so
-    that nobody takes an undecrypted cell for a person's words.
+    """Ciphertext in a Core statement. Core's column types know neither the row nor the tenant, so they cannot decrypt
+    it. It is no `str`, so that nobody takes an encrypted cell for a person's words.
     """
 
     stored: str
@@ -37,7 +37,7 @@ def _ciphertext(stored: str) -> Ciphertext | None:
 
 
 class CodedText(TypeDecorator[str]):
-    """Any text; given as Ciphertext, and read as such, where it is ciphertext."""
+    """Any text. Ciphertext is written from, and read as, a Ciphertext."""
 
     impl = Text
     cache_ok = True
@@ -52,17 +52,17 @@ class CodedText(TypeDecorator[str]):
 
 
 class Key(CodedText):
-    """Text that identifies: compared byte by byte on both databases, whatever the locale of the server."""
+    """A text that identifies something. Both databases compare it byte by byte, whatever the locale of the server."""
 
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return Text(collation="C" if dialect.name == "postgresql" else None)  # described by asyncpg it were a VARCHAR
+        return Text(collation="C" if dialect.name == "postgresql" else None)  # asyncpg's dialect would make it VARCHAR
 
 
 class JsonText(TypeDecorator[Any]):
-    """JSON as text, in the caller's key order. Not JSONB: it reorders keys, respells numbers and refuses NUL. Given and
-    read as Ciphertext where it is ciphertext.
+    """JSON as text, in the caller's key order. It is not JSONB, which reorders keys, respells numbers and refuses NUL.
+    Ciphertext is written from, and read as, a Ciphertext.
     """
 
     impl = Text
@@ -76,7 +76,9 @@ class JsonText(TypeDecorator[Any]):
 
 
 class Moment(TypeDecorator[datetime]):
-    """A time in UTC: TIMESTAMPTZ on PostgreSQL, integer microseconds since 1970 on SQLite. Data, never an order."""
+    """A time in UTC: TIMESTAMPTZ on PostgreSQL, integer microseconds since 1970 on SQLite. Messages are never ordered
+    by it.
+    """
 
     impl = DateTime
     cache_ok = True
@@ -90,12 +92,12 @@ class Moment(TypeDecorator[datetime]):
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None or dialect.name != "postgresql":
             return None if value is None else from_microseconds(value)
-        moment: datetime = value  # asyncpg gives the ends of its calendar without their zone
+        moment: datetime = value  # asyncpg returns the first and the last moment of its calendar without a zone
         return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 class ExactDecimal(TypeDecorator[Decimal]):
-    """A decimal with all its digits: NUMERIC on PostgreSQL, text on SQLite, which has no decimals."""
+    """A decimal with all its digits: NUMERIC on PostgreSQL, text on SQLite, which has no decimal type."""
 
     impl = Numeric
     cache_ok = True
@@ -111,4 +113,4 @@ class ExactDecimal(TypeDecorator[Decimal]):
 
 
 Position = BigInteger().with_variant(Integer(), "sqlite")
-"""seq: a message's place in its branch."""
+"""The type of seq, a message's number in its branch."""

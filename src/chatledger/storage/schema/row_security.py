@@ -1,11 +1,11 @@
-"""PostgreSQL's row-level security, opt in: a second lock on the tenants' doors, for the day when a filter is forgotten.
+"""PostgreSQL's row-level security, opt in. It keeps tenants apart even if a statement lacks the tenant's filter.
 
-Each of our tables, partitions included, gets a policy: a row is there for who has its tenant as `chatledger.tenant`,
-which a ledger sets for one transaction at a time. It is forced, so that it holds for the tables' owner as well; no
-policy holds for a superuser or a role with BYPASSRLS, which is why a ledger refuses to open as one with `rls=True`.
+Each table, partitions included, gets a policy: a session sees a row only if the setting `chatledger.tenant` names the
+row's tenant. A ledger sets it for one transaction at a time. The policy is forced, so it holds for the tables' owner as
+well. No policy holds for a superuser or a role with BYPASSRLS, so a ledger with `rls=True` refuses to open as one.
 
-What carries a database to another revision has to see every tenant's rows: for the owner alone, who could switch all of
-this off anyway, there is a policy that a migration opens by a setting of its own.
+A migration has to see every tenant's rows. A second policy lets the tables' owner see them while the migration turns on
+a setting of its own. The owner could switch row-level security off anyway.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ TENANT = "chatledger.tenant"
 MIGRATING = "chatledger.migrating"
 SET_TENANT = f"SELECT set_config('{TENANT}', $1, true)"
 NEEDS = 150_000
-"""From PostgreSQL 15 a view can be read with its reader's rights. With its owner's, it may be a way around."""
+"""The PostgreSQL version that is needed. From 15 on a view can work with its reader's rights; with its owner's rights
+it could bypass the policies.
+"""
 
 _TABLES = """
 SELECT c.relname, pg_get_userbyid(c.relowner),
@@ -43,18 +45,18 @@ class _Table:
     owner: str
     secured: bool
     active: bool
-    """Whether the policies hold for the role that asks."""
+    """Whether the policies hold for the connected role."""
 
 
 def is_on(connection: Connection, schema: str | None) -> bool:
-    """Whether every table of the schema has its policies."""
+    """Whether every table of the schema has both policies."""
     tables = _tables(connection, schema)
     return bool(tables) and all(table.secured for table in tables)
 
 
 def agreed(connection: Connection, schema: str | None, rls: bool | None, command: str) -> bool:
-    """Whether the tenant is to be told. Raises StorageError where `rls=True` would secure nothing, and where with
-    `rls=False` nothing would be found.
+    """Whether each transaction has to set the tenant. Raises StorageError if `rls=True` would secure nothing, or if
+    statements would find no row with `rls=False`.
     """
     tables = _tables(connection, schema)
     active = any(table.active for table in tables)
@@ -70,7 +72,7 @@ def agreed(connection: Connection, schema: str | None, rls: bool | None, command
 
 
 def enable(connection: Connection, schema: str) -> None:
-    """Policies for all tables that lack one, in the transaction that is open. Locks these tables till its end."""
+    """Add the policies to all tables that lack them, in the open transaction. Locks these tables until it ends."""
     version = connection.exec_driver_sql("SELECT current_setting('server_version_num')::int").scalar() or 0
     if version < NEEDS:
         raise StorageError(
@@ -91,7 +93,7 @@ def disable(connection: Connection, schema: str) -> None:
 
 
 def keep(connection: Connection, schema: str | None) -> None:
-    """After a revision, in its transaction: where other tables are secured, so are those that it made."""
+    """After a revision, in its transaction: if other tables have policies, add them to the tables that it created."""
     tables = _tables(connection, schema)
     if schema is not None and any(table.secured for table in tables):
         enable(connection, schema)
@@ -102,8 +104,8 @@ def only_postgresql() -> StorageError:
 
 
 def begin_as(begin: str, tenant: str) -> str:
-    """A transaction of this tenant's, begun in one round trip. What is not a parameter must not be more than a value,
-    so the name goes as the digits of its bytes.
+    """The statements that begin a transaction of this tenant in one round trip. They cannot have parameters, so the
+    tenant's name is sent as hexadecimal digits, which cannot be anything but a value.
     """
     return (
         f"{begin}; SELECT set_config('{TENANT}', convert_from(decode('{tenant.encode().hex()}', 'hex'), 'UTF8'), true)"
@@ -111,7 +113,7 @@ def begin_as(begin: str, tenant: str) -> str:
 
 
 def _tables(connection: Connection, schema: str | None) -> list[_Table]:
-    if schema is None:  # SQLite has nothing of the kind
+    if schema is None:  # SQLite has no row-level security
         return []
     return [_Table(*row) for row in connection.execute(text(_TABLES), {"schema": schema})]
 

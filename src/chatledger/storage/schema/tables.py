@@ -1,10 +1,10 @@
-"""Every table, index and constraint. No ORM: nothing loads by being touched.
+"""Every table, index and constraint. There is no ORM, so no attribute access runs a query.
 
-`tenant_id` leads every key, unique constraint and foreign key, so that the same tables run on SQLite, on PostgreSQL,
-hash-partitioned or distributed by tenant, and a row of one tenant cannot point at another's. Nothing is global: no
-sequence, no identity, no trigger; ids and times are bound parameters. No table points back at a later one and every
-foreign key is immediate, so rows can be inserted in the order of this file, one statement a table, and deleted in the
-reverse order.
+`tenant_id` leads every key, unique constraint and foreign key. So the same tables run on SQLite and on PostgreSQL,
+hash-partitioned or distributed by tenant, and a row of one tenant cannot point at another's. Nothing is global: there
+is no sequence, no identity and no trigger; ids and times are bound parameters. No table points at a later one and every
+foreign key is immediate. So rows can be inserted in the order of this file, with one statement for each table, and
+deleted in the reverse order.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from sqlalchemy import (
 from chatledger.storage.schema.columns import CodedText, ExactDecimal, JsonText, Key, Moment, Position
 
 SCHEMA = "chatledger"
-"""Our tables live beside other people's. On PostgreSQL the schema is written out in every statement, because a
-transaction pooler forgets `search_path`; on SQLite the file is ours and names are bare."""
+"""The tables may stand beside an application's own. On PostgreSQL every statement names the schema, because a
+transaction pooler forgets `search_path`. On SQLite the names have no schema."""
 
 metadata = MetaData(
     schema=SCHEMA,
@@ -56,13 +56,13 @@ def _one_of(column: str, *values: str) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({', '.join(repr(value) for value in values)})", name=column)
 
 
-# Cold: written when a thread is made or renamed, and at most once a second while it is written to (active_at).
+# Rarely written: when a thread is created or updated, and at most once a second by appends (active_at).
 threads = Table(
     "threads",
     metadata,
     _tenant(),
     _thread(),
-    Column("user_id", Key),  # set when the thread is made, never cleared: an owner that can vanish protects nothing
+    Column("user_id", Key),  # set when the thread is created, never cleared: an owner that can vanish protects nothing
     Column("title", CodedText),
     Column("metadata", JsonText),
     Column("rules", CodedText),
@@ -72,11 +72,11 @@ threads = Table(
     PrimaryKeyConstraint("tenant_id", "thread_id"),
     _one_of("rules", "lenient", "strict", "ordered"),
     Index(None, "tenant_id", "user_id", "active_at", "thread_id"),  # a user's threads, newest activity first
-    Index(None, "tenant_id", "active_at", "thread_id"),  # everybody's
+    Index(None, "tenant_id", "active_at", "thread_id"),  # all users' threads, newest activity first
 )
 
-# The tip of each branch: the one hot row, updated by every append. Room on the page, and no other index but one whose
-# columns and predicate an append leaves as they are, keep the update HOT on PostgreSQL.
+# The tip of each branch: the only row that every append updates. Two things keep the update HOT on PostgreSQL: free
+# space on the page (fillfactor), and indexes whose columns and predicates an append does not change.
 branches = Table(
     "branches",
     metadata,
@@ -85,15 +85,15 @@ branches = Table(
     Column("branch", Integer, nullable=False),
     Column("lineage", CodedText, nullable=False),  # [[branch, first seq, last seq or null], …], set at the fork
     Column("last_seq", Position, nullable=False),
-    Column("stamp", BigInteger, nullable=False),  # random, new in every write of the row: guards the next one
+    Column("stamp", BigInteger, nullable=False),  # random, renewed by every write of the row; guards the next write
     Column("last_role", CodedText),
-    Column("open_calls", JsonText),  # what the rules know of calls without results; NULL when there is nothing to know
+    Column("open_calls", JsonText),  # the rules' state of calls without results; NULL if there is none
     Column("partial_seq", Position),
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch"),
     ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
     CheckConstraint("last_seq >= 0", name="last_seq"),
-    Index(  # what is being written, or was left behind: few or none of all
+    Index(  # only branches with a partial message, which are few or none
         "branches_partial_idx",
         "tenant_id",
         "thread_id",
@@ -104,7 +104,7 @@ branches = Table(
     postgresql_with={"fillfactor": 70},
 )
 
-# One execution of an agent each, named from outside; made by the first append that names it.
+# Each run is one execution of an agent. An append that names a new run creates it.
 runs = Table(
     "runs",
     metadata,
@@ -125,12 +125,12 @@ runs = Table(
     Column("started_at", Moment, nullable=False),
     Column("ended_at", Moment),
     PrimaryKeyConstraint("tenant_id", "run_id"),
-    UniqueConstraint("tenant_id", "thread_id", "run_id"),  # what messages point at: a run belongs to one thread
+    UniqueConstraint("tenant_id", "thread_id", "run_id"),  # messages point at it: a run belongs to one thread
     ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
     _one_of("status", "running", "completed", "failed", "cancelled"),
 )
 
-# One row a message, written once. A lone text lives here, without a part row.
+# One row for each message, written once. A lone text stands here, without a row in message_parts.
 messages = Table(
     "messages",
     metadata,
@@ -144,13 +144,13 @@ messages = Table(
     Column("content_form", CodedText),  # NULL no content | str | text (a list of one plain text) | parts
     Column("text", CodedText),  # the content of the forms str and text
     Column("reasoning_form", CodedText),  # NULL no reasoning | str | parts; its rows are in message_parts
-    Column("call_count", Integer),  # NULL no list of tool calls | how many rows it has in tool_calls
-    Column("tool_call_id", CodedText),  # as the source said it; which call it answers is in tool_results
+    Column("call_count", Integer),  # NULL no list of tool calls | the number of its rows in tool_calls
+    Column("tool_call_id", CodedText),  # as the source gave it; tool_results says which call it answers
     Column("is_error", Boolean),
     Column("run_id", Key),
     Column("state", CodedText, nullable=False),
     Column("format", CodedText),
-    Column("residual", JsonText),  # what only its own format understands
+    Column("residual", JsonText),  # fields that only the message's own format understands
     Column("response_metadata", JsonText),
     Column("custom_data", JsonText),
     Column("violations", JsonText),  # the rules that lenient let it break
@@ -166,9 +166,9 @@ messages = Table(
     _one_of("state", "complete", "partial", "interrupted", "synthetic"),
 )
 
-# Partial, because they begin like the primary key: as full indexes PostgreSQL may take one of them for the check of a
-# foreign key that points here, and read the whole thread for each inserted row. The check cannot imply the predicate;
-# a look-up by value can.
+# Partial indexes, because they begin like the primary key. PostgreSQL might use a full index for the check of a foreign
+# key that points here, and read the whole thread for each inserted row. The check does not imply the predicate; a
+# lookup by value does.
 Index(
     "messages_message_id_key",
     messages.c.tenant_id,
@@ -195,7 +195,7 @@ message_parts = Table(
     _thread(),
     Column("branch", Integer, nullable=False),
     Column("seq", Position, nullable=False),
-    Column("idx", Integer, nullable=False),  # counts through both channels of the message
+    Column("idx", Integer, nullable=False),  # one numbering for both channels of the message
     Column("channel", CodedText, nullable=False),
     Column("kind", CodedText, nullable=False),
     Column("text", CodedText),
@@ -231,7 +231,7 @@ tool_calls = Table(
     _one_of("arguments_form", "str", "object"),
 )
 
-# Which call a result answers. An orphan has no row here and keeps its tool_call_id.
+# The call that each result answers. An orphan (a result without a call) has no row here and keeps its tool_call_id.
 tool_results = Table(
     "tool_results",
     metadata,
@@ -243,8 +243,9 @@ tool_results = Table(
     Column("call_seq", Position, nullable=False),
     Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite"), nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq"),
-    # One result per call and branch, whatever the process that wrote it believed. Partial for the reason above, though
-    # no row is left out: the check for results of a deleted message took it, and read those of the whole thread.
+    # One result for each call and branch, even if two processes answer the call at once. Partial for the reason above,
+    # though it leaves out no row: as a full index, the check for results of a deleted message used it, and read all
+    # results of the thread.
     Index(
         "tool_results_call_key",
         "tenant_id",
@@ -286,7 +287,7 @@ feedback = Table(
     Column("kwargs", JsonText, nullable=False),
     Column("author", CodedText),
     Column("source", CodedText),
-    Column("thread_id", Key),  # with branch and seq: the one message that it is about
+    Column("thread_id", Key),  # with branch and seq: the message that the score is about, if it is about one
     Column("branch", Integer),
     Column("seq", Position),
     Column("idempotency_key", Key),
@@ -310,8 +311,8 @@ feedback = Table(
     ),
 )
 
-# Who may answer in a thread, with what the thread overrides of each. Replaced as a whole, in a transaction that holds
-# the branch.
+# The agents that may answer in a thread, with the settings that the thread overrides. The list is replaced as a whole,
+# in a transaction that locks the thread.
 agents = Table(
     "agents",
     metadata,
@@ -327,7 +328,7 @@ agents = Table(
     CheckConstraint("idx >= 0", name="idx"),
 )
 
-# What was added to a message, or to one of its calls, after both were committed: their own rows never change.
+# Outputs that were added to a message, or to one of its calls, after its commit. The message's own rows never change.
 outputs = Table(
     "outputs",
     metadata,
@@ -335,8 +336,8 @@ outputs = Table(
     _thread(),
     Column("branch", Integer, nullable=False),
     Column("seq", Position, nullable=False),
-    Column("idx", Integer, nullable=False),  # counts through the message's own and those of its calls
-    # NULL an output of the message itself. No foreign key: it would need an index of its own for deleting calls.
+    Column("idx", Integer, nullable=False),  # one numbering for the message's own outputs and those of its calls
+    # NULL for an output of the message itself. No foreign key: deleting calls would need an index for it.
     Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite")),
     Column("nonce", CodedText, nullable=False),
     Column("mime_type", CodedText, nullable=False),
@@ -351,7 +352,8 @@ outputs = Table(
     CheckConstraint("idx >= 0", name="idx"),
 )
 
-# What was erased. No id is kept: `subject` is a digest of it, and an index finds it for whoever knows the id.
+# Tombstones of erased threads, users and tenants. They keep no id: `subject` is a digest of it, and an index finds the
+# tombstone for a caller that knows the id.
 erasures = Table(
     "erasures",
     metadata,
@@ -359,8 +361,8 @@ erasures = Table(
     Column("erasure_id", Key, nullable=False),
     Column("kind", CodedText, nullable=False),
     Column("subject", Key, nullable=False),
-    Column("rows", JsonText, nullable=False),  # how many went, by table
-    Column("scores", Integer, nullable=False),  # how many were kept
+    Column("rows", JsonText, nullable=False),  # the number of deleted rows, by table
+    Column("scores", Integer, nullable=False),  # the number of scores that were kept
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("tenant_id", "erasure_id"),
     _one_of("kind", "thread", "user", "tenant"),
@@ -368,7 +370,7 @@ erasures = Table(
     Index(None, "tenant_id", "created_at", "erasure_id"),  # the list, newest first
 )
 
-# The scores of what was erased, where they were to be kept: numbers, and what they are statistics of.
+# The scores of erased threads, if the caller kept them: numbers, and the agent and model that they are about.
 kept_scores = Table(
     "kept_scores",
     metadata,

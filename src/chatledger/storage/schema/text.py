@@ -1,12 +1,12 @@
 """The one codec of every text column, keys included.
 
-PostgreSQL refuses NUL and both drivers refuse lone surrogates, and people's words hold both. Text without NUL, lone
-surrogate or a leading U+E000 is stored as it is; any other as U+E000 followed by itself with those characters (and
-the backslash) escaped. Escapes are undone one by one, never joined, so the codec is injective: keys stay unique, joins
-on encoded text hold, and no flag is needed.
+PostgreSQL refuses NUL, both drivers refuse lone surrogates, and people's words contain both. Text without NUL, without
+lone surrogates and without a leading U+E000 is stored as it is. Any other text is stored as U+E000 followed by the text
+with those characters (and the backslash) escaped. Decoding undoes each escape alone, and never joins two of them to a
+pair. So the codec is injective: keys stay unique, joins on encoded text hold, and no flag is needed.
 
-Ciphertext stands in the same columns, as U+E001 and a header (`rows/encryption.py`). Text that begins like such a
-header is escaped, so no text can be taken for ciphertext.
+Ciphertext stands in the same columns. It begins with U+E001 and a header (`rows/encryption.py`). Text that begins like
+such a header is escaped, so no text can be taken for ciphertext.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ MARK = "\ue000"
 CIPHERTEXT_MARK = "\ue001"
 _MARKS = (MARK, CIPHERTEXT_MARK)
 CIPHERTEXT_HEADER = re.compile(f"{CIPHERTEXT_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]{{1,64}}):")
-"""Version and key id. Text with only the mark before it is text: it was before there was encryption."""
+"""The groups are version and key id. Text with the mark but no header is plain text: some was stored before the ledger
+could encrypt.
+"""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ESCAPED = re.compile("[\x00\ud800-\udfff\\\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|\\)")
@@ -32,8 +34,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def encode_text(text: str) -> str:
-    """What a text column holds for this text."""
-    if text.isascii():  # known without reading it, and most text is
+    """The text as a text column stores it."""
+    if text.isascii():  # most text is, and Python knows it without reading the text
         if "\x00" not in text:
             return text
     elif _UNSTORABLE.search(text) is None and not (text.startswith(_MARKS) and _begins_as_ours(text)):
@@ -46,7 +48,7 @@ def _begins_as_ours(text: str) -> bool:
 
 
 def decode_text(stored: str) -> str:
-    """The text that a text column holds. Raises KeyUnavailable for ciphertext: whoever has keys opens it before."""
+    """The text of a stored cell. Raises KeyUnavailable for ciphertext: with keys, the caller decrypts it before."""
     if not stored.startswith(_MARKS):
         return stored
     if stored[0] == MARK:
@@ -65,7 +67,7 @@ def _escape(character: str) -> str:
 
 
 def encode_key(key: str, what: str) -> str:
-    """A key as its column holds it. Raises LimitExceeded unless that is 1 to 512 bytes, InvalidArgument for no text."""
+    """A key as its column stores it. Raises LimitExceeded unless it is 1 to 512 bytes, InvalidArgument for no str."""
     if not isinstance(key, str):
         raise InvalidArgument(what, f"must be a str, not {None if key is None else type(key).__name__}")
     stored = encode_text(key)

@@ -1,7 +1,7 @@
-"""The two views: the public face for people who read the ledger with SQL. The tables may change; these do not.
+"""The two views: the stable interface for people who read the ledger with SQL. The tables may change; the views do not.
 
-`transcript` is the active branch of each thread, message by message, shared parts of a fork included. `scores` is
-feedback beside its run. Text that holds NUL or a lone surrogate is shown as the text codec stores it.
+`transcript` is the active branch of each thread, message by message, with the messages that a fork shares. `scores` is
+feedback beside its run. Both show text with NUL or a lone surrogate as the text codec stores it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A copy of a SQLite file while it is written to, by SQLite's own backup; and putting one back.
+"""Backs up a SQLite file while others write to it, with SQLite's own backup, and restores a copy.
 
-Pages are copied a few at a time under a read lock, so writers go on; a page that they change meanwhile is copied again.
-For PostgreSQL there is pg_dump, and this says how.
+The backup copies a few pages at a time, in a read transaction, so writers go on. For PostgreSQL there is pg_dump; the
+error names the command.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from chatledger.storage.drivers.urls import (
     sqlite_path,
     without_password,
 )
-from chatledger.storage.upgrade.files import file_error, look_at_file, require_folder
+from chatledger.storage.upgrade.files import file_error, inspect_file, require_folder
 from chatledger.storage.upgrade.versions import require_usable
 
 PAGES = 256
-"""Copied in one step; at 8 KiB a page, 2 MiB."""
+"""Pages in one step of the copy: 2 MiB at 8 KiB a page."""
 
 Progress = Callable[[int, int], None]
-"""Called with the pages copied so far and the pages there are."""
+"""Called with the number of pages copied so far and the number of all pages."""
 
 
 def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
-    """Copy a database to a file that does not exist yet, in one state of it. Blocking, like `migrate`.
+    """Copy one state of a database to a file that does not exist yet. Blocking, like `migrate`.
 
-    Raises StorageError, and then leaves no file behind. For PostgreSQL it names the command.
+    Raises StorageError, and then leaves no file behind. For PostgreSQL the error names the command to run.
     """
     require(ADDRESS, url=url)
     require(PATH, target=target)
@@ -45,7 +45,7 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
     source, target = _path_of(url), Path(target)
     if not Path(source).exists():
         raise StorageError(f"there is no file {source}")
-    require_usable(look_at_file(source).status, "chatledger migrate")
+    require_usable(inspect_file(source).status, "chatledger migrate")
     if target.exists():
         raise StorageError(f"{target} exists already; a backup does not overwrite")
     require_folder(target)
@@ -62,7 +62,7 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
 
 
 def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress | None = None) -> Path:
-    """Put a backup where there is no database yet: checked first, then as `backup` copies. Blocking."""
+    """Copy a backup to a path where there is no database yet, and check the copy as `backup` does. Blocking."""
     require(PATH, source=source)
     require(ADDRESS, url=url)
     require(FUNCTION_OR_NONE, progress=progress)
@@ -93,7 +93,7 @@ def _copy(source: str, target: Path, progress: Progress | None) -> None:
         closing(sqlite3.connect(f"file:{quote(source)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as one,
         closing(sqlite3.connect(target)) as other,
     ):
-        one.execute("BEGIN")  # one state, whoever writes meanwhile: a copy without it begins anew after each commit
+        one.execute("BEGIN")  # a read transaction: without it the copy would start over after each commit of others
         one.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         one.backup(other, pages=PAGES, progress=step)
         other.execute("PRAGMA journal_mode = WAL")

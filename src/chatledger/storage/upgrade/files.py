@@ -1,6 +1,7 @@
-"""What is at a path before we touch it.
+"""Inspects the file at a path before the ledger opens it.
 
-A look changes nothing: it makes no file, sets no pragma and no journal, so that a path given by mistake stays as it is.
+The inspection changes nothing: it creates no file and sets no pragma and no journal. So a file that was named by
+mistake stays as it is.
 """
 
 from __future__ import annotations
@@ -18,35 +19,35 @@ from chatledger.storage.upgrade.versions import VERSION_TABLE, SchemaStatus, sta
 
 
 @dataclass(frozen=True, slots=True)
-class FileLook:
+class FileState:
     status: SchemaStatus
     foreign: bool
-    """It has tables, and they are somebody else's."""
+    """The file has tables, but none of chatledger's."""
 
 
-def look_at_file(path: str) -> FileLook:
-    """Raises StorageError for what is no SQLite database, or cannot be one because there is no folder for it."""
+def inspect_file(path: str) -> FileState:
+    """Inspect the file. Raises StorageError if it is no SQLite database, or if its folder does not exist."""
     require_folder(path)
     if Path(path).is_dir():
         raise StorageError(f"cannot open {path}: it is a folder; give a file in it")
     if not Path(path).exists():
-        return FileLook(status_of(None), foreign=False)
+        return FileState(status_of(None), foreign=False)
     try:
         # Not mode=ro: a read-only connection to a file with a WAL leaves the WAL's files behind.
         with closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as connection:
-            return _look(connection)
+            return _read_state(connection)
     except sqlite3.Error as error:
         raise file_error(path, f"cannot open {path}", error) from error
 
 
 def require_folder(path: str | Path) -> None:
-    """Raises StorageError if there is none for a file of that path."""
+    """Raises StorageError if the folder of that path does not exist."""
     if not Path(path).parent.is_dir():
         raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
 
 
 def file_error(path: str | Path, failed: str, error: sqlite3.Error) -> StorageError:
-    """What SQLite says of a file, with the file's name and what was tried."""
+    """SQLite's error as a StorageError, with the file's name and the action that failed."""
     if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
         return StorageError(f"{path} is not a SQLite database")
     ours = translate(error)
@@ -54,9 +55,9 @@ def file_error(path: str | Path, failed: str, error: sqlite3.Error) -> StorageEr
     return StorageError(f"{failed}: {error}", retryable=retryable)
 
 
-def _look(connection: sqlite3.Connection) -> FileLook:
+def _read_state(connection: sqlite3.Connection) -> FileState:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if VERSION_TABLE not in names:
-        return FileLook(status_of(None), foreign=bool(names))
+        return FileState(status_of(None), foreign=bool(names))
     row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-    return FileLook(status_of(row and row[0]), foreign=False)
+    return FileState(status_of(row and row[0]), foreign=False)

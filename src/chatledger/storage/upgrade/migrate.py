@@ -1,9 +1,9 @@
-"""Carrying a database from one revision to another, with Alembic, which is loaded here and nowhere else.
+"""Migrates a database from one revision to another with Alembic, which no other module imports.
 
-One migrator at a time: a session advisory lock on PostgreSQL, the write lock on SQLite. A SQLite file is first copied
-with SQLite's own backup to `<file>.<revision>.bak`; its migrations then run in one transaction, all or none. On
-PostgreSQL each revision is a transaction that gives up when a lock is not to be had soon, and is tried again: who waits
-for a table's lock makes all who come later wait too.
+A lock keeps other migrators out: a session advisory lock on PostgreSQL, the write lock on SQLite. A SQLite file is
+first copied with SQLite's own backup to `<file>.<revision>.bak`. Its migrations then run in one transaction, all or
+none. On PostgreSQL each revision is a transaction. It gives up if it does not get a lock soon, and is tried again:
+while it waits for a table's lock, all statements that come later wait behind it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_pos
 from chatledger.storage.schema import row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS
-from chatledger.storage.upgrade.files import look_at_file
+from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
     VERSION_TABLE,
     SchemaStatus,
@@ -44,19 +44,19 @@ _LOCK = 0x63_68_61_74_6C_65_64  # "chatled": one migrator at a time in a Postgre
 LOCK_TIMEOUT = 3.0
 """Seconds that a revision on PostgreSQL waits for a lock."""
 RETRY_AFTER = (1, 2, 4, 8, 16)
-"""Seconds between its attempts."""
+"""Seconds between the attempts of a revision."""
 _ASK_AGAIN = 0.1
-"""Seconds between two questions whether another migrator has ended."""
+"""Seconds between two checks whether another migrator has ended."""
 WAIT_FOR_MIGRATOR = 600
-"""Seconds that a SQLite migrator waits for another: a large file takes its time."""
+"""Seconds that a SQLite migrator waits for another one. Migrating a large file takes long."""
 
 
 def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
-    """Bring a database to revision `to` (up or down) and give its status. Blocking: in a running event loop, call it
-    with `asyncio.to_thread`. One step newer than this release is left as it is. Raises StorageError, and
-    SchemaMismatch for a database that is newer than that.
+    """Migrate a database up or down to revision `to` and return its status. Blocking: in a running event loop, call it
+    with `asyncio.to_thread`. A database that is one revision newer than this release stays as it is. Raises
+    StorageError, and SchemaMismatch for a database that is newer than that.
 
-    `rls` then switches row-level security on or off for all tables, on PostgreSQL from version 15; None leaves it.
+    `rls` then switches row-level security on or off for all tables, on PostgreSQL from version 15. None leaves it.
     """
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
@@ -73,17 +73,17 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
 
 
 def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
-    """The revision that a database is at and the one that this release needs. Blocking, as `migrate`."""
+    """The revision of a database and the one that this release needs. Blocking, as `migrate`."""
     require(ADDRESS, url=url)
     require(STR, schema=schema)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
-        return look_at_file(sqlite_path(address)).status
+        return inspect_file(sqlite_path(address)).status
     return _in_new_loop(_read_postgresql_status(address, require_schema_name(schema)))
 
 
 def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) -> str:
-    """The statements that would carry a database of this URL's kind from nothing to `to`, for a person to run."""
+    """The statements that migrate an empty database of this URL's kind to revision `to`, for a person to run."""
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
     address = read_url(url)
@@ -101,7 +101,7 @@ def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) 
 
 
 def _require_revision(to: str) -> None:
-    """Raises InvalidArgument for a revision that there is not."""
+    """Raises InvalidArgument for an unknown revision."""
     known = sorted(path.name.partition("_")[0] for path in (scripts_folder() / "versions").glob("[0-9]*.py"))
     if to not in ("head", "base", *known):
         raise InvalidArgument("to", f"must be head, base or one of {', '.join(known)}, not {to!r}")
@@ -122,7 +122,7 @@ def _in_new_loop(work: Coroutine[Any, Any, SchemaStatus]) -> SchemaStatus:
 
 
 def scripts_folder() -> Path:
-    """The revisions: in the installed package, or at the root of a checkout."""
+    """The folder of the revisions: in the installed package, or at the root of a checkout."""
     package = Path(__file__).parents[2]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parents[1] / "migrations"
@@ -143,7 +143,7 @@ def _keep_row_security(ctx: MigrationContext, **_: Any) -> None:
 
 
 def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
-    """Leaves the last transaction to its caller."""
+    """Run the migrations. The caller commits the last transaction."""
     status = read_status(connection, schema)
     if _is_done(status, to):
         return status
@@ -153,7 +153,7 @@ def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
 
 
 def _is_done(status: SchemaStatus, to: str) -> bool:
-    """Raises SchemaMismatch if the newest revision that we know is older than what the database can be asked for."""
+    """Whether the database is at revision `to`. Raises SchemaMismatch for `head` if it is too new for this release."""
     if to != "head":
         return status.found == to
     if status.found is not None and not status.older:
@@ -166,10 +166,10 @@ def _is_down(status: SchemaStatus, to: str) -> bool:
 
 
 def alembic_include_name(name: str | None, type_: str, parent_names: Any) -> bool:
-    """For a host project's Alembic (`include_name=`): leaves our schema and our tables to us.
+    """A filter for the Alembic of an application (`include_name=`): it leaves chatledger's schema and tables out.
 
-    On PostgreSQL ours are in a schema of their own, so a table `messages` elsewhere is the host's. A SQLite file has no
-    schemas; there the names themselves are ours.
+    On PostgreSQL chatledger has a schema of its own, so a table `messages` elsewhere is the application's. A SQLite
+    file has no schemas; there the filter leaves out the tables by name.
     """
     if type_ == "schema":
         return name != SCHEMA
@@ -180,9 +180,10 @@ def alembic_include_name(name: str | None, type_: str, parent_names: Any) -> boo
 
 
 def _ours_by_default() -> bool:
-    """Whether names without a schema can be ours in the environment that asks; Alembic does not say it in the call.
+    """Whether a name without a schema can be chatledger's in the current Alembic environment. The call itself does not
+    tell.
 
-    On PostgreSQL they are for a role that is called as our schema is: `search_path` begins with "$user".
+    On PostgreSQL it can for a role that has the same name as chatledger's schema: `search_path` begins with "$user".
     """
     dialect = context.get_context().dialect
     return dialect.name == "sqlite" or dialect.default_schema_name == SCHEMA
@@ -195,7 +196,7 @@ _OURS = {table.name for table in metadata.tables.values()} | set(VIEWS) | {VERSI
 
 
 def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
-    look_at_file(path)
+    inspect_file(path)
     try:
         connection = SqliteConnection(path)
         try:
@@ -207,9 +208,9 @@ def upgrade_file(path: str, *, to: str = "head") -> SchemaStatus:
 
 
 def _upgrade_locked(connection: SqliteConnection, path: str, to: str) -> SchemaStatus:
-    # Batch mode makes a table anew and drops the old one; with foreign keys on, its children would object.
+    # Batch mode creates a new table and drops the old one. With foreign keys on, the rows that point at it would fail.
     connection.execute("PRAGMA foreign_keys = OFF")
-    connection.execute("PRAGMA legacy_alter_table = ON")  # so would the views, which name the old one meanwhile
+    connection.execute("PRAGMA legacy_alter_table = ON")  # the views would fail too: they name the table meanwhile
     connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_MIGRATOR * 1000}")
     with connection.transaction("BEGIN IMMEDIATE") as sql:
         status = read_status(sql.connection, None)
@@ -223,7 +224,7 @@ def _upgrade_locked(connection: SqliteConnection, path: str, to: str) -> SchemaS
 
 
 def _copy(path: str, target: str) -> None:
-    """What is committed, as one consistent file; our own write lock keeps others from adding to it."""
+    """Copy the committed state to one consistent file. The migrator's write lock keeps other writers out meanwhile."""
     source = sqlite3.connect(path)
     try:
         copy = sqlite3.connect(target)
@@ -251,7 +252,7 @@ async def upgrade_engine(
 ) -> SchemaStatus:
     try:
         async with engine.connect() as lock:
-            # A session lock on a connection of its own: revisions may commit as they go.
+            # A session lock on a connection of its own, because revisions may commit.
             await lock.execution_options(isolation_level="AUTOCOMMIT")
             await _lock(lock)
             try:
@@ -264,14 +265,16 @@ async def upgrade_engine(
 
 
 async def _lock(connection: AsyncConnection) -> None:
-    """Asked for again and again: a statement that waits for the lock would be one that CONCURRENTLY waits for."""
+    """Poll for the lock. A statement that waits for it would hold a snapshot, and CREATE INDEX CONCURRENTLY in the
+    other migrator would wait for that snapshot.
+    """
     question = text("SELECT pg_try_advisory_lock(:key)")
-    while not await connection.scalar(question, {"key": _LOCK}):  # noqa: ASYNC110 - the server tells nobody of it
+    while not await connection.scalar(question, {"key": _LOCK}):  # noqa: ASYNC110 - the server sends no event for it
         await asyncio.sleep(_ASK_AGAIN)
 
 
 async def _until_locked(step: Callable[[], Awaitable[SchemaStatus]]) -> SchemaStatus:
-    """Revisions that are done stay done, so trying again goes on where a lock was not to be had."""
+    """Repeat the step while it does not get a lock. Finished revisions stay, so each attempt continues after them."""
     for pause in RETRY_AFTER:
         try:
             return await step()
@@ -292,7 +295,7 @@ async def _run_once(engine: AsyncEngine, schema: str, to: str) -> SchemaStatus:
             await connection.exec_driver_sql(f"RESET {row_security.MIGRATING}")
             await connection.commit()
         except BaseException:
-            await connection.invalidate()  # with its setting, which is nobody else's to have
+            await connection.invalidate()  # it still has the setting, which no other user of the pool may get
             raise
         return status
 
@@ -321,6 +324,6 @@ async def _read_postgresql_status(address: Any, schema: str) -> SchemaStatus:
 
 
 def _ours(error: Exception) -> Exception:
-    if isinstance(error, CommandError):  # a revision that there is not
+    if isinstance(error, CommandError):  # an unknown revision
         return StorageError(str(error))
     return error if isinstance(error, ChatLedgerError) else translate(error) or error

@@ -1,7 +1,8 @@
-"""The schema of a database: what revision it is at, making it anew, and whether this release can work with it.
+"""The schema version of a database: reads it, creates a new schema, and tells whether this release can use it.
 
-A new SQLite file is made from the tables and stamped, so that opening one costs no migration tool; everything else is
-Alembic's, in `migrate.py`. Revisions are numbered, so older and newer can be told apart without their files.
+A new SQLite file is created from the table definitions and stamped with the newest revision, so that creating one does
+not load Alembic. Alembic does everything else, in `migrate.py`. Revisions are numbered, so this module can tell older
+from newer without the revision files.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """`found` is None for a database without our tables. `rls`: whether every table has its row-level security."""
+    """`found` is None for a database without chatledger's tables. `rls`: whether every table has its policies."""
 
     found: str | None
     expected: str
@@ -35,12 +36,14 @@ class SchemaStatus:
 
     @property
     def usable(self) -> bool:
-        """One step newer is a release that is being rolled out; older, or newer than that, is not ours to touch."""
+        """Whether this release can use the schema: it has the same revision, or one newer for a release that is being
+        rolled out.
+        """
         return self.steps is not None and 0 <= self.steps <= 1
 
     @property
     def steps(self) -> int | None:
-        """How many revisions the database is ahead of this release; None if it has no revision that we know of."""
+        """The number of revisions that the database is ahead of this release; None if its revision is unknown."""
         if self.found is None or not self.found.isdecimal():
             return None
         return int(self.found) - int(self.expected)
@@ -51,7 +54,7 @@ class SchemaStatus:
 
 
 def require_schema_name(schema: str) -> str:
-    """The name, if it can stand between double quotes in every statement. Upper case is kept as it is written."""
+    """The name, if it is safe between double quotes in every statement. Upper case stays upper case."""
     if _SCHEMA_NAME.fullmatch(schema) is None:
         raise StorageError(f"not a schema name: {schema!r}; up to 63 letters, digits, _ and -, with no digit in front")
     return schema
@@ -69,7 +72,7 @@ def status_of(found: str | None) -> SchemaStatus:
 
 
 def require_usable(status: SchemaStatus, command: str) -> None:
-    """Raises SchemaMismatch with the command that mends it."""
+    """Raises SchemaMismatch with the command to run."""
     if status.usable:
         return
     if status.found is not None and not status.older:
@@ -79,7 +82,7 @@ def require_usable(status: SchemaStatus, command: str) -> None:
 
 
 def create_schema(connection: Connection, schema: str | None) -> None:
-    """All tables and views from the metadata, stamped with HEAD, in a database that has none of them."""
+    """Create all tables and views from the metadata, in a database without them, and stamp it with HEAD."""
     mapped = connection.execution_options(schema_translate_map={SCHEMA: schema})
     if schema is not None:
         mapped.execute(CreateSchema(schema, if_not_exists=True))
@@ -94,9 +97,9 @@ def create_views(connection: Connection, schema: str | None) -> None:
 
 
 def stamp(connection: Connection, schema: str | None) -> None:
-    """Say that the tables are those of HEAD, in a version table like the one that Alembic makes.
+    """Record HEAD in a version table like the one that Alembic creates.
 
-    It may be there, empty: that is what a downgrade to nothing leaves.
+    The table may exist already, empty: a downgrade to `base` leaves it so.
     """
     table = _prefix(schema) + VERSION_TABLE
     connection.exec_driver_sql(

@@ -1,0 +1,118 @@
+"""A message of this format as a message of the ledger.
+
+An empty list or object is this format's default and says nothing, so it becomes None. The residual keeps whether it
+was there. It also keeps values that no valid message has, which only lenient rules let in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from chatledger.errors import DecodeError
+from chatledger.formats.agent_service.models import ChatMessage
+from chatledger.formats.agent_service.source import MESSAGES
+from chatledger.formats.agent_service.write import (
+    CALLS,
+    GIVEN,
+    NAME,
+    ROLE_OF_TYPE,
+    TOOL_CALLS,
+    with_calls,
+    write_fields,
+)
+from chatledger.formats.wire.residual import keep
+from chatledger.models import LENIENT, RulesLevel, ToolCall
+from chatledger.models import ChatMessage as LedgerMessage
+from chatledger.models.json import JsonObject, JsonValue, dumps
+
+
+def check(fields: JsonObject, path: str, rules: RulesLevel) -> None:
+    """Raise DecodeError with the path of the first value that is not of the format; lenient requires only a type."""
+    if rules == "lenient":
+        if not isinstance(fields.get("type"), str):
+            raise DecodeError(f"{path}.type", "a message says of which type it is")
+        return
+    try:
+        ChatMessage.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise DecodeError(path + "".join(_step(step) for step in first["loc"]), first["msg"]) from error
+
+
+def _step(step: int | str) -> str:
+    return f"[{step}]" if isinstance(step, int) else f".{step}"
+
+
+def read_fields(source: JsonObject, *, lenient: bool = False) -> LedgerMessage:
+    """The message of checked fields, without its residual.
+
+    Lenient leaves to the residual what is valid here and the store refuses: a call without a name, a run without an id.
+    """
+    fields = {
+        "role": ROLE_OF_TYPE.get(source["type"], source["type"]),
+        "content": _text(source.get("content")),
+        "tool_calls": _calls(source.get("tool_calls"), lenient),
+        "tool_call_id": _text(source.get("tool_call_id")),
+        "run_id": _run_id(source.get("run_id"), lenient),
+        "response_metadata": _object(source.get("response_metadata")),
+        "custom_data": _object(source.get("custom_data")),
+        "format": NAME,
+    }
+    return LedgerMessage.model_validate(fields, context=LENIENT)
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _run_id(value: JsonValue, lenient: bool) -> str | None:
+    return None if lenient and value == "" else _text(value)
+
+
+def _object(value: JsonValue) -> dict[str, Any] | None:
+    return value if value and isinstance(value, dict) else None
+
+
+def _calls(value: JsonValue, lenient: bool) -> list[ToolCall] | None:
+    """The calls, if all of them have names."""
+    if not value or not isinstance(value, list):
+        return None
+    if not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in value):
+        return None
+    if lenient and not all(call["name"] for call in value):
+        return None
+    return [_call(call) for call in value]
+
+
+def _call(call: JsonObject) -> ToolCall:
+    return ToolCall(id=_text(call.get("id")), name=call["name"], arguments=_arguments(call.get("args")))
+
+
+def _arguments(args: JsonValue) -> str | dict[str, JsonValue] | None:
+    return args if args is None or isinstance(args, (str, dict)) else dumps(args)
+
+
+def keep_difference(source: JsonObject, message: LedgerMessage, given: list[str] | None) -> JsonObject | None:
+    """The residual with which `write_message` gives the source again."""
+    written = write_fields(message)
+    residual: JsonObject = {}
+    calls = _keep_calls(source.get(TOOL_CALLS), written[TOOL_CALLS])
+    if any(calls):
+        residual[CALLS] = calls
+    if given is not None:
+        residual[GIVEN] = given
+    return {**residual, **(keep(source, with_calls(written, calls)) or {})} or None
+
+
+def _keep_calls(source: JsonValue, written: list[JsonObject]) -> list[JsonObject | None]:
+    """The residuals of the calls. Empty where the source has other calls: then the message's residual keeps them."""
+    if not isinstance(source, list) or len(source) != len(written):
+        return []
+    return [keep(call, own) for call, own in zip(source, written, strict=True)]
+
+
+def keep_around(around: JsonObject) -> JsonObject | None:
+    """The residual of a history's other keys, or None where it has only its messages."""
+    return keep(around, {MESSAGES: []})

@@ -1,0 +1,130 @@
+"""Each message of a payload as the dict that its class would dump, whether it came as a dict or as an object.
+
+Objects are read by their fields and never imported, so any class of this shape will do: a service's own, a fork's, a
+newer one with fields that we do not know. Their attributes are read rather than their dump, which would hide a live
+object inside a free dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats.wire.plain import COERCED, require_json
+from chatledger.models import Loss, RulesLevel
+from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, Place, is_long, json_problem, path_of, text_of
+
+MESSAGES = "messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A message that came in, and its path. `given` names the fields that were set on an object, if not all were."""
+
+    fields: JsonObject
+    path: str
+    given: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A payload taken apart. `around` is the history that holds the messages, without them; None for a bare list."""
+
+    around: JsonObject | None
+    sources: list[Source]
+    losses: list[Loss]
+
+
+def open_payload(payload: object, rules: RulesLevel) -> Opened:
+    """The messages of a list or of a ChatHistory. Raises DecodeError for anything else."""
+    losses: list[Loss] = []
+    if isinstance(payload, (list, tuple)):
+        return Opened(None, _sources(payload, "$", rules, losses), losses)
+    history = fields_of(payload)
+    messages = None if history is None else history.get(MESSAGES)
+    if history is None or not isinstance(messages, (list, tuple)):
+        raise DecodeError("$", "neither a list of messages nor a chat history")
+    around = _as_json({**history, MESSAGES: []}, "$", rules, losses)
+    return Opened(around, _sources(messages, f"$.{MESSAGES}", rules, losses), losses)
+
+
+def fields_of(value: object) -> dict[str, Any] | None:
+    """A dict unchanged, a model object as a dict of its fields in order, None for anything else."""
+    if isinstance(value, dict):
+        return value
+    fields = getattr(type(value), "model_fields", None)
+    if not isinstance(fields, dict):
+        return None
+    held = {name: vars(value)[name] for name in fields if name in vars(value)}
+    return {**held, **(getattr(value, "model_extra", None) or {})}
+
+
+def _sources(messages: Sequence[object], path: str, rules: RulesLevel, losses: list[Loss]) -> list[Source]:
+    return [_source(message, f"{path}[{index}]", rules, losses) for index, message in enumerate(messages)]
+
+
+def _source(message: object, path: str, rules: RulesLevel, losses: list[Loss]) -> Source:
+    fields = fields_of(message)
+    if fields is None:
+        raise DecodeError(path, f"a message is an object, not {type(message).__name__}")
+    return Source(_as_json(fields, path, rules, losses), path, _given(message, fields))
+
+
+def _given(message: object, fields: dict[str, Any]) -> list[str] | None:
+    if isinstance(message, dict):
+        return None
+    given = [name for name in fields if name in getattr(message, "model_fields_set", fields)]
+    return None if len(given) == len(fields) else given
+
+
+def _as_json(fields: dict[Any, Any], path: str, rules: RulesLevel, losses: list[Loss]) -> JsonObject:
+    if rules != "lenient":
+        require_json(fields, path)
+        return fields
+    coerced, lost = coerce(fields, path)
+    losses += lost
+    return coerced
+
+
+def coerce(fields: dict[Any, Any], path: str) -> tuple[dict[str, JsonValue], list[Loss]]:
+    """The fields, or a copy of them that is JSON throughout, and a loss for each value that had to change.
+
+    A key becomes its text, a tuple or set a list, a model object the object of its fields, any other object its text.
+    Raises DecodeError for what is nested too deep, a cycle included. The walk does not recurse.
+    """
+    if json_problem(fields, max_depth=MAX_DEPTH) is None:
+        return fields, []
+    losses: list[Loss] = []
+    root: list[Any] = [fields]
+    pending: list[tuple[Any, Any, Place, int]] = [(root, 0, (None, path), 1)]
+    while pending:
+        holder, step, place, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise DecodeError(path_of(place)[:80], f"nested deeper than {MAX_DEPTH}")
+        value, changed = _nearest(holder[step])
+        if changed:
+            losses.append(Loss(COERCED, None, path_of(place)))
+        holder[step] = value
+        if isinstance(value, dict):
+            pending += [(value, key, (place, key), depth + 1) for key in reversed(value)]
+        elif isinstance(value, list):
+            pending += [(value, index, (place, index), depth + 1) for index in reversed(range(len(value)))]
+    return root[0], losses
+
+
+def _nearest(value: Any) -> tuple[Any, bool]:
+    """A shallow copy in a JSON type, and whether that changed the value."""
+    if value is None or (isinstance(value, (str, int, float)) and not is_long(value)):
+        return value, False
+    if isinstance(value, dict):
+        named = {key if isinstance(key, str) else text_of(key, str): child for key, child in value.items()}
+        return named, list(named) != list(value)
+    if isinstance(value, list):
+        return list(value), False
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value), True
+    if isinstance(getattr(type(value), "model_fields", None), dict):
+        return dict(vars(value)), True
+    return text_of(value, str), True

@@ -1,0 +1,120 @@
+"""A message of the ledger as a message of this format: always a valid one with every field, whatever the message holds.
+
+`write_message` adds the residual, which holds:
+
+    calls     one residual for each tool call, None where its own fields say it all
+    given     the fields that were set on an object, when not all were
+    around    what a chat history holds beside its messages; on the first message of the payload
+    keys, extra    those of the message itself, as in chatledger.formats.wire.residual
+
+Storing may add one thing, the run of a message: it comes back even where the source had none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from chatledger.formats.wire.residual import restore
+from chatledger.models import ChatMessage as LedgerMessage
+from chatledger.models import ToolCall
+from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem
+
+NAME = "agent-service"
+
+ROLE_OF_TYPE = {"human": "user", "ai": "assistant", "tool": "tool", "custom": "custom"}
+TYPE_OF_ROLE = {role: type_ for type_, role in ROLE_OF_TYPE.items()}
+
+RAW = "_raw"
+"""The key of an args object that holds arguments which are no JSON object, as their text."""
+
+ROLE = "role"
+"""The key of custom_data that holds a role for which this format has no type: system, developer, unknown ones."""
+
+CARRIED = "chatledger"
+"""The key of custom_data that holds the fields of a message of another format that this one cannot say."""
+
+CALLS = "calls"
+GIVEN = "given"
+AROUND = "around"
+
+TOOL_CALLS = "tool_calls"
+_RUN_ID = "run_id"
+
+_DEPTH = MAX_DEPTH - 8
+"""The maximum depth of an object that is nested a few levels down in a message."""
+
+
+class Dump(dict[str, JsonValue]):
+    """A message that came in as an object. `given` names the fields that had been set on it."""
+
+    given: frozenset[str]
+
+
+def write_message(message: LedgerMessage) -> JsonObject:
+    """The source of the message; a Dump where not all of its fields had been set."""
+    residual = message.residual if isinstance(message.residual, dict) else {}
+    source = restore(with_calls(write_fields(message), residual.get(CALLS)), residual)
+    named = {} if message.run_id is None or source.get(_RUN_ID) is not None else {_RUN_ID: message.run_id}
+    given = residual.get(GIVEN)
+    if not isinstance(given, list):
+        return {**source, **named}
+    dump = Dump(source, **named)
+    dump.given = frozenset(given if message.run_id is None else [*given, _RUN_ID])
+    return dump
+
+
+def write_fields(message: LedgerMessage) -> JsonObject:
+    return {
+        "type": TYPE_OF_ROLE.get(message.role, "custom"),
+        "content": message.text,
+        "tool_calls": [_call(call) for call in message.tool_calls or ()],
+        "tool_call_id": message.tool_call_id,
+        "run_id": message.run_id or None,  # no run has an empty id, so reading leniently would leave it out
+        "response_metadata": message.response_metadata or {},
+        "custom_data": _custom_data(message),
+    }
+
+
+def _custom_data(message: LedgerMessage) -> JsonObject:
+    data = message.custom_data or {}
+    return data if message.role in TYPE_OF_ROLE else {**data, ROLE: message.role}
+
+
+def _call(call: ToolCall) -> JsonObject:
+    return {"name": call.name, "args": _args(call.arguments), "id": call.id, "type": "tool_call"}
+
+
+def _args(arguments: str | dict[str, JsonValue] | None) -> JsonObject:
+    if not isinstance(arguments, str):
+        return arguments or {}
+    parsed = _parse_object(arguments)
+    return {RAW: arguments} if parsed is None else parsed
+
+
+def _parse_object(text: str) -> JsonObject | None:
+    """The JSON object of a text; None for any other text, and for an object that is nested too deep."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or json_problem(value, max_depth=_DEPTH) is not None:
+        return None
+    return value
+
+
+def with_calls(encoded: JsonObject, residuals: Any) -> JsonObject:
+    """The encoded message with the residuals of its calls put back."""
+    calls = encoded[TOOL_CALLS]
+    if not isinstance(residuals, list) or len(residuals) != len(calls):
+        return encoded
+    restored = [restore(call, residual) for call, residual in zip(calls, residuals, strict=True)]
+    return {**encoded, TOOL_CALLS: restored}
+
+
+def around_of(message: LedgerMessage) -> JsonObject | None:
+    """The residual of the history around the messages, which the first message of a payload keeps."""
+    if message.format != NAME or not isinstance(message.residual, dict):
+        return None
+    around = message.residual.get(AROUND)
+    return around if isinstance(around, dict) else None

@@ -1,0 +1,257 @@
+"""The messages of a branch, of any format, put together as items in their order.
+
+Messages of this format become the items that they were. In other formats, a user's message becomes a message, the
+assistant's text an output of it, a call a function call of it, and a result an output of its call. Every branch has
+items; `encode` reports what they cannot say.
+
+Each item is a draft until the last message was read, since its outputs and calls may stand far behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatledger.formats.message_file.models import TEXT
+from chatledger.formats.message_file.write import (
+    BACK,
+    CALL,
+    NAME,
+    call_fields,
+    from_part,
+    note,
+    text_fields,
+    write_item,
+    write_outputs,
+)
+from chatledger.models import ChatMessage, TextPart, ToolCall
+from chatledger.models.json import MAX_DEPTH, JsonObject, json_problem
+from chatledger.rules.invariants import answer
+from chatledger.rules.tip import OpenCall, Tip
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """An item that may still grow: the message that it stands in, its fields, and its outputs and calls so far.
+
+    `position` is the seq of the message, or its number in a payload that is not stored yet. `call` is the index among
+    the calls of the message, None for the message itself. `source` is the index of the message among those that are
+    read, None for an item that was made up; `answering` has the indexes of the messages that the outputs come from.
+    """
+
+    message: ChatMessage
+    position: int
+    source: int | None
+    fields: JsonObject
+    call: int | None = None
+    owner: Draft | None = None
+    outputs: list[JsonObject] = field(default_factory=list)
+    answering: list[int] = field(default_factory=list)
+    calls: list[Draft] = field(default_factory=list)
+
+    def add_outputs(self, outputs: Sequence[JsonObject], source: int) -> None:
+        """Add the outputs of a message. An output whose nonce is taken gets another."""
+        for output in outputs:
+            taken = {own["nonce"] for own in self.outputs}
+            is_taken = output["nonce"] in taken
+            self.outputs.append({**output, "nonce": f"{output['nonce']}_{len(taken)}"} if is_taken else output)
+        if outputs:
+            self.answering.append(source)
+
+    def origins(self) -> Iterator[tuple[int, ...]]:
+        """For each message that the item will be read as, the indexes of the messages that it was made of."""
+        yield () if self.source is None else (self.source,)
+        for call in self.calls:
+            yield from call.origins()
+        if self.outputs:
+            yield tuple(dict.fromkeys(self.answering))
+
+    def to_dict(self) -> JsonObject:
+        whole = {**self.fields, "outputs": list(self.outputs)}
+        if "function_calls" in whole:
+            whole["function_calls"] = [call.to_dict() for call in self.calls]
+        return whole
+
+
+class Drafts:
+    """The items so far, in file order and by their positions; and the calls that have no outputs yet."""
+
+    def __init__(self) -> None:
+        self.all: list[Draft] = []
+        self.open_calls: tuple[OpenCall, ...] = ()
+        self._at: dict[tuple[int, int | None], Draft] = {}
+
+    def add(self, draft: Draft) -> Draft:
+        self.all.append(draft)
+        self._at[draft.position, draft.call] = draft
+        if draft.owner is not None:
+            draft.owner.calls.append(draft)
+        if draft.call is not None:
+            call = (draft.message.tool_calls or [])[draft.call]
+            self.open_calls += (OpenCall(0, draft.position, draft.call, call.id, call.name),)
+        return draft
+
+    def at(self, position: int | None, call: int | None) -> Draft | None:
+        return None if position is None else self._at.get((position, call))
+
+    def answer(self, draft: Draft, outputs: Sequence[JsonObject], source: int) -> None:
+        draft.add_outputs(outputs, source)
+        self.open_calls = tuple(
+            call for call in self.open_calls if (call.seq, call.idx) != (draft.position, draft.call)
+        )
+
+    @property
+    def last_message(self) -> Draft | None:
+        return next((draft for draft in reversed(self.all) if draft.call is None), None)
+
+
+RAW = "_raw"
+UNNAMED = "?"
+"""The function name of a call that has none: every call of a file needs one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """All items in file order, calls among them; and the indexes of the messages that are of this format."""
+
+    drafts: list[Draft]
+    kept: list[int]
+
+
+def assemble(messages: Sequence[ChatMessage]) -> Assembled:
+    drafts, kept = Drafts(), list[int]()
+    adopter = Adopter(drafts)
+    for index, message in enumerate(messages):
+        if _take(drafts, message, message.seq or index + 1, index):
+            kept.append(index)
+        else:
+            adopter.adopt(message, message.seq or index + 1, index)
+    return Assembled(drafts.all, kept)
+
+
+def _take(drafts: Drafts, message: ChatMessage, position: int, index: int) -> bool:
+    """Add a message of this format. False for other messages, and for outputs whose item is missing."""
+    if message.format != NAME:
+        return False
+    outputs = write_outputs(message)
+    back = note(message, BACK)
+    owner = position - back if isinstance(back, int) else None
+    if outputs is not None:
+        draft = drafts.at(owner, note(message, CALL))
+        if draft is None:
+            return False
+        drafts.answer(draft, outputs, index)
+        return True
+    if message.role == "user":
+        drafts.add(Draft(message, position, index, write_item(message)))
+        return True
+    if message.role == "assistant" and message.tool_calls and len(message.tool_calls) == 1:
+        drafts.add(Draft(message, position, index, write_item(message), call=0, owner=drafts.at(owner, None)))
+        return True
+    return False
+
+
+class Adopter:
+    """Adds messages of other formats. `index` is the index of a message among those that are read."""
+
+    def __init__(self, drafts: Drafts) -> None:
+        self._drafts = drafts
+
+    def adopt(self, message: ChatMessage, position: int, index: int) -> None:
+        if message.role == "user":
+            self._adopt_user(message, position, index)
+        elif message.role == "assistant":
+            self._adopt_assistant(message, position, index)
+        elif message.role == "tool":
+            self._adopt_result(message, position, index)
+
+    def _adopt_user(self, message: ChatMessage, position: int, index: int) -> None:
+        said = _said(message)
+        lone = said[0] if len(said) == 1 else None
+        content, mime_type = lone or ("".join(text for text, mime in said if mime == TEXT), TEXT)
+        draft = self._add_message(message, position, index, content, mime_type)
+        media = [] if lone else [(data, mime) for data, mime in said if mime != TEXT]
+        draft.add_outputs(_outputs(position, media), index)
+        _note_run(draft, message)
+
+    def _adopt_assistant(self, message: ChatMessage, position: int, index: int) -> None:
+        said = _said(message)
+        if not said and not message.tool_calls:
+            return
+        owner = self._message_before(message, position)
+        owner.add_outputs(_outputs(position, said), index)
+        _note_run(owner, message)
+        for idx, call in enumerate(message.tool_calls or ()):
+            self._drafts.add(Draft(message, position, index, _call(call, owner), call=idx, owner=owner))
+
+    def _adopt_result(self, message: ChatMessage, position: int, index: int) -> None:
+        call, _ = answer(Tip(open_calls=self._drafts.open_calls), message)
+        outputs = _outputs(position, _said(message))
+        draft = None if call is None else self._drafts.at(call.seq, call.idx)
+        if draft is not None or outputs:
+            self._drafts.answer(draft or self._message_before(message, position), outputs, index)
+
+    def _message_before(self, message: ChatMessage, position: int) -> Draft:
+        """The last message before this one; an empty one if there is none."""
+        last = self._drafts.last_message
+        return self._add_message(message, position, None, "", TEXT) if last is None else last
+
+    def _add_message(
+        self, message: ChatMessage, position: int, index: int | None, content: str, mime_type: str
+    ) -> Draft:
+        return self._drafts.add(Draft(message, position, index, text_fields(None, content, mime_type)))
+
+
+def _said(message: ChatMessage) -> list[tuple[str, str]]:
+    """The contents with their mime types. Adjacent texts are joined."""
+    if isinstance(message.content, str):
+        return [(message.content, TEXT)] if message.content or message.role != "assistant" else []
+    said: list[tuple[str, str]] = []
+    for part in message.content or ():
+        found = from_part(part)
+        if found is not None and isinstance(part, TextPart) and said and said[-1][1] == TEXT:
+            said[-1] = (said[-1][0] + part.text, TEXT)
+        elif found is not None:
+            said.append(found)
+    return said
+
+
+def _outputs(position: int, said: list[tuple[str, str]]) -> list[JsonObject]:
+    """Outputs whose nonces are the same each time the messages are read."""
+    return [
+        {"content": content, "mime_type": mime_type or TEXT, "nonce": f"output_{position}_{index}"}
+        for index, (content, mime_type) in enumerate(said)
+    ]
+
+
+def _call(call: ToolCall, owner: Draft) -> JsonObject:
+    name = call.id or None
+    if name in {sibling.fields["name"] for sibling in owner.calls}:
+        name = None
+    return call_fields(name, call.name or UNNAMED, _arguments(call))
+
+
+def _arguments(call: ToolCall) -> JsonObject:
+    if isinstance(call.arguments, dict):
+        return call.arguments
+    return {} if call.arguments is None else _parsed(call.arguments)
+
+
+def _note_run(draft: Draft, message: ChatMessage) -> None:
+    entry = {"run_id": message.run_id}
+    history: list[Any] = draft.fields["history"] if isinstance(draft.fields["history"], list) else []
+    if message.run_id is not None and entry not in history and draft.message.format != NAME:
+        draft.fields = {**draft.fields, "history": [*history, entry]}
+
+
+def _parsed(text: str) -> JsonObject:
+    """The object of a JSON text; any other text under the key RAW."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {RAW: text}
+    if not isinstance(value, dict) or json_problem(value, max_depth=MAX_DEPTH) is not None:
+        return {RAW: text}
+    return value

@@ -1,0 +1,228 @@
+"""Sources to messages, one for one; messages that another format carries through this one come back whole.
+
+Strict accepts what upstream's constructors accept. Lenient keeps an unknown role as its text, a bad item as an opaque
+part and everything else that is odd in the residual. It refuses only a message without a role and one that is nested
+too deep.
+
+    extra["chatledger"] = {"rows": number of messages, "fields": …}
+
+stands in the first of the messages that a carried message became. Joining them gives a message; `fields` holds the
+fields of the original that differ from the joined message's. Messages that no longer make a carried message are read as
+plain ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from chatledger.errors import DecodeError
+from chatledger.formats.codec import Decoded
+from chatledger.formats.qwen_agent.constants import FUNCTION, FUNCTION_ID
+from chatledger.formats.qwen_agent.parts import part_of
+from chatledger.formats.qwen_agent.source import make_plain, problems, source_of
+from chatledger.formats.qwen_agent.write import NAME, OBJECT, keep_difference, write_fields
+from chatledger.formats.wire.pairing import Pairing
+from chatledger.formats.wire.plain import require_json
+from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
+from chatledger.models.json import JsonValue
+
+DEFAULT_ID = "1"
+KEY = "chatledger"
+"""The key of `extra` under which a carried message says what its encoded messages do not."""
+
+# Every field that the source said; not the fields that the ledger adds.
+_FIELDS = (
+    "role",
+    "content",
+    "reasoning",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "is_error",
+    "run_id",
+    "state",
+    "response_metadata",
+    "custom_data",
+    "format",
+    "residual",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A message that came in, as a dict, and whether it was an object."""
+
+    fields: dict[str, Any]
+    was_object: bool
+
+
+def read_payload(payload: object, *, lenient: bool) -> Decoded:
+    if not isinstance(payload, (list, tuple)):
+        raise DecodeError("", f"a list of messages, not {type(payload).__name__}")
+    losses: list[Loss] = []
+    sources = [_checked(message, f"[{index}]", lenient, losses) for index, message in enumerate(payload)]
+    return Decoded(_read_messages(sources, lenient), losses)
+
+
+def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> Source:
+    fields = source_of(message)
+    if fields is None:
+        raise DecodeError(path, f"a message is a dict or an object with its fields, not {type(message).__name__}")
+    if lenient:
+        fields, coerced = make_plain(fields, path)
+        losses += coerced
+    else:
+        require_json(fields, path)
+    if not isinstance(fields.get("role"), str):
+        raise DecodeError(f"{path}.role", "missing or not text")
+    problem = None if lenient else next(problems(fields), None)
+    if problem is not None:
+        raise DecodeError(f"{path}.{problem[0]}", problem[1])
+    return Source(fields, not isinstance(message, dict))
+
+
+def _read_messages(sources: list[Source], lenient: bool) -> list[ChatMessage]:
+    messages: list[ChatMessage] = []
+    pairing = Pairing()
+    index = 0
+    while index < len(sources):
+        group = [source.fields for source in sources[index : index + max(1, carried_count(sources[index].fields))]]
+        message = _carried(group)
+        index += len(group) if message else 1
+        messages.append(message or _read_own(sources[index - 1], pairing, lenient))
+        if messages[-1].role == "tool":
+            pairing.answer(messages[-1])
+        pairing.ask(messages[-1], len(messages))
+    return messages
+
+
+def _carried(group: list[dict[str, Any]]) -> ChatMessage | None:
+    """The message that the group carries; None if it carries none, or if the end of the group is missing."""
+    return read_carried(group) if carried_count(group[0]) == len(group) else None
+
+
+def _read_own(source: Source, pairing: Pairing, lenient: bool) -> ChatMessage:
+    message = read_message(source.fields, lenient=lenient, was_object=source.was_object)
+    if _has_default_id(message, pairing):
+        return read_message(source.fields, lenient=lenient, was_object=source.was_object, with_id=False)
+    return message
+
+
+def _has_default_id(result: ChatMessage, pairing: Pairing) -> bool:
+    """Whether the result has the id that upstream writes where the call has none, and no open call has that id.
+
+    Such an id is not read. The result then answers the first open call of its name, like every result without an id.
+    """
+    if result.role != "tool" or result.tool_call_id != DEFAULT_ID:
+        return False
+    ids = {call.id for call in pairing.open_calls}
+    return None in ids and DEFAULT_ID not in ids
+
+
+def read_message(
+    source: Mapping[str, Any], *, lenient: bool = False, was_object: bool = False, with_id: bool = True
+) -> ChatMessage:
+    """The message of a source whose role is a text. The residual keeps what no typed field can hold.
+
+    `with_id=False` leaves the function_id to the residual as well.
+    """
+    call = _call_of(source, lenient)
+    id_ = _function_id(source) if with_id else None
+    is_result = source["role"] == FUNCTION
+    fields = {
+        "role": "tool" if is_result else source["role"],
+        "content": _content_of(source.get("content")),
+        "reasoning": _content_of(source.get("reasoning_content")),
+        "name": source["name"] if isinstance(source.get("name"), str) else None,
+        "tool_calls": None if call is None else [call.model_copy(update={"id": id_})],
+        "tool_call_id": id_ if is_result else None,
+        "format": NAME,
+    }
+    message = ChatMessage.model_validate(fields, context=LENIENT)
+    residual = keep_difference(source, write_fields(message)) | ({OBJECT: True} if was_object else {})
+    return message.model_copy(update={"residual": residual}) if residual else message
+
+
+def _content_of(value: Any) -> str | list[Part] | None:
+    if isinstance(value, list):
+        return [part_of(item) for item in value]
+    return value if isinstance(value, str) else None
+
+
+def _call_of(source: Mapping[str, Any], lenient: bool) -> ToolCall | None:
+    """The call of a source.
+
+    Upstream's parser may emit a call without a name, which the rules refuse at every level. An import must not fail for
+    it, so lenient leaves such a call to the residual.
+    """
+    call = source.get("function_call")
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str) or (lenient and not call["name"]):
+        return None
+    arguments = call.get("arguments")
+    return ToolCall(name=call["name"], arguments=arguments if isinstance(arguments, (str, dict)) else None)
+
+
+def _function_id(source: Mapping[str, Any]) -> str | None:
+    extra = source.get("extra")
+    id_ = extra.get(FUNCTION_ID) if isinstance(extra, dict) else None
+    return id_ if isinstance(id_, str) else None
+
+
+def carried_count(source: Mapping[str, Any]) -> int:
+    """The number of encoded messages of the carried message that begins with this one; 0 if none begins here."""
+    envelope = _envelope(source)
+    count, fields = envelope.get("rows"), envelope.get("fields")
+    if type(count) is not int or count < 1 or not isinstance(fields, dict) or not fields.keys() <= set(_FIELDS):
+        return 0
+    return count
+
+
+def read_carried(group: Sequence[Mapping[str, Any]]) -> ChatMessage | None:
+    """The carried message of its encoded messages; None if a program changed them so that they make none."""
+    first, *others = group
+    if any(source.get("role") != first.get("role") for source in others):
+        return None
+    fields = {**fields_of(join([_without_envelope(first), *others])), **_envelope(first)["fields"]}
+    try:
+        return ChatMessage.model_validate(fields, context=LENIENT)
+    except ValidationError:
+        return None
+
+
+def join(sources: Sequence[Mapping[str, Any]]) -> ChatMessage:
+    """One message of several sources: each adds the fields that it has."""
+    pieces = [read_message(source) for source in sources]
+    calls = [call for piece in pieces for call in piece.tool_calls or ()]
+    return pieces[0].model_copy(
+        update={
+            "reasoning": next((piece.reasoning for piece in pieces if piece.reasoning is not None), None),
+            "content": next((piece.content for piece in pieces if piece.content), pieces[0].content),
+            "tool_calls": calls or None,
+        }
+    )
+
+
+def fields_of(message: ChatMessage) -> dict[str, JsonValue]:
+    return {field: _plain(getattr(message, field)) for field in _FIELDS}
+
+
+def _plain(value: Any) -> JsonValue:
+    """Parts and calls as dicts. A dump would recurse into free JSON, which may be deeper than Pydantic supports."""
+    if isinstance(value, list):
+        return [dict(item) if isinstance(item, BaseModel) else item for item in value]
+    return value
+
+
+def _envelope(source: Mapping[str, Any]) -> dict[str, Any]:
+    extra = source.get("extra")
+    envelope = extra.get(KEY) if isinstance(extra, dict) else None
+    return envelope if isinstance(envelope, dict) else {}
+
+
+def _without_envelope(source: Mapping[str, Any]) -> dict[str, Any]:
+    extra = {key: value for key, value in source["extra"].items() if key != KEY}
+    return {key: value for key, value in {**source, "extra": extra or None}.items() if key != "extra" or extra}

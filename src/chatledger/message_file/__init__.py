@@ -1,0 +1,242 @@
+"""MessageFile: a thread as a file of messages and function calls, with the agents that answer.
+
+The file is an object in memory: adding to it is immediate and touches no database. `save` writes the additions in one
+transaction, `load` reads everything anew. A committed message never changes: items become messages at the end of the
+branch, so any other format reads them too, and an output that comes when the conversation has gone on is stored beside
+its item.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from chatledger.errors import VersionConflict
+from chatledger.formats.message_file import (
+    Agent,
+    AgentFactoryProtocol,
+    AgentProtocol,
+    FunctionCall,
+    FunctionCallBuilder,
+    Message,
+    MessageBuilder,
+    MessageItem,
+    UnknownItem,
+)
+from chatledger.formats.message_file.agents import Roster
+from chatledger.formats.message_file.models import TEXT, TextItem
+from chatledger.formats.message_file.write import NAME
+from chatledger.ledger import Ledger, Transaction
+from chatledger.message_file.contents import Changes, Contents, find_changes
+from chatledger.models.outputs import ThreadAgent
+from chatledger.storage.repositories.branches import Mark
+
+_BATCH = 500
+"""Messages in one append of a save; all appends of a save are one transaction."""
+_ATTEMPTS = 5
+_NUMBERED = re.compile(r"(.*_)([1-9][0-9]{0,17})", re.DOTALL)
+
+__all__ = ["MessageFile"]
+
+
+class MessageFile:
+    """Made by `MessageFile.open`. One task uses it at a time."""
+
+    def __init__(self, ledger: Ledger, thread_id: str, path: str | None, agents: AgentFactoryProtocol | None) -> None:
+        self._ledger = ledger
+        self._thread_id = thread_id
+        self._path = path
+        self._registry = agents
+        self._names = _Names()
+        # `load` sets these: the items, the agents and their stored form, and the state that a save builds on.
+        self._contents: Contents
+        self._roster: Roster
+        self._stored_agents: Sequence[ThreadAgent]
+        self._mark: Mark
+
+    @classmethod
+    async def open(
+        cls,
+        ledger: Ledger,
+        thread_id: str,
+        path: str | None = None,
+        *,
+        agents: AgentFactoryProtocol | None = None,
+    ) -> Self:
+        """The active branch of a thread as a file. `add_agent` takes definitions from `agents`.
+
+        Raises ThreadNotFound. A thread that was written in other formats is read as items as well.
+        """
+        file = cls(ledger, thread_id, path, agents)
+        await file.load()
+        return file
+
+    # --- The contents -------------------------------------------------------------------------------------------------
+
+    def get_path(self) -> str | None:
+        """The path that the file was opened with; nothing is read from it or written to it."""
+        return self._path
+
+    def get_items(self) -> list[MessageItem]:
+        """Messages and function calls, in file order."""
+        return [entry.item for entry in self._contents.entries]
+
+    def get_item(self, index_or_name: int | str) -> MessageItem | None:
+        """The item at a position, counted from 0, or of a name; None where there is none."""
+        if isinstance(index_or_name, str):
+            found = self._contents.find(index_or_name)
+            return None if found is None else found.item
+        items = self.get_items()
+        return items[index_or_name] if 0 <= index_or_name < len(items) else None
+
+    def get_agents(self) -> list[Agent]:
+        """The agents of the file as they run in it, in the order in which they were added."""
+        return self._roster.all()
+
+    def default_agent(self) -> Agent | None:
+        """The agent that answers where none is named. None until `set_default_agent` is called."""
+        return self._roster.default
+
+    # --- Adding to it -------------------------------------------------------------------------------------------------
+
+    def add_agent(self, agent_name: str, override_settings: Mapping[str, Any] | None = None) -> Agent:
+        """Add an agent of the registry, or override more settings of one that is here; the agent as it then runs.
+
+        Raises UnknownAgent, and ValidationError for `models`, `system_prompt` and anything else that is no setting.
+        """
+        return self._roster.add(agent_name, override_settings or {})
+
+    def add_agent_with_definition(self, agent_name: str, definition: AgentProtocol | Mapping[str, Any]) -> Agent:
+        """Add an agent by its definition. Raises AlreadyExists where the file has another of its name.
+
+        A definition has the fields of AgentProtocol and no others, so no key of a provider is ever stored.
+        """
+        return self._roster.define(agent_name, definition)
+
+    def set_default_agent(self, agent_name: str) -> None:
+        """Raises UnknownAgent for a name that is not in the file."""
+        self._roster.set_default(agent_name)
+
+    def add_message(
+        self,
+        content: str,
+        name: str | None = None,
+        mime_type: str = TEXT,
+        agent_name: str | None = None,
+        timeout: float | None = None,
+    ) -> Message:
+        """Add a message for an agent, by default the default agent; without a name it is `message_{n}`.
+
+        Raises NoDefaultAgent, UnknownAgent, AlreadyExists for a name that the file has; nothing is added then.
+        """
+        agent = self._roster.choose(agent_name)
+        self._contents.require_free(name)
+        built = MessageBuilder().with_content(content).with_mime_type(mime_type).with_agent_name(agent)
+        built.with_timeout(timeout).with_name(name).build()  # refuses before a number is given away
+        message = built.with_name(name or self._names.next_message()).build()
+        self._names.note([message.name])
+        self._contents.add(message)
+        return message
+
+    def add_function_call(
+        self,
+        message_name: str,
+        function_name: str,
+        args: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> FunctionCall:
+        """Add a call to a message; `function_name` may be an agent's. Without a name it is `{message}_func_{k}`.
+
+        Raises NoDefaultAgent, UnknownItem for a message that is not in the file, AlreadyExists for a name that is;
+        nothing is added then.
+        """
+        self._roster.choose(None)
+        found = self._contents.find(message_name)
+        if found is None or not isinstance(found.item, TextItem):
+            raise UnknownItem(message_name)
+        self._contents.require_free(name)
+        built = FunctionCallBuilder().with_function_name(function_name).with_args(args or {}).with_timeout(timeout)
+        built.with_name(name).with_heading_level(found.item.level_of_calls).build()
+        call = found.item.add_call(built.with_name(name or self._names.next_call(message_name)).build())
+        self._names.note([call.name])
+        return call
+
+    # --- The database -------------------------------------------------------------------------------------------------
+
+    async def save(self) -> None:
+        """Store all additions or none. Raises VersionConflict if the branch was written since it was read.
+
+        The file is as before where it fails; after a conflict, `load` shows what others saved, without what is new
+        here. A call without an output is stored open: the messages behind it say that they broke the order.
+        """
+        self._contents.require_names_once()
+        changes = find_changes(self._contents.entries, self._mark.branch, self._mark.version)
+        agents = self._roster.to_stored()
+        if not changes.messages and not changes.beside and agents == self._stored_agents:
+            return
+        async with self._ledger.begin() as tx:
+            await tx.branches.advance(self._thread_id, self._mark)
+            await self._append(tx, changes)
+            await tx.outputs.add(self._thread_id, changes.beside)
+            if not await tx.agents.replace(self._thread_id, agents, stored=self._stored_agents):
+                branch, version = self._mark.branch, self._mark.version
+                detail = "the agents were changed on another branch"
+                raise VersionConflict(self._thread_id, branch, version, version, detail)
+            mark = await tx.branches.mark(self._thread_id, self._mark.branch)
+        changes.apply()
+        self._mark, self._stored_agents = mark, agents
+
+    async def _append(self, tx: Transaction, changes: Changes) -> None:
+        for start in range(0, len(changes.messages), _BATCH):
+            batch = changes.messages[start : start + _BATCH]
+            version = changes.version + start
+            await tx.messages.append(
+                self._thread_id, batch, branch=changes.branch, expected_version=version, rules="lenient"
+            )
+
+    async def load(self) -> None:
+        """Read the file anew, as it is stored. Unsaved additions are lost; their names are not given again."""
+        for _ in range(_ATTEMPTS):  # an equal mark before and after says that all reads saw one state
+            mark = await self._ledger.branches.mark(self._thread_id)
+            await self._read(mark)
+            if await self._ledger.branches.mark(self._thread_id) == mark:
+                return
+
+    async def _read(self, mark: Mark) -> None:
+        history = await self._ledger.messages.history(self._thread_id, branch=mark.branch)
+        beside = await self._ledger.outputs.list(self._thread_id)
+        agents = await self._ledger.agents.list(self._thread_id)
+        self._contents = Contents.read(history.messages, beside)
+        self._roster = Roster(agents, self._registry)
+        self._stored_agents = agents
+        self._mark = mark
+        self._names.note(await self._ledger.messages.names(self._thread_id, format=NAME))
+        self._names.note(item.name for item in self.get_items())
+
+
+class _Names:
+    """Numbered names for items. The highest number of each beginning only grows, so that no name is given twice."""
+
+    def __init__(self) -> None:
+        self._highest: dict[str, int] = {}
+
+    def note(self, names: Iterable[str | None]) -> None:
+        """Note names that are in use, or were."""
+        for name in names:
+            numbered = None if name is None else _NUMBERED.fullmatch(name)
+            if numbered is not None:
+                beginning, number = numbered[1], int(numbered[2])
+                self._highest[beginning] = max(number, self._highest.get(beginning, 0))
+
+    def next_message(self) -> str:
+        return self._next("message_")
+
+    def next_call(self, message_name: str) -> str:
+        return self._next(f"{message_name}_func_")
+
+    def _next(self, beginning: str) -> str:
+        name = f"{beginning}{self._highest.get(beginning, 0) + 1}"
+        self.note([name])
+        return name

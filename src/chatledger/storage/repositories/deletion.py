@@ -1,0 +1,119 @@
+"""Deleting threads: one by one, and those that nobody wrote to for long (retention).
+
+Children are deleted first, table by table. Cascades would depend on the order in which constraints were made, and the
+callers want the numbers of rows anyway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, and_, delete, select
+
+from chatledger.errors import InvalidArgument, ThreadNotFound
+from chatledger.models import Deleted
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, runs, threads
+
+
+def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
+    """Raises ThreadNotFound."""
+    hold_thread(sql, tenant, thread_id)
+    rows = {}
+    for table in reversed(INSERTION_ORDER):
+        if table is feedback:
+            of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
+            condition = and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_thread))
+        elif "thread_id" in table.c:
+            condition = and_(table.c.tenant_id == tenant.name, table.c.thread_id == thread_id)
+        else:
+            continue
+        rows[table.name] = sql.execute(delete(table).where(condition)).rowcount
+    return Deleted(rows=rows)
+
+
+def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+    """Lock the thread, so that nobody adds anything to it before the transaction ends. Raises ThreadNotFound.
+
+    It locks the branches first, which every append updates; then the thread, which a new branch or run needs; then the
+    runs, which a new score needs.
+    """
+    sql.execute(_lock_branches(tenant, thread_id))
+    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+    if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
+        raise ThreadNotFound(thread_id)
+    sql.execute(_lock_branches(tenant, thread_id))  # again, for a fork that was made while this waited for the thread
+    of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
+    sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
+
+
+def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
+    own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
+    return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()
+
+
+def idle_threads(sql: Sql, tenant: Tenant, before: datetime, limit: int) -> list[str]:
+    """The threads without a write since `before`, the longest idle first."""
+    idle = and_(threads.c.tenant_id == tenant.name, threads.c.active_at < before)
+    in_order = (threads.c.active_at, threads.c.thread_id)
+    found = sql.execute(select(threads.c.thread_id).where(idle).order_by(*in_order).limit(limit))
+    return list(found.scalars())
+
+
+def is_idle(sql: Sql, tenant: Tenant, thread_id: str, before: datetime) -> bool:
+    """Whether the thread still is idle. The caller holds it."""
+    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+    active_at = sql.execute(select(threads.c.active_at).where(own)).scalar_one_or_none()
+    return active_at is not None and active_at < before
+
+
+def together(deleted: Iterable[Deleted]) -> Deleted:
+    rows: Counter[str] = Counter()
+    for one in deleted:
+        rows.update(one.rows)
+    return Deleted(rows=dict(rows))
+
+
+# --- Retention --------------------------------------------------------------------------------------------------------
+
+IDLE_BATCH = 20
+"""Threads in one transaction. Other writers of a SQLite file wait for each such transaction."""
+
+
+async def retain(
+    scope: Scope, older_than: timedelta | datetime, *, on_batch: Callable[[Deleted], None] | None = None
+) -> Deleted:
+    """Delete every thread of the tenant without a write since a time, or for that long.
+
+    After an interruption, call it again to finish. A thread that gets a write meanwhile stays. Returns the deleted rows
+    by table; `on_batch` receives those of each transaction.
+    """
+    if not isinstance(older_than, (timedelta, datetime)):
+        raise InvalidArgument("older_than", f"must be a timedelta or a datetime, not {type(older_than).__name__}")
+    before = datetime.now(UTC) - older_than if isinstance(older_than, timedelta) else older_than
+    if before.tzinfo is None:
+        raise InvalidArgument("older_than", "needs a zone: datetime(…, tzinfo=UTC)")
+    gone: list[Deleted] = []
+    while ids := await scope.read(lambda sql: idle_threads(sql, scope.tenant, before, IDLE_BATCH)):
+        batch = await scope.write(lambda sql, ids=ids: _delete_idle(sql, scope.tenant, ids, before))  # type: ignore[misc]
+        gone.append(batch)
+        if on_batch is not None:
+            on_batch(batch)
+    return together(gone)
+
+
+def _delete_idle(sql: Sql, tenant: Tenant, thread_ids: Sequence[str], before: datetime) -> Deleted:
+    gone = []
+    for thread_id in thread_ids:
+        try:
+            hold_thread(sql, tenant, thread_id)
+        except ThreadNotFound:  # somebody else was faster
+            continue
+        if is_idle(sql, tenant, thread_id, before):
+            gone.append(delete_thread(sql, tenant, thread_id))
+    return together(gone)

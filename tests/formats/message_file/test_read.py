@@ -1,0 +1,69 @@
+"""The messages that items become, and the refusals with their paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chatledger.errors import DecodeError
+from chatledger.formats import get_codec
+from chatledger.formats.message_file import CODEC, FunctionCallBuilder, MessageBuilder, MessageOutputBuilder
+from chatledger.models import ChatMessage, FilePart, ImagePart, TextPart, ToolCall
+from tests.formats.message_file.examples import weather
+
+
+def said(message: ChatMessage) -> tuple[object, ...]:
+    return message.role, message.name, message.text, message.tool_calls, message.tool_call_id
+
+
+def test_an_item_is_a_turn_that_any_format_can_read() -> None:
+    assert [said(message) for message in CODEC.decode([weather()]).messages] == [
+        ("user", "m", "How warm?", None, None),
+        ("assistant", None, "", [ToolCall(id="c", name="forecast", arguments={"city": "Tokyo"})], None),
+        ("tool", "forecast", "stdout> 21", None, "c"),
+        ("assistant", "sky", "21 degrees", None, None),
+    ]
+    chat = get_codec("openai-chat").encode(CODEC.decode([weather()]).messages)
+    assert [message["role"] for message in chat.payload] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_a_call_without_a_name_is_known_by_the_nonce_of_its_output() -> None:
+    output = MessageOutputBuilder().with_content("x").with_nonce("n").build()
+    messages = CODEC.decode([FunctionCallBuilder().with_function_name("f").with_output(output).build()]).messages
+    assert messages[0].tool_calls == [ToolCall(id="n", name="f", arguments={})]
+    assert messages[1].tool_call_id == "n"
+
+
+def test_contents_that_are_not_text_are_media() -> None:
+    image = MessageBuilder().with_binary_content(b"\x89PNG", "image/png").build()
+    pdf = MessageOutputBuilder().with_binary_content(b"%PDF", "application/pdf").build()
+    page = MessageOutputBuilder().with_content("<p>").with_mime_type("text/html").build()
+    image.add_output(page)
+    image.add_output(pdf)
+    question, answer = CODEC.decode([image]).messages
+    assert question.content == [ImagePart(data="iVBORw==", mime_type="image/png")]
+    assert answer.content == [TextPart(text="<p>"), FilePart(data="JVBERg==", mime_type="application/pdf")]
+
+
+@pytest.mark.parametrize(
+    ("payload", "path"),
+    [
+        ({}, "$"),
+        ([1], "$[0]"),
+        ([{"type": "note", "content": ""}], "$[0]"),
+        ([{"type": "message"}], "$[0].content"),
+        ([{"type": "message", "content": "", "api_key": "x"}], "$[0].api_key"),
+        ([{"type": "message", "content": "", "outputs": [{"content": 1}]}], "$[0].outputs[0].content"),
+        ([{"type": "function_call", "function_name": ""}], "$[0].function_name"),
+        ([{"type": "function_call", "function_name": "f", "args": "{}"}], "$[0].args"),
+        (
+            [{"type": "message", "content": "", "function_calls": [{"args": {}}]}],
+            "$[0].function_calls[0].function_name",
+        ),
+    ],
+)
+def test_what_is_no_item_is_refused_with_its_path(payload: Any, path: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        CODEC.decode(payload)
+    assert caught.value.path == path
