@@ -128,6 +128,7 @@ def test_counts_of_usage_are_totals_and_a_null_erases_nothing() -> None:
     stream = fed("anthropic", [*EVENTS, later])
     assert stream.usage == {**MESSAGE["usage"], "new": 1}
     assert stream.finish_reason == "tool_use"
+    assert fed("anthropic", EVENTS[1:]).usage == MESSAGE["usage"]
 
 
 def test_blocks_stand_in_the_order_of_their_indexes_however_their_events_come() -> None:

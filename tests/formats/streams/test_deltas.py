@@ -140,6 +140,13 @@ async def test_a_draft_that_is_fed_with_more_than_events_keeps_all_of_it(ledger:
     assert "And more." in whole.text
 
 
+def test_content_in_parts_brings_its_texts_and_its_reasoning() -> None:
+    thoughts = [{"type": "thinking", "thinking": [{"type": "text", "text": text}]} for text in ("Let me ", "see.")]
+    events = [chunk(content=[part]) for part in (*thoughts, {"type": "text", "text": "One "})]
+    whole = [ThinkPart(text="Let me see."), TextPart(text="One moment.")]
+    assert told("openai-chat", [*events, chunk(content="moment.")])[0] == whole
+
+
 def test_what_only_some_servers_send() -> None:
     assert told("openai-chat", [chunk(reasoning="hm"), chunk(refusal="No.")]) == ("No.", "hm", None)
     legacy = [chunk(function_call={"name": "f", "arguments": ""}), chunk(function_call={"arguments": "{}"})]

@@ -156,6 +156,13 @@ def test_details_of_reasoning_without_an_index_are_joined_while_their_type_stays
     assert message_of(*chunks)["reasoning_details"] == [whole, sealed, sealed]
 
 
+def test_entries_of_a_list_stand_in_the_order_of_their_indexes() -> None:
+    details = [{"type": "reasoning.text", "text": text, "index": index} for index, text in enumerate("abc")]
+    order = (1, 0, 2, 0)
+    chunks = [chunk(reasoning_details=[details[index]]) for index in order]
+    assert message_of(*chunks)["reasoning_details"] == [details[0] | {"text": "aa"}, *details[1:]]
+
+
 def test_other_choices_are_reported() -> None:
     event = chunk(content="a")
     other = {"index": 1, "delta": {"content": "b"}}
@@ -190,6 +197,13 @@ def test_an_error_may_come_with_the_last_words() -> None:
     stream = fed(NAME, [chunk(content="a"), last])
     assert stream.payload() == [{"role": "assistant", "content": "ab"}]
     assert (stream.failure, stream.finish_reason) == ("Disconnected", "error")
+
+
+def test_a_server_may_give_the_message_whole() -> None:
+    whole = {"object": "chat.completion", "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}]}
+    assert message_of(whole) == MESSAGE
+    stream = fed(NAME, [chunk(content="a"), whole])
+    assert (stream.payload(), stream.unknown) == ([{"role": "assistant", "content": "a"}], [whole])
 
 
 def test_usage_may_stand_in_the_choice() -> None:

@@ -130,6 +130,26 @@ def test_arguments_may_come_only_at_their_end() -> None:
     assert items([done(0, CALL)]) == [CALL]
 
 
+def test_a_text_that_is_done_needs_no_part_that_is_done() -> None:
+    begun = added(0, {"type": "message", "id": "m", "role": "assistant", "content": []})
+    text = {"type": "response.output_text.done", "output_index": 0, "content_index": 0, "text": "One moment."}
+    refusal = {"type": "response.refusal.done", "output_index": 0, "content_index": 1, "refusal": "No."}
+    (message,) = items([begun, said("One"), text, refusal])
+    assert message["content"] == [
+        {"type": "output_text", "text": "One moment.", "annotations": []},
+        {"type": "refusal", "refusal": "No."},
+    ]
+
+
+def test_the_output_of_the_response_wins_over_items_that_it_leaves_out() -> None:
+    assert items([*split(OUTPUT)[:-1], completed([MESSAGE])]) == [MESSAGE]
+
+
+def test_an_item_may_come_empty() -> None:
+    hidden = {"type": "response.output_item.added", "output_index": 0, "item": None}
+    assert items([hidden, done(1, CALL)]) == [CALL]
+
+
 def test_items_stand_in_the_order_of_their_indexes() -> None:
     assert items([done(1, MESSAGE), done(0, REASONING)]) == [REASONING, MESSAGE]
 
@@ -143,6 +163,21 @@ def test_servers_that_give_all_items_one_index_or_none(index: int | None) -> Non
     assert items(events) == OUTPUT
     ended = [event for one in parts for event in (one.added, *one.deltas, *one.parts_done, one.done)]
     assert items([event | {"output_index": index} for event in ended]) == OUTPUT
+
+
+def test_calls_without_an_id_are_told_apart_by_the_call() -> None:
+    calls: list[Object] = [{**CALL, "call_id": call_id, "arguments": f'"{call_id}"'} for call_id in "ab"]
+    for call in calls:
+        del call["id"]
+    begun = [added(0, call | {"arguments": ""}) for call in calls]
+    assert items(begun) == [call | {"arguments": ""} for call in calls]
+    assert items([*begun, *(done(0, call) for call in calls)]) == calls
+
+
+def test_items_with_one_id_are_told_apart_by_their_index() -> None:
+    messages = [MESSAGE | {"content": []}, MESSAGE | {"content": []}]
+    begun = [added(index, message) for index, message in enumerate(messages)]
+    assert text_of(items([*begun, said("a", 0, "msg_1"), said("b", 1, "msg_1"), said("c", 0, "msg_1")])) == ["ac", "b"]
 
 
 def test_a_server_that_gives_each_event_of_an_item_another_id() -> None:
@@ -191,6 +226,7 @@ def test_the_output_of_an_incomplete_response_replaces_as_much_as_it_has() -> No
 
 def test_a_response_that_is_begun_anew_drops_the_first_attempt() -> None:
     assert items([*split(OUTPUT)[:-5], *split([MESSAGE])]) == [MESSAGE]
+    assert items([*split(OUTPUT), *split(OUTPUT)]) == OUTPUT
     failed = {"type": "response.failed", "response": {"id": "resp_0", "status": "failed"}}
     again = fed(NAME, [created(), done(0, CALL), failed, *split([MESSAGE])])
     assert (again.payload(), again.failure) == ([MESSAGE], None)

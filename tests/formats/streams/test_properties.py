@@ -92,7 +92,7 @@ said = st.fixed_dictionaries(
     {"type": st.just("message"), "id": texts, "role": st.just("assistant"), "content": st.lists(said_parts, max_size=3)}
 )
 called = responses.calls.filter(lambda item: "arguments" in item or "input" in item)
-thought = responses.typed("reasoning", {"summary": responses.summaries}, {"id": texts, "content": responses.thoughts})
+thought = responses.typed("reasoning", {}, {"id": texts, "summary": responses.summaries, "content": responses.thoughts})
 built_in = responses.built_in.filter(lambda item: item["type"] != "shell_call")  # its action has a shape
 items = st.one_of(examples, said, called, thought, built_in)
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from chatledger.formats.anthropic.read import read_payload
 from chatledger.formats.streams.deltas.anthropic import AnthropicDeltas
-from chatledger.formats.streams.events import Event, error_text, needed
+from chatledger.formats.streams.events import Event, error_text, needed, require
 from chatledger.formats.streams.events import field as field_at
 from chatledger.formats.streams.stream import MAX_DEPTH, Stream
-from chatledger.formats.streams.tree import Json, Object, Text, extend, grow, require, whole
+from chatledger.formats.streams.tree import Json, Object, Text, extend, grow, whole
 from chatledger.formats.wire.residual import nested
 from chatledger.models.json import json_problem, loads
 

@@ -71,6 +71,12 @@ def some_text(source: Event, key: str, path: str) -> str | None:
     return field(source, key, str, path) or None
 
 
+def require(condition: bool, path: str, detail: str) -> None:
+    """Raises DecodeError unless the condition holds: the event is then none that the stream understands."""
+    if not condition:
+        raise DecodeError(path, detail)
+
+
 def error_text(error: object) -> str:
     """The text of a provider's error: its code or type, and its message."""
     if not isinstance(error, dict):

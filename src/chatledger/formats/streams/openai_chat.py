@@ -1,18 +1,18 @@
 """The message of a stream of chat completions, of OpenAI and of the many servers that imitate it.
 
-A draft is one message, so the chunks of other choices are put aside. `merge` says where the message differs from what
-the SDK's own helper assembles. Besides, the SDK adds a null for each field of its class that did not come.
+A draft is one message, so the chunks of other choices are put aside. `chat_merge` says where the message differs from
+the one that the SDK's own helper assembles. Besides, the SDK adds a null for each field of its class that did not come.
 """
 
 from __future__ import annotations
 
 from chatledger.formats.openai_chat.parts import read_part
-from chatledger.formats.streams.calls import Calls, is_named, merge_named, require_named
+from chatledger.formats.streams.chat_calls import Calls, is_named, merge_named, require_named
+from chatledger.formats.streams.chat_merge import merge_list, merge_value
 from chatledger.formats.streams.deltas.openai_chat import OpenaiChatDeltas
-from chatledger.formats.streams.events import Event, error_text, field
-from chatledger.formats.streams.merge import merge_list, merge_value
+from chatledger.formats.streams.events import Event, error_text, field, require
 from chatledger.formats.streams.stream import Stream
-from chatledger.formats.streams.tree import Json, Object, grow, object_under, require, whole
+from chatledger.formats.streams.tree import Json, Object, grow, object_under, whole
 
 DERIVED = frozenset(
     f"{prefix}.{suffix}"
@@ -86,6 +86,9 @@ class OpenaiChatStream(Stream):
         field(choice, "finish_reason", str)
         field(choice, "usage", dict)
         delta = field(choice, "delta", dict, "$.choices[0]") or {}
+        if "delta" not in choice and choice.get("message") is not None:  # of a server that does not stream
+            require(self._message is None, "$.choices[0].message", "a whole message after pieces of it")
+            delta = field(choice, "message", dict, "$.choices[0]") or {}
         for key in _TEXTS:
             field(delta, key, str, path)
         content = delta.get("content")

@@ -12,11 +12,11 @@ from __future__ import annotations
 from functools import partial
 
 from chatledger.formats.streams.deltas.openai_responses import OpenaiResponsesDeltas
-from chatledger.formats.streams.events import Event, error_text, field, needed
-from chatledger.formats.streams.items import Items, checked
+from chatledger.formats.streams.events import Event, error_text, field, needed, require
+from chatledger.formats.streams.response_items import Items, checked
 from chatledger.formats.streams.response_parts import TAKES
 from chatledger.formats.streams.stream import Stream
-from chatledger.formats.streams.tree import Json, Object, require, whole
+from chatledger.formats.streams.tree import Json, Object, whole
 from chatledger.formats.wire.residual import nested
 
 _PROGRESS = {
@@ -32,8 +32,6 @@ NOTHING = frozenset(f"{item}.{step}" for item, steps in _PROGRESS.items() for st
 """Events that add nothing: the item that is done says the same."""
 UNPLACED = frozenset(f"response.audio.{step}" for step in ("delta", "done", "transcript.delta", "transcript.done"))
 """Known events of which no output item can hold anything. They count as not understood, so that nothing gets lost."""
-
-
 _ENDS = {f"response.{status}": status for status in ("completed", "failed", "incomplete")}
 
 
@@ -71,7 +69,9 @@ class OpenaiResponsesStream(Stream):
         return whole(found.value) if found.done or self._ended else found.value
 
     def _take_item(self, event: Event, *, done: bool) -> None:
-        index, item = field(event, "output_index", int), checked(event.get("item"))
+        if event.get("item") is None:  # servers send that for an item that they do not show
+            return
+        index, item = field(event, "output_index", int), checked(event["item"])
         if not self._ended:
             (self._items.finish if done else self._items.add)(index, item)
 
@@ -80,6 +80,7 @@ class OpenaiResponsesStream(Stream):
         given = [checked(item) for item in field(response, "output", list, "$.response") or ()]
         goes_on = self._ended and self.finish_reason != "failed" and response.get("id") != self._id
         self._note(response)
+        self.usage, self.finish_reason = whole(response.get("usage")), response.get("status")
         self._before = self.payload() if goes_on else []
         self._items, self._id, self._ended, self.failure = Items(), response.get("id"), False, None
         for index, item in enumerate(given):

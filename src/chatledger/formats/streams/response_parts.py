@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from chatledger.formats.streams.events import Event, field, needed
-from chatledger.formats.streams.items import checked
-from chatledger.formats.streams.tree import Object, Sparse, entries, extend, grow, object_under, require, whole
+from chatledger.formats.streams.events import Event, field, needed, require
+from chatledger.formats.streams.response_items import checked
+from chatledger.formats.streams.tree import Object, Sparse, entries, extend, grow, object_under, whole
 
 ItemOf: TypeAlias = Callable[[str], Object]
 """Gives the item of an event, which has the type that is asked for. Raises DecodeError if there is none."""
@@ -117,12 +117,9 @@ def _grow_output(item_of: ItemOf, event: Event) -> None:
 
 
 def _set_output(item_of: ItemOf, event: Event) -> None:
-    """All outputs of one command, in the place of what its deltas made."""
+    """The outputs of one command, in the place of what its deltas made."""
     index, given = needed(event, "command_index", int), whole(needed(event, "output", list))
-    outputs = _outputs(item_of)
-    for key in [key for key in outputs if key[0] == index]:
-        del outputs[key]
-    outputs.update({(index, number): output for number, output in enumerate(given)})
+    _outputs(item_of).update({(index, number): output for number, output in enumerate(given)})
 
 
 def _show_image(item_of: ItemOf, event: Event) -> None:

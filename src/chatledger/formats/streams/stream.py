@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from chatledger.errors import DecodeError
-from chatledger.formats.streams.events import Event, plain_event
-from chatledger.formats.streams.tree import Object, require
+from chatledger.formats.streams.events import Event, plain_event, require
+from chatledger.formats.streams.tree import Object
 from chatledger.models import Delta
 from chatledger.models.json import json_problem
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatledger.errors import DecodeError
 from chatledger.formats.wire.fields import wrong
 
 Json = Any
@@ -102,9 +101,3 @@ def _copied(item: Json) -> Json:
     if isinstance(item, Sparse):
         return [item[index] for index in sorted(item)]
     return item.copy()
-
-
-def require(condition: bool, path: str, detail: str) -> None:
-    """Raises DecodeError unless the condition holds: the event is then none that the stream understands."""
-    if not condition:
-        raise DecodeError(path, detail)

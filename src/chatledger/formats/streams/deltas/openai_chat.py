@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatledger.errors import DecodeError
+from chatledger.formats.openai_chat.parts import read_part
 from chatledger.formats.streams.events import Event, failed, field, plain_event, some_text
 from chatledger.models import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
@@ -31,6 +32,10 @@ def _read_delta(delta: Event, path: str) -> list[Delta]:
     reasoning = some_text(delta, "reasoning_content", path) or some_text(delta, "reasoning", path)
     if reasoning is not None:
         found.append(ReasoningDelta(text=reasoning))
+    if isinstance(delta.get("content"), list):  # of models that reason among their content
+        parts = (read_part(part, f"{path}.content", lenient=False) for part in delta["content"])
+        found += [part for part, _ in parts]
+        delta = {key: value for key, value in delta.items() if key != "content"}
     for key in ("content", "refusal"):
         text = some_text(delta, key, path)
         if text is not None:

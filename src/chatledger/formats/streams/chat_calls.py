@@ -6,9 +6,9 @@ begins another call. The index is no part of a message.
 
 from __future__ import annotations
 
-from chatledger.formats.streams.events import field
-from chatledger.formats.streams.merge import merge_value
-from chatledger.formats.streams.tree import Json, Object, grow, object_under, require, whole
+from chatledger.formats.streams.chat_merge import merge_value
+from chatledger.formats.streams.events import field, require
+from chatledger.formats.streams.tree import Json, Object, grow, object_under, whole
 
 _NAMED = {"function": "arguments", "custom": "input"}
 """The types of calls that have a name, each with the key of its arguments."""

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from chatledger.formats.openai_responses.items import read_item
-from chatledger.formats.streams.tree import Json, Object, require, whole
+from chatledger.formats.streams.events import require
+from chatledger.formats.streams.tree import Json, Object, whole
 
-MADE: dict[str, Object] = {
-    "message": {"role": "assistant", "content": []},
-    "reasoning": {"summary": []},
-}
-"""Items that deltas alone can make, with what the codec needs of them; servers leave that out as well."""
+_MADE: dict[str, Object] = {"message": {"role": "assistant", "content": []}, "reasoning": {"summary": []}}
+"""Items that deltas alone can make."""
 
 _GROWN = ("content", "summary", "arguments", "input", "code", "action", "output", "result")
 """The keys that deltas fill."""
@@ -67,12 +65,13 @@ class Items:
         """The item of a type that a delta belongs to. Raises DecodeError if there is none and none can be made."""
         named = [item for item in reversed(self._found) if id_ and item.value.get("id") == id_]
         placed = [item for item in reversed(self._found) if index in (None, item.index)]
-        for item in (*named, *placed):
+        both = [item for item in named if item.index == index]
+        for item in (*both, *named, *placed):
             if item.value.get("type") == kind:
                 return item
         taken = named or (placed and index is not None)
-        require(kind in MADE and not taken, "$.output_index", f"no item of type {kind}")
-        return self.add(index, {"type": kind, **({"id": id_} if id_ else {}), **whole(MADE[kind])})
+        require(kind in _MADE and not taken, "$.output_index", f"no item of type {kind}")
+        return self.add(index, {"type": kind, **({"id": id_} if id_ else {}), **whole(_MADE[kind])})
 
     @property
     def _next(self) -> int:
@@ -92,12 +91,11 @@ class Items:
 
 
 def checked(item: Json) -> Object:
-    """The item, if the codec can read it. Raises DecodeError."""
+    """The item, if the codec can read it. Some servers leave out its role, which is clear. Raises DecodeError."""
     require(isinstance(item, dict), "$.item", "no object")
     made: Object = whole(item)
-    for key, value in MADE.get(str(made.get("type")), {}).items():
-        if made.get(key) is None:
-            made[key] = whole(value)
+    if made.get("type") == "message" and made.get("role") is None:
+        made["role"] = "assistant"
     read_item(made, "$.item", lenient=False)
     return made
 
