@@ -68,10 +68,10 @@ def import_files(
 ) -> None:
     """Import conversations, one thread per record. A second import stores nothing twice.
 
-    A file is an array of records, one record per line, a single record, or a recording of requests. A record is a
-    message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body; its other
-    keys become the thread's metadata. Bad records are reported, records of erased threads are skipped, and the others
-    are imported; the exit code is then 1. A file of unknown format is refused as a whole.
+    A file is an array of records, one record per line, records one after the other, or a recording of requests. A
+    record is a message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body;
+    its other keys become the thread's metadata. Bad records are reported, records of erased threads are skipped, and
+    the others are imported; the exit code is then 1. A file of unknown format is refused as a whole.
     """
 
     async def command() -> int:
