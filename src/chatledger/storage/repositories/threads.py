@@ -151,15 +151,22 @@ class ThreadRepository:
         return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
 
     async def retain(
-        self, *, older_than: timedelta | datetime, on_batch: Callable[[Deleted], None] | None = None
+        self,
+        *,
+        older_than: timedelta | datetime,
+        dry_run: bool = False,
+        on_batch: Callable[[Deleted], None] | None = None,
     ) -> Deleted:
         """Delete, for good, the threads without a write since a time (a datetime) or for that long (a timedelta). Each
         transaction deletes a few threads, so that no other writer waits long. Returns the number of rows by table;
         `on_batch` receives those of each transaction.
 
+        With `dry_run`, returns the numbers of rows that would go, and deletes nothing.
+
         After an interruption, call it again to finish. A thread that gets a write meanwhile stays.
         """
-        return await retain(self._scope, older_than, on_batch=on_batch)
+        require(BOOL, dry_run=dry_run)
+        return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
     async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
         """Threads of a user, or of all users, newest activity first."""
