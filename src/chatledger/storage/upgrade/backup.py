@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
 from chatledger.arguments import FUNCTION_OR_NONE, PATH, require
 from chatledger.errors import StorageError
+from chatledger.storage.drivers.sqlite import create_private, file_uri
 from chatledger.storage.drivers.urls import (
     ADDRESS,
     BUSY_TIMEOUT,
@@ -35,7 +35,8 @@ Progress = Callable[[int, int], None]
 
 
 def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
-    """Copy one state of a database to a file that does not exist yet. Blocking, like `migrate`.
+    """Copy one state of a database to a file that does not exist yet, and that only its owner can read. Blocking, like
+    `migrate`.
 
     Raises StorageError, and then leaves no file behind. For PostgreSQL the error names the command to run.
     """
@@ -50,6 +51,8 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
         raise StorageError(f"{target} exists already; a backup does not overwrite")
     require_folder(target)
     unfinished = target.with_name(target.name + ".unfinished")
+    unfinished.unlink(missing_ok=True)  # of a backup that was killed
+    create_private(unfinished)
     try:
         _copy(source, unfinished, progress)
         _require_whole(unfinished)
@@ -90,7 +93,7 @@ def _copy(source: str, target: Path, progress: Progress | None) -> None:
             progress(total - remaining, total)
 
     with (
-        closing(sqlite3.connect(f"file:{quote(source)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as one,
+        closing(sqlite3.connect(file_uri(source, "rw"), uri=True, timeout=BUSY_TIMEOUT)) as one,
         closing(sqlite3.connect(target)) as other,
     ):
         one.execute("BEGIN")  # a read transaction: without it the copy would start over after each commit of others
