@@ -25,6 +25,8 @@ Url = Annotated[
     ),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant whose conversations to use.")]
+THREAD_HELP = "The thread's id, or as much of its beginning as no other has."
+Latest = Annotated[bool, typer.Option("--latest", help="The thread with the newest activity.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if the command fails.")]
 

@@ -117,6 +117,13 @@ class ThreadRepository:
         ids = list(filter(_is_key, dict.fromkeys(thread_ids)))
         return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
 
+    async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
+        """The ids of threads that begin with `prefix`, in the order of their bytes. Reads no more than `limit` rows."""
+        require(STR, prefix=prefix)
+        require(INT, limit=limit)
+        size = page_size(limit)
+        return await self._scope.read(lambda sql: _complete(sql, self._scope.tenant, prefix, size))
+
     async def update(
         self,
         thread_id: str,
@@ -290,6 +297,14 @@ def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[s
 
 
 _IDS_AT_ONCE = 500
+
+
+def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
+    last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
+    own = (threads.c.tenant_id == tenant.name, threads.c.thread_id >= prefix, threads.c.thread_id < last)
+    return (
+        sql.execute(select(threads.c.thread_id).where(*own).order_by(threads.c.thread_id).limit(limit)).scalars().all()
+    )
 
 
 def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
