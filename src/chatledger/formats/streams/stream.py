@@ -42,9 +42,9 @@ class Stream(ABC):
         return self._read(self._plain(value))
 
     @property
-    def unknown(self) -> list[Event]:
+    def unknown(self) -> Sequence[Event]:
         """The events that were not understood, whole and in their order."""
-        return list(self._unknown)
+        return self._unknown
 
     def feed(self, value: object) -> Sequence[Delta]:
         """Take an event. Returns the pieces of the message that it brings, as far as these can be told.
