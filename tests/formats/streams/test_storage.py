@@ -164,6 +164,10 @@ async def stored(ledger: Ledger) -> list[ChatMessage]:
     return list((await ledger.messages.history("streamed")).messages[1:])
 
 
+def metadata(message: ChatMessage) -> dict[str, Any]:
+    return message.response_metadata or {}
+
+
 async def test_a_response_of_several_messages_is_as_many_rows(asked: Ledger) -> None:
     draft = await feed(asked, "openai-responses", split_responses.split(THREE), run_id="r")
     messages = await stored(asked)
@@ -256,7 +260,7 @@ async def _require_beginning(ledger: Ledger, name: str, end: int) -> None:
     await ledger.messages.append("streamed", [user("Go on.")])
 
 
-FAILURES = {
+FAILURES: dict[str, tuple[Object, str]] = {
     "anthropic": ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "Overloaded"),
     "openai-chat": ({"error": {"message": "Overloaded"}}, "Overloaded"),
     "openai-responses": (
@@ -288,7 +292,7 @@ async def test_an_incomplete_response_is_interrupted_and_says_why(asked: Ledger)
     draft = await feed(asked, "openai-responses", [*BEGINNINGS["openai-responses"], event])
     (message,) = await stored(asked)
     assert (message.state, message.text) == ("interrupted", "Sun")
-    assert "max_output_tokens" in message.response_metadata["failure"]
+    assert "max_output_tokens" in metadata(message)["failure"]
     assert draft.finish_reason == "incomplete"
 
 
@@ -299,7 +303,7 @@ async def test_an_event_that_is_not_understood_is_kept_with_the_message(asked: L
     (message,) = await stored(asked)
     assert (message.text, message.state) == ("Sun", "complete")
     assert draft.unknown == [event]
-    assert message.response_metadata["unknown_events"] == [event]
+    assert metadata(message)["unknown_events"] == [event]
 
 
 async def test_events_that_are_not_understood_count_for_the_limit(database: Database) -> None:

@@ -37,10 +37,6 @@ class Stream(ABC):
         self.finish_reason: str | None = None
         self.failure: str | None = None
 
-    def __call__(self, value: object) -> Sequence[Delta]:
-        """The pieces that an event brings, and nothing else. Raises DecodeError for what is no event."""
-        return self._read(self._plain(value))
-
     @property
     def unknown(self) -> Sequence[Event]:
         """The events that were not understood, whole and in their order."""
