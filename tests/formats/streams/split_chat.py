@@ -66,7 +66,7 @@ def _detail(detail: Object, cut: Cut) -> Iterator[Object]:
     signature = {"signature": ""} if isinstance(detail.get("signature"), str) else {}
     yield from ({**detail, "text": piece, **signature} for piece in cut(detail["text"]))
     if signature:
-        at = {key: detail[key] for key in ("index", "type") if key in detail}
+        at: Object = {key: detail[key] for key in ("index", "type") if key in detail}
         yield {**at, "signature": detail["signature"]}
 
 
