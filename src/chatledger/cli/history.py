@@ -10,7 +10,7 @@ import typer
 from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import lost, print_json
-from chatledger.cli.threads import thread_id_of
+from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -64,7 +64,7 @@ def history(
             _say_account(found)
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
 
 
 def _with_account(found: FormattedHistory) -> dict[str, object]:

@@ -91,7 +91,7 @@ def show(
             render(console(), found, history.messages, full=full)
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
 
 
 def check(
@@ -158,6 +158,11 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
     return checked, found
 
 
+def require_thread(thread: str | None, *, latest: bool) -> None:
+    """Raises UsageError unless the user named a thread, or asked for the latest one."""
+    require_one({"THREAD": thread is not None, "--latest": latest})
+
+
 async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> str:
     """The id that begins with `thread`, or that of the latest thread. An id that is there means itself, and one that is
     not is returned for the command to refuse. Raises UsageError unless one of the two is given, and for the beginning
@@ -167,7 +172,7 @@ async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> s
     """
     from chatledger.errors import NotFound
 
-    require_one({"THREAD": thread is not None, "--latest": latest})
+    require_thread(thread, latest=latest)
     if thread is None:
         newest = (await ledger.threads.list(limit=1)).items
         if not newest:
