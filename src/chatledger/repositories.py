@@ -22,6 +22,7 @@ from chatledger.arguments import (
     require,
 )
 from chatledger.errors import InvalidArgument
+from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.storage.append.request import LEASE, make_request
 from chatledger.storage.databases.scope import Scope
@@ -94,7 +95,7 @@ class Repositories:
         require(INT, size=size)
         from chatledger.formats.streams import ResponseEvents
 
-        source = None if format is None else ResponseEvents(format)
+        source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
         if not lease > interval:  # written so that NaN is refused as well
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
@@ -110,7 +111,7 @@ class Repositories:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             lease=lease,
-            opens_draft=True,
+            draft=new_stamp(),
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
