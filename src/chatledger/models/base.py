@@ -7,9 +7,23 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
 
+from chatledger.errors import InvalidArgument
+
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="constants")
+
+
+def refuse_own_fields(value: Model, model: type[Model], argument: str, home: str) -> None:
+    """Raises InvalidArgument for a value with fields that `model` lacks: of a subclass, or set by `model_copy`. They
+    would not be stored. `home` says where the caller can put them.
+    """
+    held = vars(value) if type(value) is model else {**type(value).model_fields, **(value.model_extra or {})}
+    own = [name for name in held if name not in model.model_fields]
+    if own:
+        names = ", ".join(map(repr, own))
+        detail = f"of the class {type(value).__name__} would lose {names}, which {model.__name__} does not have"
+        raise InvalidArgument(argument, f"{detail}; put that in {home}")
 
 
 def _to_utc(moment: datetime) -> datetime:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from chatledger.errors import DecodeError, InvalidArgument
-from chatledger.models.base import Model
+from chatledger.models.base import Model, refuse_own_fields
 from chatledger.models.json import JsonObject
 from chatledger.models.messages import ToolCall
 from chatledger.models.parts import (
@@ -159,11 +159,16 @@ class Growing:
 
 
 def size_of(delta: Delta) -> int:
-    """The bytes of its texts in UTF-8. Raises InvalidArgument for any other type."""
+    """The bytes of its texts in UTF-8. Raises InvalidArgument for any other type, and for a subclass with fields of its
+    own.
+    """
     if isinstance(delta, str):
         return _bytes(delta)
     if not isinstance(delta, DELTAS):
         raise InvalidArgument("delta", f"must be a str or one of {_NAMES}, not {type(delta).__name__}")
+    if type(delta) not in _CLASSES:
+        model = next(kind for kind in DELTAS[1:] if isinstance(delta, kind))
+        refuse_own_fields(delta, model, "delta", "custom_data when you complete the draft")
     return sum(_bytes(value) for value in delta.__dict__.values() if isinstance(value, str))
 
 
@@ -171,6 +176,7 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+_CLASSES = frozenset(DELTAS)
 _NAMES = ", ".join(kind.__name__ for kind in DELTAS[1:])
 
 

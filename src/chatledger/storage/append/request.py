@@ -16,6 +16,7 @@ from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
+from chatledger.models.base import refuse_own_fields
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, encode_key
@@ -174,6 +175,12 @@ def require_messages(messages: Sequence[ChatMessage]) -> None:
         other = next(type(message).__name__ for message in messages if not _is_message(message))
         detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other shapes"
         raise InvalidArgument("messages", detail)
+    for message in messages:
+        if type(message) is not ChatMessage or len(message.__dict__) != _FIELDS:
+            refuse_own_fields(message, ChatMessage, "messages", "custom_data")
+
+
+_FIELDS = len(ChatMessage.model_fields)
 
 
 def _is_message(value: object) -> bool:
