@@ -188,7 +188,8 @@ def test_lenient_keeps_a_bad_item_as_an_opaque_part(item: Any, type_: str | None
 
 def test_lenient_leaves_a_nameless_call_to_the_residual() -> None:
     message = {"role": "assistant", "content": "", "function_call": {"name": "", "arguments": ""}}
-    assert decode_one(message).tool_calls == [ToolCall(name="", arguments="")]
+    with pytest.raises(DecodeError, match="a call without a name"):
+        decode_one(message)
     decoded = decode_one(message, "lenient")
     assert decoded.tool_calls is None
     assert CODEC.encode([decoded]).payload == [message]

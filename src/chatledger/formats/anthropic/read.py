@@ -20,7 +20,7 @@ from chatledger.formats.anthropic.calls import read_call, read_result
 from chatledger.formats.anthropic.names import LISTED, MESSAGES, NAME, PAYLOAD, ROLES, SYSTEM, TOOL_RESULT, TOOL_USE
 from chatledger.formats.anthropic.parts import PARTS, read_parts
 from chatledger.formats.anthropic.write import CALLS, CALLS_AT, NULL, REST_AT
-from chatledger.formats.wire.fields import as_object, text_at, wrong
+from chatledger.formats.wire.fields import as_object, nameless, text_at, wrong
 from chatledger.formats.wire.plain import plain_value, require_json
 from chatledger.formats.wire.residual import EXTRA, KEYS, keep
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Loss, Part, TextPart, ToolCall
@@ -166,8 +166,8 @@ def _read_paired(
         if kind == TOOL_RESULT:
             return read_result(block, path, lenient=lenient)
         call, residual = read_call(block, path)
-        if lenient and not call.name:  # it cannot be run, and the rules refuse it
-            return None
+        if not call.name:
+            raise nameless(f"{path}.name")
         return call, residual
     except DecodeError:
         if not lenient:

@@ -38,6 +38,7 @@ from chatledger.formats.kosong.parts import (
     required,
 )
 from chatledger.formats.kosong.write import dump, shortened, write_fields
+from chatledger.formats.wire.fields import nameless
 from chatledger.formats.wire.plain import COERCED
 from chatledger.formats.wire.residual import keep_deep
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
@@ -131,7 +132,7 @@ def _calls(source: Source, path: str, lenient: bool) -> list[ToolCall] | None:
     calls = optional(source, "tool_calls", list, path, lenient=lenient)
     if calls is None:
         return None
-    # The rules refuse a call without a name, which nobody could run: lenient leaves it to the residual.
+    # The rules refuse a call without a name, and so does strict. Lenient leaves it to the residual.
     named = [(index, call) for index, call in enumerate(calls) if not lenient or _has_name(call)]
     return [_call(call, f"{path}.tool_calls[{index}]", lenient) for index, call in named]
 
@@ -157,6 +158,8 @@ def _call(value: JsonValue, path: str, lenient: bool) -> ToolCall:
 
 def _check_call(call: JsonObject, function: JsonObject, path: str) -> None:
     required(call, "id", str, path)
+    if not required(function, "name", str, f"{path}.function"):
+        raise nameless(f"{path}.function.name")
     optional(function, "arguments", str, f"{path}.function")
     if call.get("type", "function") != "function":
         raise DecodeError(f"{path}.type", f"'function' is expected, not {str(call['type'])[:80]!r}")

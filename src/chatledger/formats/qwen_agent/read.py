@@ -25,6 +25,7 @@ from chatledger.formats.qwen_agent.constants import FUNCTION, FUNCTION_ID
 from chatledger.formats.qwen_agent.parts import part_of
 from chatledger.formats.qwen_agent.source import make_plain, problems, source_of
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, keep_difference, write_fields
+from chatledger.formats.wire.fields import nameless
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.formats.wire.plain import require_json
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
@@ -82,6 +83,8 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
     problem = None if lenient else next(problems(fields), None)
     if problem is not None:
         raise DecodeError(f"{path}.{problem[0]}", problem[1])
+    if not lenient and fields.get("function_call") and not fields["function_call"]["name"]:
+        raise nameless(f"{path}.function_call.name")
     return Source(fields, not isinstance(message, dict))
 
 
@@ -156,8 +159,8 @@ def _content_of(value: Any) -> str | list[Part] | None:
 def _call_of(source: Mapping[str, Any], lenient: bool) -> ToolCall | None:
     """The call of a source.
 
-    Upstream's parser may emit a call without a name, which the rules refuse at every level. An import must not fail for
-    it, so lenient leaves such a call to the residual.
+    Upstream's parser may emit a call without a name, which the rules refuse at every level, and so does strict. An
+    import must not fail for it, so lenient leaves such a call to the residual.
     """
     call = source.get("function_call")
     if not isinstance(call, dict) or not isinstance(call.get("name"), str) or (lenient and not call["name"]):

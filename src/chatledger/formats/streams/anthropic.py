@@ -157,7 +157,9 @@ def _checked(block: Json) -> Object:
     kind = needed(block, "type", str, "$.content_block")
     for key, value in _DEFAULTS.get(kind, {}).items():
         _set(block, key, block.get(key) if block.get(key) is not None else whole(value))
-    read_payload([{"role": "assistant", "content": [block]}], lenient=False)
+    # A name may be empty here: the codec judges it in the whole response.
+    named = {**block, "name": "?"} if block.get("name") == "" else block
+    read_payload([{"role": "assistant", "content": [named]}], lenient=False)
     return dict(block)
 
 

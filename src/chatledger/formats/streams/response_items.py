@@ -96,7 +96,9 @@ def checked(item: Json) -> Object:
     made: Object = whole(item)
     if made.get("type") == "message" and made.get("role") is None:
         made["role"] = "assistant"
-    read_item(made, "$.item", lenient=False)
+    # A name may be empty here: the codec judges it in the whole response.
+    named = {**made, "name": "?"} if made.get("name") == "" else made
+    read_item(named, "$.item", lenient=False)
     return made
 
 
