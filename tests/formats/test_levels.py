@@ -35,7 +35,7 @@ def assert_levels_agree(name: str, payload: Any) -> None:
         return
     assert strict.losses == []
     for level in ("ordered", "lenient"):
-        decoded = codec.decode(payload, rules=level)  # type: ignore[arg-type]
+        decoded = codec.decode(payload, rules=level)
         assert decoded.losses == []
         assert list(map(repr, decoded.messages)) == list(map(repr, strict.messages))  # in which NaN equals NaN
 

@@ -7,10 +7,9 @@ values that no typed field can hold; the residual keeps the difference between t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
-
-from pydantic_core import to_jsonable_python
 
 from chatledger.errors import DecodeError
 from chatledger.formats.kosong.models import (
@@ -39,10 +38,13 @@ from chatledger.formats.kosong.parts import (
 )
 from chatledger.formats.kosong.write import dump, shortened, write_fields
 from chatledger.formats.wire.fields import nameless
-from chatledger.formats.wire.plain import COERCED
+from chatledger.formats.wire.plain import coerce, require_json
 from chatledger.formats.wire.residual import keep_deep
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
-from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem, text_of
+from chatledger.models.json import JsonObject, JsonValue
+
+_NAMES = re.compile(r"\.(role|name|tool_call_id)|\.tool_calls\[\d+\]\.(id|function\.name)")
+"""The paths of ids and names in a message."""
 
 
 def read_message(message: object, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
@@ -166,41 +168,10 @@ def _check_call(call: JsonObject, function: JsonObject, path: str) -> None:
 
 
 def as_json(source: JsonObject, path: str, losses: list[Loss], *, lenient: bool) -> JsonObject:
-    """The source, which must be JSON throughout. Lenient converts it and reports the path of the first change."""
-    problem = json_problem(source, max_depth=MAX_DEPTH)
-    if problem is None:
-        return source
-    problem_path = path + problem[0].removeprefix("$")
+    """The source, which must be JSON throughout. Lenient converts it and reports each change."""
     if not lenient:
-        raise DecodeError(problem_path, problem[1])
-    losses.append(Loss(COERCED, None, problem_path))
-    return _coerced(source, problem_path)
-
-
-def _coerced(source: JsonObject, problem_path: str) -> JsonObject:
-    """The source with live objects as their JSON or their text, tuples as lists, and keys as text.
-
-    Raises DecodeError for a source that is nested too deep even so.
-    """
-    if _holds_iterator(source):
-        raise DecodeError(problem_path, "an iterator, which may have no end")
-    try:
-        coerced: JsonObject = to_jsonable_python(source, fallback=text_of, inf_nan_mode="constants")
-    except Exception as error:  # an application's class may raise anything
-        raise DecodeError(problem_path, "cannot be written as JSON") from error
-    problem = json_problem(coerced, max_depth=MAX_DEPTH)
-    if problem is not None:
-        raise DecodeError(problem_path, problem[1])
-    return coerced
-
-
-def _holds_iterator(source: JsonObject) -> bool:
-    pending, seen = [source], set[int]()
-    while pending:
-        item: Any = pending.pop()
-        if isinstance(item, Iterator):
-            return True
-        if isinstance(item, (dict, list, tuple, set, frozenset)) and id(item) not in seen:
-            seen.add(id(item))
-            pending += item.values() if isinstance(item, dict) else item
-    return False
+        require_json(source, path)
+        return source
+    coerced, lost = coerce(source, path, _NAMES)
+    losses += lost
+    return coerced  # type: ignore[no-any-return]

@@ -13,6 +13,7 @@ plain ones.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,15 +24,17 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded
 from chatledger.formats.qwen_agent.constants import FUNCTION, FUNCTION_ID
 from chatledger.formats.qwen_agent.parts import part_of
-from chatledger.formats.qwen_agent.source import make_plain, problems, source_of
+from chatledger.formats.qwen_agent.source import problems, source_of
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, keep_difference, write_fields
 from chatledger.formats.wire.fields import nameless
 from chatledger.formats.wire.pairing import Pairing
-from chatledger.formats.wire.plain import require_json
+from chatledger.formats.wire.plain import coerce, require_json
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import JsonValue
 
 DEFAULT_ID = "1"
+_NAMES = re.compile(r"\.(role|name)|\.function_call\.name|\.extra\.function_id")
+"""The paths of ids and names in a message."""
 KEY = "chatledger"
 """The key of `extra` under which a carried message says what its encoded messages do not."""
 
@@ -74,7 +77,7 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
     if fields is None:
         raise DecodeError(path, f"a message is a dict or an object with its fields, not {type(message).__name__}")
     if lenient:
-        fields, coerced = make_plain(fields, path)
+        fields, coerced = coerce(fields, path, _NAMES)
         losses += coerced
     else:
         require_json(fields, path)
