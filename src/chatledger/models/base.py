@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strict
 
 from chatledger.errors import InvalidArgument
 
@@ -32,6 +32,9 @@ def _to_utc(moment: datetime) -> datetime:
     except OverflowError as error:
         raise ValueError("outside the years 1 to 9999 in UTC") from error
 
+
+Text = Annotated[str, Strict()]
+"""A text. By default Pydantic makes one of bytes: then b"x" and "x" would be the same id."""
 
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 """A time with its zone, kept in UTC. A time without a zone is refused, since it could mean any of 26 hours."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from chatledger.errors import DecodeError, InvalidArgument
-from chatledger.models.base import Model, refuse_own_fields
+from chatledger.models.base import Model, Text, refuse_own_fields
 from chatledger.models.json import JsonObject
 from chatledger.models.messages import ToolCall
 from chatledger.models.parts import (
@@ -27,14 +27,14 @@ from chatledger.models.parts import (
 
 
 class TextDelta(Model):
-    text: str
+    text: Text
 
 
 class ReasoningDelta(Model):
     """A piece of reasoning. A `signature` ends the part: reasoning that follows is another part."""
 
-    text: str = ""
-    signature: str | None = None
+    text: Text = ""
+    signature: Text | None = None
 
 
 class ToolCallDelta(Model):
@@ -46,9 +46,9 @@ class ToolCallDelta(Model):
     """
 
     index: int | None = None
-    id: str | None = None
-    name: str | None = None
-    arguments: str | None = None
+    id: Text | None = None
+    name: Text | None = None
+    arguments: Text | None = None
     extras: JsonObject | None = None
 
 

@@ -190,10 +190,15 @@ def _is_message(value: object) -> bool:
 def _encode(message: ChatMessage, message_id: str) -> EncodedMessage:
     try:
         return encode_message(message, message_id)
+    except InvalidArgument:
+        raise
     except (TypeError, ValueError, AttributeError):
-        # Only a copy that skipped validation (model_copy, model_construct) cannot be encoded: validate it, so that the
-        # error says what is wrong.
+        # Only a copy that skipped validation (model_copy, model_construct) cannot be encoded: validate it with its
+        # parts and calls, so that the error says what is wrong.
         ChatMessage.model_validate(dict(message), context=LENIENT)
+        for held in (message.content, message.reasoning, message.tool_calls):
+            for inner in held if isinstance(held, list) else ():
+                type(inner).model_validate(dict(inner))
         raise
 
 
