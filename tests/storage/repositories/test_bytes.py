@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ FIELDS = ("role", "content", "reasoning", "name", "tool_call_id", "message_id", 
 odd: Any = b"x"
 
 BUILT: dict[str, Callable[[], object]] = {
-    **{f"message {name}": lambda name=name: ChatMessage(**{"role": "user", name: odd}) for name in FIELDS},
+    **{f"message {name}": partial(ChatMessage.model_validate, {"role": "user", name: odd}) for name in FIELDS},
     "lenient message": lambda: ChatMessage.model_validate({"role": "user", "message_id": odd}, context=LENIENT),
     "bytearray": lambda: user("x", message_id=bytearray(b"x")),
     "call id": lambda: ToolCall(id=odd, name="f"),

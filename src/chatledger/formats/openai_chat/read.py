@@ -5,7 +5,6 @@ Each message that was read is written again at once, and the residual keeps the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,7 @@ from chatledger.formats.openai_chat.write import (
     write_message,
 )
 from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
-from chatledger.formats.wire.plain import dump_given, dumped, plain_value, require_json
+from chatledger.formats.wire.plain import dump_all, dump_given, dumped, plain_value, require_json
 from chatledger.formats.wire.residual import keep, nested
 from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
 from chatledger.models.json import JsonValue
@@ -56,15 +55,8 @@ def plain_message(value: object, path: str) -> Any:
         return value.copy()
     message = plain_value(value, path, _DEPTH, dump_given)
     if isinstance(message, dict) and "role" not in message and not isinstance(value, dict):
-        return plain_value(dumped(value, path, _dump_all), path, _DEPTH, dump_given)
+        return plain_value(dumped(value, path, dump_all), path, _DEPTH, dump_given)
     return message
-
-
-def _dump_all(model_dump: Callable[..., object]) -> object:
-    try:
-        return model_dump(exclude_unset=False)
-    except TypeError:  # a model_dump of an older or another kind, without options
-        return model_dump()
 
 
 @dataclass(slots=True)

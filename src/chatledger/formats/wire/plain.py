@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any, TypeAlias
+
+from pydantic_core import to_jsonable_python
 
 from chatledger.errors import DecodeError
 from chatledger.models import Loss
@@ -33,11 +36,35 @@ def dumped(value: object, path: str, dump: Dump) -> object:
 
 
 def dump_given(model_dump: Callable[..., object]) -> object:
-    """The fields that were given: an absent key stays absent."""
+    """The fields that were given, under the names of the API: an absent key stays absent."""
+    return _dump_as_sent(model_dump, exclude_unset=True)
+
+
+def dump_all(model_dump: Callable[..., object]) -> object:
+    """All fields, under the names of the API."""
+    return _dump_as_sent(model_dump, exclude_unset=False)
+
+
+def _dump_as_sent(model_dump: Callable[..., object], *, exclude_unset: bool) -> object:
+    """Some fields of the SDKs are named by reserved words of Python, and have the name of the API as an alias. Some are
+    dates. The SDKs build objects without validating them, and Pydantic would warn of an object that does not fit its
+    class. `serialize_as_any` keeps the fields that a subclass adds.
+
+    Pydantic's own JSON would change values: a NaN to null, a tuple to a list, a key to its text.
+    """
     try:
-        return model_dump(exclude_unset=True)
+        given = model_dump(exclude_unset=exclude_unset, by_alias=True, warnings=False, serialize_as_any=True)
     except TypeError:  # a model_dump of an older or another kind, without options
         return model_dump()
+    return given if json_problem(given, max_depth=MAX_DEPTH) is None else _with_dates_as_text(given)
+
+
+def _with_dates_as_text(value: object) -> object:
+    if isinstance(value, date):
+        return to_jsonable_python(value)
+    if isinstance(value, dict):
+        return {key: _with_dates_as_text(child) for key, child in value.items()}
+    return [_with_dates_as_text(child) for child in value] if isinstance(value, list) else value
 
 
 def require_json(value: JsonValue, path: str) -> None:
