@@ -5,6 +5,7 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import NoneType
 from typing import Literal
 
@@ -35,7 +36,7 @@ from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
-from chatledger.storage.repositories.threads import ThreadRepository
+from chatledger.storage.repositories.threads import ThreadRepository, decode_at_level
 
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
 _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
@@ -132,6 +133,10 @@ class Repositories:
 
         Without `format` the call detects the format, or raises UnknownFormat. A DecodeError names the place in the
         payload that does not fit the format; nothing is written then.
+
+        The level that judges the messages also decides how the payload is read: `rules`, else the thread's level, else
+        the ledger's. At the level lenient, `.losses` of the result names each value that could not be stored as it
+        came. The thread's level is read only for a payload that strict rules refuse: one short read more.
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, idempotency_key=idempotency_key)
@@ -141,8 +146,8 @@ class Repositories:
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
-        decoded = codec.decode(payload, rules=rules or self._scope.rules)
-        return await self.messages.append(
+        decoded = await decode_at_level(self._scope, thread_id, rules, lambda level: codec.decode(payload, rules=level))
+        appended = await self.messages.append(
             thread_id,
             decoded.messages,
             run_id=run_id,
@@ -152,6 +157,7 @@ class Repositories:
             rules=rules,
             on_open_calls=on_open_calls,
         )
+        return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 
     async def history(
         self,

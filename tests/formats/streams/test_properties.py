@@ -224,7 +224,7 @@ def test_broken_events_cost_nothing_of_the_others(drawn: Any, data: st.DataObjec
             damaged = _broken(event, data.draw)
             stream.feed(damaged if isinstance(damaged, dict) else {"damaged": damaged})
         stream.feed(event)
-        get_codec(name).decode(stream.payload())
+        get_codec(name).decode(stream.payload(), rules="lenient")  # a call may have lost its name
 
 
 def _broken(value: Json, draw: Any) -> Json:

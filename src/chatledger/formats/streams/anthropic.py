@@ -154,7 +154,6 @@ def _checked(block: Json) -> Object:
     """The block, if the codec can read it. Raises DecodeError."""
     require(isinstance(block, dict), "$.content_block", "no object")
     kind = needed(block, "type", str, "$.content_block")
-    require(kind != "tool_use" or bool(block.get("name")), "$.content_block.name", "empty: nobody could run the call")
     for key, value in _DEFAULTS.get(kind, {}).items():
         _set(block, key, block.get(key) if block.get(key) is not None else whole(value))
     read_payload([{"role": "assistant", "content": [block]}], lenient=False)

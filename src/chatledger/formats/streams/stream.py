@@ -74,7 +74,9 @@ class Stream(ABC):
 
     @abstractmethod
     def payload(self) -> list[Object]:
-        """What came so far, for the codec of the format; empty if nothing came. It can be decoded at any time."""
+        """What came so far, for the codec of the format; empty if nothing came. It can be decoded at any time, while a
+        call has no name only leniently.
+        """
 
     @abstractmethod
     def _take(self, event: Event) -> None:

@@ -16,6 +16,7 @@ from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
+from chatledger.models.base import refuse_own_fields
 from chatledger.rules import Lease
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
@@ -185,6 +186,12 @@ def require_messages(messages: Sequence[ChatMessage]) -> None:
         other = next(type(message).__name__ for message in messages if not _is_message(message))
         detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other shapes"
         raise InvalidArgument("messages", detail)
+    for message in messages:
+        if type(message) is not ChatMessage or len(message.__dict__) != _FIELDS:
+            refuse_own_fields(message, ChatMessage, "messages", "custom_data")
+
+
+_FIELDS = len(ChatMessage.model_fields)
 
 
 def _is_message(value: object) -> bool:
@@ -194,10 +201,15 @@ def _is_message(value: object) -> bool:
 def _encode(message: ChatMessage, message_id: str) -> EncodedMessage:
     try:
         return encode_message(message, message_id)
+    except InvalidArgument:
+        raise
     except (TypeError, ValueError, AttributeError):
-        # Only a copy that skipped validation (model_copy, model_construct) cannot be encoded: validate it, so that the
-        # error says what is wrong.
+        # Only a copy that skipped validation (model_copy, model_construct) cannot be encoded: validate it with its
+        # parts and calls, so that the error says what is wrong.
         ChatMessage.model_validate(dict(message), context=LENIENT)
+        for held in (message.content, message.reasoning, message.tool_calls):
+            for inner in held if isinstance(held, list) else ():
+                type(inner).model_validate(dict(inner))
         raise
 
 
