@@ -23,7 +23,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
-from chatledger.storage.schema.text import encode_json, to_microseconds
+from chatledger.storage.schema.text import decode_text, encode_json, to_microseconds
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
 _GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
@@ -83,7 +83,10 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 def find_held(sql: Sql, key: PartialKey) -> Held | None:
     """None if the message is no longer partial, or no longer stored."""
     rows = sql.fetch(_HELD, key.parameters | {"message_id": key.message_id})
-    return Held(read_tip(*rows[0][:4]), rows[0][4], rows[0][5]) if rows else None
+    if not rows:
+        return None
+    *tip, stamp, rules = rows[0]
+    return Held(read_tip(decode_text(key.thread), key.branch, *tip), stamp, rules)
 
 
 def write_partial(sql: Sql, write: PartialWrite) -> bool:
