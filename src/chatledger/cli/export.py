@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.exit_codes import UsageError, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, require_folder, require_one, with_ledger
 from chatledger.cli.output import lost, plural
 from chatledger.cli.progress import count_bar, working
+from chatledger.cli.threads import say_damaged
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -66,6 +67,8 @@ def export(
     An imported thread is written as its original record, with the messages added since. Any other thread is written
     as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
 
+    Damaged threads are reported and left out; the exit code is then 1.
+
     --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
     score of each author for each run of a thread; it leaves out threads without a score.
     """
@@ -82,17 +85,21 @@ def export(
         _require_format(format)
         with open_output(output) as write:
             if thread is not None and not jsonl:
-                losses, repairs = await _export_one(ledger, write, thread, format), 0
+                losses, repairs, damaged = await _export_one(ledger, write, thread, format), 0, []
             else:
                 index = await _index(ledger, thread, minima)
                 losses, repairs = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
+                damaged = index.damaged
         if repairs:
             say(f"{plural(repairs, 'repair')} made, so that the provider accepts the messages")
         if losses:
             say(lost(losses))
-        return ExitCode.OK
+        code = say_damaged(damaged)
+        if damaged:
+            say(f"{plural(len(damaged), 'damaged thread')} not exported")
+        return code
 
     with_ledger(url, tenant, work, debug=debug)
 
@@ -158,14 +165,14 @@ async def _export_many(
 
 
 async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
-    from chatledger.transfer.export import Index, read_index, scored_at_least
+    from chatledger.transfer.export import Index, keep_scored, read_index
 
     if thread is not None:
         return Index([(await ledger.threads.get(thread)).thread_id])
     with working("looking for threads"):
         index = await read_index(ledger)
         if minima:
-            index.thread_ids = await scored_at_least(ledger, index.thread_ids, minima)
+            await keep_scored(ledger, index, minima)
     return index
 
 
