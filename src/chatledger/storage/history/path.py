@@ -88,19 +88,20 @@ def _scan_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, 
     return [sql.fetch(scan, place) for scan in _SCANS]
 
 
-def _scan(table: str, columns: Sequence[str], order: str) -> str:
-    return (
-        f"SELECT branch, {', '.join(columns)} FROM {{schema}}{table}"
-        " WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
-        f" ORDER BY {order}"
+def scans(place: str, where: str, order: str = "") -> tuple[str, ...]:
+    """The statements that read messages, their parts and their calls. Each row begins with the columns `place`."""
+    return tuple(
+        f"SELECT {place}, {', '.join(columns)} FROM {{schema}}{table}"
+        f" WHERE tenant_id = :tenant AND {where} ORDER BY {order}{own_order}"
+        for table, columns, own_order in (
+            ("messages", MESSAGE_COLUMNS, "seq"),
+            ("message_parts", PART_COLUMNS, "seq, idx"),
+            ("tool_calls", CALL_COLUMNS, "seq, idx"),
+        )
     )
 
 
-_SCANS = (
-    _scan("messages", MESSAGE_COLUMNS, "seq"),
-    _scan("message_parts", PART_COLUMNS, "seq, idx"),
-    _scan("tool_calls", CALL_COLUMNS, "seq, idx"),
-)
+_SCANS = scans("branch", "thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last")
 
 
 # --- Lineage ----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage
+from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans
 from chatledger.storage.history.window import END
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
 from chatledger.storage.repositories.feedback import to_feedback
@@ -30,7 +30,7 @@ from chatledger.storage.repositories.outputs import to_agent, to_output
 from chatledger.storage.repositories.reencrypt import Progress, count_threads
 from chatledger.storage.repositories.runs import to_run
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
-from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_each, is_damage
+from chatledger.storage.rows.messages import decode_each, is_damage
 from chatledger.storage.schema.tables import agents, branches, feedback, outputs, runs, threads
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
@@ -211,16 +211,4 @@ def _load(sql: Sql, tenant: Tenant, first: str, last: str) -> dict[str, dict[int
 _FIRST = itemgetter(0)
 
 
-def _scan(table: str, columns: Sequence[str], order: str) -> str:
-    return (
-        f"SELECT thread_id, branch, {', '.join(columns)} FROM {{schema}}{table}"
-        " WHERE tenant_id = :tenant AND thread_id BETWEEN :first AND :last"
-        f" ORDER BY thread_id, branch, {order}"
-    )
-
-
-_SCANS = (
-    _scan("messages", MESSAGE_COLUMNS, "seq"),
-    _scan("message_parts", PART_COLUMNS, "seq, idx"),
-    _scan("tool_calls", CALL_COLUMNS, "seq, idx"),
-)
+_SCANS = scans("thread_id, branch", "thread_id BETWEEN :first AND :last", "thread_id, branch, ")
