@@ -27,7 +27,7 @@ from chatledger.storage.history.window import END
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
 from chatledger.storage.repositories.feedback import to_feedback
 from chatledger.storage.repositories.outputs import to_agent, to_output
-from chatledger.storage.repositories.reencrypt import Progress, count_threads
+from chatledger.storage.repositories.reencrypt import Progress, thread_count
 from chatledger.storage.repositories.runs import to_run
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.messages import decode_each, is_damage
@@ -50,7 +50,7 @@ async def check(scope: Scope, thread_id: str | None, progress: Progress | None) 
             raise ThreadNotFound(thread_id)
         yield found[0]
         return
-    total = 0 if progress is None else await scope.read(lambda sql: count_threads(sql, tenant))
+    total = 0 if progress is None else await scope.read(lambda sql: thread_count(sql, tenant))
     done, last = 0, ""
     while batch := await scope.read(partial(_check_after, tenant=tenant, after=last), snapshot=True):
         for checked in batch:

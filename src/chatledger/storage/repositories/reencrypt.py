@@ -45,7 +45,7 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
 async def _go_through(scope: Scope, encryption: Encryption, progress: Progress | None) -> Counter[str]:
     """One pass over all threads of the tenant, in the order of their ids."""
     rows: Counter[str] = Counter()
-    total = await scope.read(lambda sql: count_threads(sql, scope.tenant))
+    total = await scope.read(lambda sql: thread_count(sql, scope.tenant))
     done, last = 0, ""
     while ids := await scope.read(lambda sql, after=last: threads_after(sql, scope.tenant, after)):  # type: ignore[misc]
         for thread_id in ids:
@@ -65,7 +65,7 @@ async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) 
     return rows
 
 
-def count_threads(sql: Sql, tenant: Tenant) -> int:
+def thread_count(sql: Sql, tenant: Tenant) -> int:
     counted: int = sql.execute(select(func.count()).where(threads.c.tenant_id == tenant.name)).scalar_one()
     return counted
 
