@@ -133,6 +133,7 @@ CALLS: dict[str, list[Call]] = {
     "history": [lambda s, ids: s.history(ids.thread, format="openai-chat")],
     "check": [lambda s, ids: checked(s), lambda s, ids: checked(s, ids.thread)],
     "threads.ids": [lambda s, ids: all_ids(s)],
+    "threads.complete": [lambda s, ids: s.threads.complete(ids.thread), lambda s, ids: s.threads.complete("m")],
     "threads.create": [
         lambda s, ids: s.threads.create(ids.thread),
         lambda s, ids: s.threads.create(ids.thread, user_id="me", exist_ok=True),
