@@ -23,6 +23,7 @@ from chatledger.arguments import (
     require,
 )
 from chatledger.errors import InvalidArgument
+from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import LEASE, make_request
@@ -98,7 +99,7 @@ class Repositories:
         require(INT, size=size)
         from chatledger.formats.streams import ResponseEvents
 
-        source = None if format is None else ResponseEvents(format)
+        source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
         if not lease > interval:  # written so that NaN is refused as well
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
@@ -114,7 +115,7 @@ class Repositories:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             lease=lease,
-            opens_draft=True,
+            draft=new_stamp(),
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -180,6 +181,7 @@ class Repositories:
         limit: int | None = None,
         before: int | None = None,
         after: int | None = None,
+        newest: int | None = None,
         last: int | None = None,
         last_turns: int | None = None,
         max_tokens: int | None = None,
@@ -205,7 +207,7 @@ class Repositories:
         require(STR, thread_id=thread_id, format=format)
         require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)
         require(INT_OR_NONE, branch=branch, limit=limit, before=before, after=after)
-        require(INT_OR_NONE, last=last, last_turns=last_turns, max_tokens=max_tokens)
+        require(INT_OR_NONE, newest=newest, last=last, last_turns=last_turns, max_tokens=max_tokens)
         require(FUNCTION_OR_NONE, count_tokens=count_tokens)
         require(BOOL, carry=carry, partials=partials)
         require(_VIEW, view=view)
@@ -219,6 +221,7 @@ class Repositories:
             limit=limit,
             before=before,
             after=after,
+            newest=newest,
             last=last,
             last_turns=last_turns,
             max_tokens=max_tokens,

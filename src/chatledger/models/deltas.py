@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from chatledger.errors import DecodeError, InvalidArgument
 from chatledger.models.base import Model
-from chatledger.models.json import JsonObject
+from chatledger.models.json import JsonObject, text_bytes
 from chatledger.models.messages import ToolCall
 from chatledger.models.parts import (
     AudioPart,
@@ -161,14 +161,10 @@ class Growing:
 def size_of(delta: Delta) -> int:
     """The bytes of its texts in UTF-8. Raises InvalidArgument for any other type."""
     if isinstance(delta, str):
-        return _bytes(delta)
+        return text_bytes(delta)
     if not isinstance(delta, DELTAS):
         raise InvalidArgument("delta", f"must be a str or one of {_NAMES}, not {type(delta).__name__}")
-    return sum(_bytes(value) for value in delta.__dict__.values() if isinstance(value, str))
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return sum(text_bytes(value) for value in delta.__dict__.values() if isinstance(value, str))
 
 
 _NAMES = ", ".join(kind.__name__ for kind in DELTAS[1:])

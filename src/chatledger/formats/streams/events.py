@@ -7,11 +7,13 @@ from typing import Any, TypeVar
 
 from chatledger.errors import DecodeError
 from chatledger.formats.wire.plain import dumped, plain_value
-from chatledger.models.json import dumps
+from chatledger.models.json import dumps, json_problem, loads
 
 T = TypeVar("T")
 
 Event = dict[str, Any]
+MAX_DEPTH = 480
+"""How deep an event may nest. A payload may nest 500 levels, and holds parts of an event a few levels further down."""
 _DEPTH = 8
 """How far down objects may stand in an event that is a dict."""
 
@@ -75,6 +77,17 @@ def require(condition: bool, path: str, detail: str) -> None:
     """Raises DecodeError unless the condition holds: the event is then none that the stream understands."""
     if not condition:
         raise DecodeError(path, detail)
+
+
+def parsed_input(text: str) -> Any:
+    """The input of a call as an object. The text itself if it is none, because the stream was cut: the codec reads that
+    too.
+    """
+    try:
+        value = loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict) and json_problem(value, max_depth=MAX_DEPTH) is None else text
 
 
 def error_text(error: object) -> str:

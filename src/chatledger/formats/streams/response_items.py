@@ -96,6 +96,8 @@ def checked(item: Json) -> Object:
     made: Object = whole(item)
     if made.get("type") == "message" and made.get("role") is None:
         made["role"] = "assistant"
+    is_call = made.get("type") in ("function_call", "custom_tool_call")
+    require(not is_call or bool(made.get("name")), "$.item.name", "empty: nobody could run the call")
     read_item(made, "$.item", lenient=False)
     return made
 
