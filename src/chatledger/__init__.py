@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         BranchNotFound,
         ChatLedgerError,
         Conflict,
+        DamagedCell,
         DecodeError,
         DraftLive,
         DraftLost,
@@ -84,7 +85,7 @@ if TYPE_CHECKING:
         VideoPart,
         Violation,
     )
-    from chatledger.rules import Finding
+    from chatledger.rules import CheckedThread, Finding
     from chatledger.storage.drivers.urls import configure_sqlite
     from chatledger.storage.repositories.drafts import Draft
     from chatledger.storage.rows.keys import KeyRing, read_keys
@@ -100,7 +101,9 @@ __all__ = [
     "BranchNotFound",
     "ChatLedgerError",
     "ChatMessage",
+    "CheckedThread",
     "Conflict",
+    "DamagedCell",
     "DecodeError",
     "Deleted",
     "Draft",
@@ -170,7 +173,7 @@ __all__ = [
 
 _HOMES = {
     "chatledger.ledger": {"Ledger", "Transaction"},
-    "chatledger.rules": {"Finding"},
+    "chatledger.rules": {"CheckedThread", "Finding"},
     "chatledger.storage.upgrade.backup": {"backup", "restore"},
     "chatledger.storage.repositories.drafts": {"Draft"},
     "chatledger.storage.drivers.urls": {"configure_sqlite"},
@@ -213,6 +216,7 @@ _HOMES = {
         "BranchNotFound",
         "ChatLedgerError",
         "Conflict",
+        "DamagedCell",
         "DecodeError",
         "DraftLive",
         "DraftLost",

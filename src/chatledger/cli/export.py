@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.exit_codes import UsageError, say
 from chatledger.cli.options import (
     THREAD_HELP,
     Debug,
@@ -27,7 +27,7 @@ from chatledger.cli.options import (
 )
 from chatledger.cli.output import lost, plural
 from chatledger.cli.progress import count_bar, working
-from chatledger.cli.threads import thread_id_of
+from chatledger.cli.threads import say_damaged, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -78,6 +78,8 @@ def export(
     An imported thread is written as its original record, with the messages added since. Any other thread is written
     as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
 
+    Damaged threads are reported and left out; the exit code is then 1.
+
     --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
     score of each author for each run of a thread; it leaves out threads without a score.
     """
@@ -96,17 +98,21 @@ def export(
         chosen = await thread_id_of(ledger, thread, latest=latest) if one else None
         with open_output(output) as write:
             if chosen is not None and not jsonl:
-                losses, repairs = await _export_one(ledger, write, chosen, format), 0
+                losses, repairs, damaged = await _export_one(ledger, write, chosen, format), 0, []
             else:
                 index = await _index(ledger, chosen, minima)
                 losses, repairs = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
+                damaged = index.damaged
         if repairs:
             say(f"{plural(repairs, 'repair')} made, so that the provider accepts the messages")
         if losses:
             say(lost(losses))
-        return ExitCode.OK
+        code = say_damaged(damaged)
+        if damaged:
+            say(f"{plural(len(damaged), 'damaged thread')} not exported")
+        return code
 
     with_ledger(url, tenant, work, debug=debug)
 
@@ -172,14 +178,14 @@ async def _export_many(
 
 
 async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
-    from chatledger.transfer.export import Index, read_index, scored_at_least
+    from chatledger.transfer.export import Index, keep_scored, read_index
 
     if thread is not None:
         return Index([(await ledger.threads.get(thread)).thread_id])
     with working("looking for threads"):
         index = await read_index(ledger)
         if minima:
-            index.thread_ids = await scored_at_least(ledger, index.thread_ids, minima)
+            await keep_scored(ledger, index, minima)
     return index
 
 
