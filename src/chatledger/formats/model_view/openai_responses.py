@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 
 from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.arguments import is_blank, with_text
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_responses.foreign import fit
-from chatledger.formats.openai_responses.items import ARGUMENTS, MESSAGE, OUTPUT_OF, REASONING, Source
+from chatledger.formats.openai_responses.items import ARGUMENTS, FUNCTION_CALL, MESSAGE, OUTPUT_OF, REASONING, Source
 from chatledger.formats.openai_responses.write import ITEMS, NAME, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
@@ -67,11 +68,17 @@ def _without_thinking(content: str | list[Part] | None) -> str | list[Part] | No
 
 
 def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    calls = [item for item in _items(message) if item.get("type") in ARGUMENTS]
-    if all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in calls):
+    calls = message.tool_calls or []
+    items = [item for item in _items(message) if item.get("type") in ARGUMENTS]
+    if not all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in items):
+        log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
+        return copy_with(_anew(message), {"tool_calls": list(map(with_text, calls))})
+    blank = [item["type"] == FUNCTION_CALL and is_blank(call) for call, item in zip(calls, items, strict=True)]
+    if not any(blank):
         return message
-    log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
-    return _anew(message)
+    log.add(repairs.ARGUMENTS, message, "no arguments: written as {}")
+    given = [with_text(call) if is_odd else call for call, is_odd in zip(calls, blank, strict=True)]
+    return copy_with(message, {"tool_calls": given})
 
 
 def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -166,6 +173,7 @@ OPENAI_RESPONSES = Provider(
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: write_message(message) is not None,
     prepare=_prepare,
+    writes_fields_of_other_roles=False,
     fit=_fit,
     finish=_finish,
 )
