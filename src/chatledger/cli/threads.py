@@ -135,6 +135,7 @@ async def _check(ledger: Ledger, thread: str | None) -> tuple[int, list[dict[str
 
 async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
     """The number of threads checked, and what the provider would refuse in them."""
+    from chatledger.errors import NothingToSend
     from chatledger.formats.model_view import get_provider, is_refusal
 
     get_provider(provider)  # an unknown provider is an error even if there is no thread
@@ -142,7 +143,13 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
     found: list[dict[str, object]] = []
     async for thread_id in thread_ids(ledger, thread):
         checked += 1
-        viewed = await ledger.history(thread_id, format=provider, view="model")
+        try:
+            viewed = await ledger.history(thread_id, format=provider, view="model")
+        except NothingToSend as error:
+            if error.reasons:  # a thread without messages has no fault: nobody has spoken yet
+                empty = {"seq": None, "reason": "nothing-to-send", "detail": str(error)}
+                found.append({"thread_id": thread_id, **empty})
+            continue
         found += [
             {"thread_id": thread_id, "seq": one.seq, "reason": one.code, "detail": one.detail}
             for one in viewed.repairs

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from chatledger import ChatMessage
+from chatledger import ChatMessage, NothingToSend
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import get_provider, model_view, provider_names, repair
 from chatledger.models.json import same_json
@@ -30,7 +30,17 @@ def body(provider: str, payload: Any) -> dict[str, Any]:
 
 
 def view(provider: str, messages: list[ChatMessage]) -> tuple[Any, list[Any]]:
-    encoded, repairs = model_view(get_codec(provider), messages)
+    seen = view_or_error(provider, messages)
+    if isinstance(seen, NothingToSend):
+        reject()
+    return seen
+
+
+def view_or_error(provider: str, messages: list[ChatMessage]) -> tuple[Any, list[Any]] | NothingToSend:
+    try:
+        encoded, repairs = model_view(get_codec(provider), messages)
+    except NothingToSend as error:
+        return error
     return encoded.payload, repairs
 
 
@@ -49,6 +59,17 @@ def test_the_provider_takes_it_and_what_it_would_have_taken_is_untouched(
         assert codes <= {"custom", "partial", *unseen(provider, history)}
     if not codes:
         assert same_json(payload, stored)
+
+
+@providers
+@settings(max_examples=100)
+@given(history=histories())
+def test_a_view_has_messages_or_says_of_each_why_not(provider: str, history: list[ChatMessage]) -> None:
+    seen = view_or_error(provider, history)
+    if isinstance(seen, NothingToSend):
+        assert [seq for seq, _ in seen.reasons] == [message.seq for message in history]
+    else:
+        assert body(provider, seen[0])["input" if provider == "openai-responses" else "messages"] != []
 
 
 @providers

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatledger import Ledger, UnknownFormat
+from chatledger import ChatMessage, Ledger, NothingToSend, OpaquePart, ThinkPart, UnknownFormat
 from tests.conversations import assistant, call, turn, user
 
 
@@ -28,3 +28,64 @@ async def test_a_format_without_a_provider_has_no_model_view(ledger: Ledger) -> 
     with pytest.raises(UnknownFormat, match=r"'kosong/0\.30' has no provider .* openai-chat") as caught:
         await ledger.history("nowhere", format="kosong", view="model")
     assert caught.value.format == "kosong/0.30"
+
+
+PROVIDERS = ["anthropic", "openai-chat", "openai-responses"]
+INSTRUCTIONS = "instructions alone, which stand beside the messages"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_view_without_messages_is_refused_and_says_why(ledger: Ledger, provider: str) -> None:
+    shown = ChatMessage(role="custom", content="shown")
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [shown, shown, shown, shown, assistant("I am", state="partial")])
+    with pytest.raises(NothingToSend) as caught:
+        await ledger.history("t", format=provider, view="model")
+    custom = "a custom message is for the screen: left out"
+    partial = "still being written, or abandoned: left out"
+    assert caught.value.format == provider
+    assert caught.value.reasons == (*((seq, custom) for seq in range(1, 5)), (5, partial))
+    assert str(caught.value) == (
+        f"nothing to send as {provider!r}, which needs a message of the user or the assistant: "
+        f"messages 1, 2, 3 and 1 more: {custom}; message 5: {partial}"
+    )
+    assert len((await ledger.history("t", format=provider)).messages) == 5
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_view_of_nothing_is_refused(ledger: Ledger, provider: str) -> None:
+    await ledger.threads.create("t")
+    with pytest.raises(NothingToSend, match="there is no message") as caught:
+        await ledger.history("t", format=provider, view="model")
+    assert caught.value.reasons == ()
+
+
+async def test_instructions_alone_are_messages_to_openai_and_not_to_anthropic(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [ChatMessage(role="system", content="Be brief.")])
+    for provider in ("openai-chat", "openai-responses"):
+        viewed = await ledger.history("t", format=provider, view="model")
+        assert viewed.payload == [{"role": "system", "content": "Be brief."}]
+    with pytest.raises(NothingToSend) as caught:
+        await ledger.history("t", format="anthropic", view="model")
+    assert caught.value.reasons == ((1, INSTRUCTIONS),)
+    assert (await ledger.history("t", format="anthropic")).payload == {"system": "Be brief.", "messages": []}
+
+
+async def test_instructions_beside_the_input_alone_are_refused(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    await ledger.append("t", {"instructions": "Be brief."}, format="openai-responses")
+    with pytest.raises(NothingToSend) as caught:
+        await ledger.history("t", format="openai-responses", view="model")
+    assert caught.value.reasons == ((1, INSTRUCTIONS),)
+
+
+async def test_content_of_another_format_alone_is_nothing_to_send(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    weird = OpaquePart(type="weird", value={"type": "weird"})
+    thought = ThinkPart(text="hm", signature="sig")
+    await ledger.messages.append("t", [ChatMessage(role="user", content=[weird]), assistant(reasoning=[thought])])
+    with pytest.raises(NothingToSend) as caught:
+        await ledger.history("t", format="anthropic", view="model")
+    assert [seq for seq, _ in caught.value.reasons] == [1, 2]
+    assert all(reason.endswith("left out") for _, reason in caught.value.reasons)

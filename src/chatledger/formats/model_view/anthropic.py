@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from chatledger.formats.anthropic.foreign import as_input, fit, fit_arguments
-from chatledger.formats.anthropic.names import NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
+from chatledger.formats.anthropic.names import MESSAGES, NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
 from chatledger.formats.anthropic.parts import PARTS
 from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
 from chatledger.formats.model_view import repairs
@@ -167,6 +167,7 @@ def _only(message: ChatMessage, wanted: Callable[[Part], bool]) -> ChatMessage:
 
 ANTHROPIC = Provider(
     name=NAME,
+    messages_key=MESSAGES,
     call_ids=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,128}"),
     keeps=lambda message: message.format == NAME,

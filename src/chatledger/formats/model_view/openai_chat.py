@@ -117,6 +117,7 @@ def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 OPENAI_CHAT = Provider(
     name=NAME,
+    messages_key="messages",
     call_ids=re.compile(r"[\s\S]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: message.format == NAME,

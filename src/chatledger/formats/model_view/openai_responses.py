@@ -15,7 +15,7 @@ from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_responses.foreign import fit
 from chatledger.formats.openai_responses.items import ARGUMENTS, FUNCTION_CALL, MESSAGE, OUTPUT_OF, REASONING, Source
-from chatledger.formats.openai_responses.write import ITEMS, NAME, write_message
+from chatledger.formats.openai_responses.write import INPUT, ITEMS, NAME, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.trusted import copy_with
@@ -169,6 +169,7 @@ def _in_form(result: ChatMessage, form: str | None) -> ChatMessage:
 
 OPENAI_RESPONSES = Provider(
     name=NAME,
+    messages_key=INPUT,
     call_ids=re.compile(r"[\s\S]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: write_message(message) is not None,

@@ -25,6 +25,8 @@ class Provider:
     """A provider. `name` is the name of its format."""
 
     name: str
+    messages_key: str
+    """The key of a request under which its messages stand."""
     call_ids: re.Pattern[str]
     tool_names: re.Pattern[str]
     keeps: Callable[[ChatMessage], bool]
