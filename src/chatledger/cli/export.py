@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,12 +15,13 @@ import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, require_folder, require_one, with_ledger
-from chatledger.cli.output import lost, plural
+from chatledger.cli.output import plural
 from chatledger.cli.progress import count_bar, working
+from chatledger.cli.remarks import SHOWN, Remarks
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.transfer.export import Index
+    from chatledger.transfer.export import Exported, Index, LeftOut
 
 
 def add_to(app: typer.Typer) -> None:
@@ -67,7 +68,8 @@ def export(
     as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
 
     --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
-    score of each author for each run of a thread; it leaves out threads without a score.
+    score of each author for each run of a thread; it leaves out threads without a score. With --view model, a thread of
+    which nothing can be sent is left out and reported; the exit code is then 1.
     """
 
     async def work(ledger: Ledger) -> int:
@@ -82,17 +84,13 @@ def export(
         _require_format(format)
         with open_output(output) as write:
             if thread is not None and not jsonl:
-                losses, repairs = await _export_one(ledger, write, thread, format), 0
+                report = await _export_one(ledger, write, thread, format)
             else:
                 index = await _index(ledger, thread, minima)
-                losses, repairs = await _export_many(
+                report = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
-        if repairs:
-            say(f"{plural(repairs, 'repair')} made, so that the provider accepts the messages")
-        if losses:
-            say(lost(losses))
-        return ExitCode.OK
+        return report.print()
 
     with_ledger(url, tenant, work, debug=debug)
 
@@ -116,13 +114,35 @@ def _minimum(text: str) -> tuple[str, float]:
     return key, minimum
 
 
-async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> Counter[str]:
+@dataclass(slots=True)
+class _Report:
+    losses: Remarks = field(default_factory=Remarks)
+    repairs: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    def print(self) -> ExitCode:
+        if self.repairs:
+            say(f"{plural(self.repairs, 'repair')} made, so that the provider accepts the messages")
+        for line in self.losses.lines():
+            say(line)
+        if summary := self.losses.summary():
+            say(summary)
+        for one in self.left_out[:SHOWN]:
+            say(f"thread {one.thread_id}: left out, {one.error}")
+        if self.left_out:
+            say(f"{plural(len(self.left_out), 'thread')} left out")
+        return ExitCode.FOUND if self.left_out else ExitCode.OK
+
+
+async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> _Report:
     from chatledger.transfer.export import export_thread
     from chatledger.transfer.record_writer import json_text
 
     exported = await export_thread(ledger, thread, format=format_)
     write(json_text(exported.value, indent=2) + "\n")
-    return Counter(loss.code for loss in exported.losses)
+    report = _Report()
+    report.losses.add_losses(exported.losses)
+    return report
 
 
 async def _export_many(
@@ -132,29 +152,31 @@ async def _export_many(
     format_: str | None,
     container: str,
     view: Literal["stored", "model"] | None,
-) -> tuple[Counter[str], int]:
-    """Write the threads as records, or with a view as training data. Returns the losses by code and the repairs."""
+) -> _Report:
+    """Write the threads as records, or with a view as training data."""
     from chatledger.transfer.detect import DEFAULT_FORMAT
-    from chatledger.transfer.export import export_all, export_conversations
+    from chatledger.transfer.export import LeftOut, export_all, export_conversations
     from chatledger.transfer.record_writer import RecordWriter
 
     as_array = index.arrays if container == "auto" else container == "array"
     writer = RecordWriter(write, "array" if as_array else "lines")
-    exported = (
+    exported: AsyncIterator[Exported | LeftOut] = (
         export_all(ledger, index, format=format_)
         if view is None
         else export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT, view=view)
     )
-    losses: Counter[str] = Counter()
-    repairs = 0
+    report = _Report()
     with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
         async for one in exported:
-            writer.add(one.value)
-            losses.update(loss.code for loss in one.losses)
-            repairs += one.repairs
             advance()
+            if isinstance(one, LeftOut):
+                report.left_out.append(one)
+                continue
+            writer.add(one.value)
+            report.losses.add_losses(one.losses, f"thread {one.thread_id}")
+            report.repairs += one.repairs
     writer.close()
-    return losses, repairs
+    return report
 
 
 async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:

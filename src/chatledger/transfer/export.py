@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from chatledger.errors import ThreadNotFound
+from chatledger.errors import NothingToSend, ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
@@ -34,6 +34,14 @@ class Exported:
     value: JsonValue
     losses: Sequence[Loss] = ()
     repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A thread that is not exported, because no provider would accept it."""
+
+    thread_id: str
+    error: NothingToSend
 
 
 @dataclass(slots=True)
@@ -69,16 +77,20 @@ async def export_conversations(
     *,
     format: str,  # noqa: A002
     view: View = "stored",
-) -> AsyncIterator[Exported]:
+) -> AsyncIterator[Exported | LeftOut]:
     """Each thread as the object that trainers expect, `{"messages": […]}`, without the other keys of its record.
 
-    Skips threads without messages and threads that were deleted meanwhile. Raises UnknownFormat for the model view of a
-    format without a provider.
+    Skips threads without messages and threads that were deleted meanwhile. A thread of which the model view can send
+    nothing gives a LeftOut. Raises UnknownFormat for the model view of a format without a provider.
     """
     for thread_id in index.thread_ids:
         try:
             messages = await _messages(ledger, thread_id, format, view)
         except ThreadNotFound:
+            continue
+        except NothingToSend as error:
+            if error.reasons:
+                yield LeftOut(thread_id, error)
             continue
         if messages.value:
             yield replace(messages, value=conversation_object(messages.value))
