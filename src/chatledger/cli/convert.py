@@ -33,7 +33,7 @@ def convert(
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="The format to write.")],
     from_: Annotated[
         str,
-        typer.Option("--from", metavar="FORMAT", help="The format of the file; auto: detect it from the first record."),
+        typer.Option("--from", metavar="FORMAT", help="The format of the file; auto: detect it in each record."),
     ] = "auto",
     field: Annotated[
         str | None, typer.Option("--field", metavar="PATH", help="The field that holds a record's messages.")
@@ -50,7 +50,7 @@ def convert(
     """Convert a file of conversations to another format, without a database.
 
     The result is what an import followed by an export in that format gives, in the same order and container. Bad
-    records are reported and left out; the exit code is then 1.
+    records, and records of which no message can be written, are reported and left out; the exit code is then 1.
     """
 
     def command() -> int:

@@ -14,7 +14,7 @@ from chatledger.errors import NothingToSend, ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
-from chatledger.transfer.assemble import conversation_object, in_place, own_record
+from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
 from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.shapes import BranchMessages, get_shape
@@ -78,7 +78,8 @@ async def export_conversations(
     format: str,  # noqa: A002
     view: View = "stored",
 ) -> AsyncIterator[Exported | LeftOut]:
-    """Each thread as the object that trainers expect, `{"messages": […]}`, without the other keys of its record.
+    """Each thread as the object that trainers expect, `{"messages": […]}` or the keys of the format's requests, without
+    the other keys of its record.
 
     Skips threads without messages and threads that were deleted meanwhile. A thread of which the model view can send
     nothing gives a LeftOut. Raises UnknownFormat for the model view of a format without a provider.
@@ -92,8 +93,8 @@ async def export_conversations(
             if error.reasons:
                 yield LeftOut(thread_id, error)
             continue
-        if messages.value:
-            yield replace(messages, value=conversation_object(messages.value))
+        if not is_empty(messages.value, format):
+            yield replace(messages, value=conversation_object(messages.value, format))
 
 
 async def read_index(ledger: Ledger) -> Index:
@@ -159,16 +160,18 @@ async def _as_record(
     if imported is not None and format in (None, imported[1].format):
         record = own_record(*imported, await _read_branches(ledger, thread.thread_id, imported[1]))
         return Exported(thread.thread_id, record.payload, record.losses)
-    messages = await _messages(ledger, thread.thread_id, format or DEFAULT_FORMAT)
+    format = format or DEFAULT_FORMAT  # noqa: A001
+    messages = await _messages(ledger, thread.thread_id, format)
     if imported is not None:
-        return Exported(thread.thread_id, in_place(messages.value, *imported), messages.losses)
+        record = in_place(messages.value, *imported, format)
+        return Exported(thread.thread_id, record.payload, [*messages.losses, *record.losses])
     record_of_our_own = {
         "thread_id": thread.thread_id,
         "title": thread.title,
         "user_id": thread.user_id,
         "created_at": thread.created_at.isoformat(),
         "metadata": thread.metadata,
-        "messages": messages.value,
+        **conversation_object(messages.value, format),
     }
     return Exported(thread.thread_id, record_of_our_own, messages.losses)
 

@@ -10,10 +10,10 @@ from chatledger.errors import DecodeError
 from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Location
+from chatledger.transfer.envelope import Location, locate_in
 from chatledger.transfer.fields import find_path, find_value
 from chatledger.transfer.shapes.requests import request_path, spoken_by
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, list_alone
 
 DEFAULT_FIELD = "messages"
 
@@ -49,7 +49,7 @@ class MessageList:
         path = find_path(record, fieldname or _default_field(record)) or self._other_path(record, fieldname)
         if path is None:
             raise DecodeError(fieldname or DEFAULT_FIELD, _not_there(record, fieldname))
-        return Location(path[:-1], path[-1:])
+        return locate_in(record, path, [DEFAULT_FIELD])
 
     def _other_path(self, record: JsonValue, fieldname: str | None) -> list[str] | None:
         """Without a given field: the path to the field that the codec recognises."""
@@ -66,7 +66,7 @@ class MessageList:
         return Conversation([BranchMessages(decoded.messages)], decoded.losses, payload if one_each else ())
 
     def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return self.codec.encode(branches[0].messages, carry=carry)
+        return list_alone(self.codec.encode(branches[0].messages, carry=carry), DEFAULT_FIELD)
 
 
 def _default_field(record: JsonValue) -> str:
