@@ -33,7 +33,8 @@ class _Group:
             return f"{self.first}: {self.text}" if self.first else self.text
         times = "" if self.total == self.messages else f"{self.total:,} × "
         count = plural(self.messages, "message" if self.is_of_messages else "record")
-        return f"{text} ({times}in {count}, first in {self.first})"
+        first = f", first in {self.first}" if self.first else ""
+        return f"{text} ({times}in {count}{first})"
 
 
 class Remarks:

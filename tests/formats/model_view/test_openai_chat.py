@@ -102,6 +102,17 @@ def test_the_free_text_of_a_custom_tool_may_be_empty() -> None:
     assert codes(repairs) == [("arguments", 1)]
 
 
+def test_a_custom_call_without_an_id_and_a_text_becomes_a_call_of_a_function() -> None:
+    custom = {"type": "custom", "custom": {"name": "f", "input": ""}}
+    payload, repairs = read(
+        [{"role": "assistant", "content": None, "tool_calls": [custom]}, {"role": "tool", "content": "1"}]
+    )
+    assert payload[0]["tool_calls"] == [
+        {"id": "call_1_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    ]
+    assert codes(repairs) == [("arguments", 1), ("call-id", 1)]
+
+
 def test_a_legacy_call_without_arguments_stays_one() -> None:
     payload, repairs = read(
         [

@@ -109,6 +109,25 @@ def test_the_free_text_of_a_custom_tool_may_be_empty() -> None:
     assert read(*items) == (items, [])
 
 
+def test_a_custom_call_that_is_written_anew_has_an_object() -> None:
+    without_id = {"type": "custom_tool_call", "name": "f", "input": ""}
+    payload, repairs = read(ASKED, without_id)
+    assert payload[1] == {"type": "function_call", "call_id": "call_2_0", "name": "f", "arguments": "{}"}
+    assert repairs == [("open-call", 2), ("arguments", 2), ("call-id", 2)]
+    twice = {**without_id, "id": "ctc_1", "call_id": "a"}
+    output = {"type": "custom_tool_call_output", "call_id": "a", "output": "1"}
+    payload, repairs = read(ASKED, twice, output, twice, output)
+    assert payload[3] == {"type": "function_call", "call_id": "a_2", "name": "f", "arguments": "{}"}
+    assert ("reused-id", 4) in repairs
+
+
+def test_an_output_that_loses_its_only_part_is_empty_text() -> None:
+    output = {"type": "function_call_output", "call_id": None, "output": [{"type": "input_image"}]}
+    payload, repairs = read({"type": "function_call", "name": "f", "arguments": "{}"}, output)
+    assert payload[1] == {"type": "function_call_output", "call_id": "call_1_0", "output": ""}
+    assert repairs == [("call-id", 1), ("empty", 2)]
+
+
 def test_an_id_that_comes_again_is_replaced_on_the_call_and_its_result() -> None:
     payload, repairs = seen(turn() * 2)
     calls = [item["call_id"] for item in payload if item.get("type") == "function_call"]

@@ -27,9 +27,9 @@ _OTHER_CONTENT = ("refusal", "audio", "function_call")
 def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
     """A message of the format itself is written as it is; one of another origin is made to fit by conversion."""
     message = _without_odd_audio(message, log)
-    if message.format != NAME:
-        return _with_arguments(message, log)
-    return _with_content(_with_calls(_with_speaker(message, log), log), log)
+    if message.format == NAME:
+        message = _with_content(_with_calls(_with_speaker(message, log), log), log)
+    return _with_arguments(message, log)
 
 
 def _without_odd_audio(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -75,15 +75,18 @@ def _with_calls(message: ChatMessage, log: RepairLog) -> ChatMessage:
         log.add(repairs.ARGUMENTS, message, "a call of an unknown type: written as one of a function")
         message = rewritten(message)
     if all(isinstance(call.arguments, str) for call in calls):
-        return _with_arguments(message, log)
+        return message
     log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
     return rewritten(message, tool_calls=list(map(with_text, calls)))
 
 
 def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """No blank arguments of a function. The input of a custom tool is free text, which only this format writes."""
+    """No blank arguments of a function. The input of a custom tool is free text, but as such it is written only if it
+    came in this format with an id: a call without one is written anew.
+    """
     calls = message.tool_calls or []
-    kinds = _written_calls(message) if message.format == NAME else [_FUNCTION] * len(calls)
+    is_kept = message.format == NAME and all(call.id is not None for call in calls)
+    kinds = _written_calls(message) if is_kept else [_FUNCTION] * len(calls)
     blank = [kind == _FUNCTION and is_blank(call) for call, kind in zip(calls, kinds, strict=True)]
     if not any(blank):
         return message

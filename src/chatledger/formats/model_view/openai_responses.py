@@ -72,8 +72,12 @@ def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
     items = [item for item in _items(message) if item.get("type") in ARGUMENTS]
     if not all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in items):
         log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
-        return copy_with(_anew(message), {"tool_calls": list(map(with_text, calls))})
-    blank = [item["type"] == FUNCTION_CALL and is_blank(call) for call, item in zip(calls, items, strict=True)]
+        return _anew(message)
+    are_functions = any(call.id is None for call in calls)  # such a message is written anew, with ids
+    blank = [
+        is_blank(call) and (are_functions or item["type"] == FUNCTION_CALL)
+        for call, item in zip(calls, items, strict=True)
+    ]
     if not any(blank):
         return message
     log.add(repairs.ARGUMENTS, message, "no arguments: written as {}")
@@ -104,11 +108,15 @@ def _items(message: ChatMessage) -> list[Source]:
 
 
 def _anew(message: ChatMessage) -> ChatMessage:
-    """The message without ids and reasoning that the API would recognise; a single text is content without a list."""
+    """The message without ids and reasoning that the API would recognise; a single text is content without a list.
+
+    Its calls become calls of functions, whatever they were.
+    """
     content = _without_thinking(message.content)
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], TextPart):
         content = content[0].text
-    return rewritten(message, reasoning=None, content=content)
+    calls = None if message.tool_calls is None else list(map(with_text, message.tool_calls))
+    return rewritten(message, reasoning=None, content=content, tool_calls=calls)
 
 
 def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
@@ -122,6 +130,7 @@ def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
         message = _with_items_once(bare, seen, log)
         if message.role == "tool":
             message = _in_form(message, forms.get(message.tool_call_id))
+        message = _with_content(message, log)  # what is written anew may lose its only part
         items = _items(message)
         seen |= {item["id"] for item in items if isinstance(item.get("id"), str)}
         forms |= {item.get("call_id"): OUTPUT_OF[item["type"]] for item in items if item.get("type") in OUTPUT_OF}
