@@ -164,6 +164,7 @@ class Repositories:
         limit: int | None = None,
         before: int | None = None,
         after: int | None = None,
+        newest: int | None = None,
         last: int | None = None,
         last_turns: int | None = None,
         max_tokens: int | None = None,
@@ -189,7 +190,7 @@ class Repositories:
         require(STR, thread_id=thread_id, format=format)
         require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)
         require(INT_OR_NONE, branch=branch, limit=limit, before=before, after=after)
-        require(INT_OR_NONE, last=last, last_turns=last_turns, max_tokens=max_tokens)
+        require(INT_OR_NONE, newest=newest, last=last, last_turns=last_turns, max_tokens=max_tokens)
         require(FUNCTION_OR_NONE, count_tokens=count_tokens)
         require(BOOL, carry=carry, partials=partials)
         require(_VIEW, view=view)
@@ -203,6 +204,7 @@ class Repositories:
             limit=limit,
             before=before,
             after=after,
+            newest=newest,
             last=last,
             last_turns=last_turns,
             max_tokens=max_tokens,

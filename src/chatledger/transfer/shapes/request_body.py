@@ -14,7 +14,7 @@ from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location, locate_in, take_out
-from chatledger.transfer.fields import find_path
+from chatledger.transfer.fields import require_path
 from chatledger.transfer.shapes.requests import request_body, request_path
 from chatledger.transfer.shapes.shape import BranchMessages, Conversation, list_alone
 
@@ -40,15 +40,11 @@ class RequestBody:
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         """With a field, the conversation is its value, in the form that the codec reads."""
         if fieldname is not None:
-            path = find_path(record, fieldname)
-            if path is None:
-                raise DecodeError(fieldname, "the record has no such field")
-            return locate_in(record, path, self.keys)
+            return locate_in(record, require_path(record, fieldname), self.keys)
         if isinstance(record, list):
             return Location()
         body = request_body(record)
-        if not isinstance(body, dict) or self.keys[-1] not in body:
-            raise DecodeError(self.keys[-1], "the body has no such field")
+        require_path(body, self.keys[-1])
         return Location(request_path(record), [key for key in self.keys if key in body], single=False)
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
