@@ -5,6 +5,7 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import NoneType
 from typing import Literal
 
@@ -22,6 +23,7 @@ from chatledger.arguments import (
     require,
 )
 from chatledger.errors import InvalidArgument
+from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.storage.append.request import LEASE, make_request
 from chatledger.storage.databases.scope import Scope
@@ -34,7 +36,7 @@ from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
-from chatledger.storage.repositories.threads import ThreadRepository
+from chatledger.storage.repositories.threads import ThreadRepository, decode_at_level
 
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
 _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
@@ -94,7 +96,7 @@ class Repositories:
         require(INT, size=size)
         from chatledger.formats.streams import ResponseEvents
 
-        source = None if format is None else ResponseEvents(format)
+        source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
         if not lease > interval:  # written so that NaN is refused as well
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
@@ -110,7 +112,7 @@ class Repositories:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             lease=lease,
-            opens_draft=True,
+            draft=new_stamp(),
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -131,6 +133,10 @@ class Repositories:
 
         Without `format` the call detects the format, or raises UnknownFormat. A DecodeError names the place in the
         payload that does not fit the format; nothing is written then.
+
+        The level that judges the messages also decides how the payload is read: `rules`, else the thread's level, else
+        the ledger's. At the level lenient, `.losses` of the result names each value that could not be stored as it
+        came. The thread's level is read only for a payload that strict rules refuse: one short read more.
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, idempotency_key=idempotency_key)
@@ -140,8 +146,8 @@ class Repositories:
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
-        decoded = codec.decode(payload, rules=rules or self._scope.rules)
-        return await self.messages.append(
+        decoded = await decode_at_level(self._scope, thread_id, rules, lambda level: codec.decode(payload, rules=level))
+        appended = await self.messages.append(
             thread_id,
             decoded.messages,
             run_id=run_id,
@@ -151,6 +157,7 @@ class Repositories:
             rules=rules,
             on_open_calls=on_open_calls,
         )
+        return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 
     async def history(
         self,

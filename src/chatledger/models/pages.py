@@ -55,11 +55,26 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that a conversion could not express: the kind, the seq of the message, and the path in it.
+
+    A loss of a payload that was read, and not written, has no seq: its path begins at the payload.
+    """
+
+    code: str
+    seq: int | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Appended:
     """The result of an append: the batch with ids, positions and times filled in.
 
     `replayed`: an earlier call with the same ids stored all of it, and this call wrote nothing. The other fields are
     then those of the earlier call.
+
+    `losses` are those of a payload that lenient rules let in: the values that could not be stored as they came. Only
+    `ledger.append` reads a payload, so an append of messages has none.
     """
 
     first_seq: int
@@ -67,15 +82,7 @@ class Appended:
     version: int
     messages: list[ChatMessage]
     replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """Something that a conversion could not express: the kind, the seq of the message, and the path in it."""
-
-    code: str
-    seq: int | None
-    path: str
+    losses: Sequence[Loss] = ()
 
 
 @dataclass(frozen=True, slots=True)
