@@ -25,6 +25,7 @@
       InvalidCursor             .cursor
       OutcomeUnknown            .message_ids
       StorageError              .retryable
+        DamagedCell             .table .column .key
       EncryptionError           .place
         KeyUnavailable          .key_id
         NotAuthentic            .key_id
@@ -39,7 +40,7 @@ ids of another tenant do not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -274,6 +275,23 @@ class StorageError(ChatLedgerError):
     def __init__(self, detail: str, *, retryable: bool = False) -> None:
         super().__init__(detail)
         self.retryable = retryable
+
+
+class DamagedCell(StorageError):
+    """A stored cell does not hold what its column holds. Somebody else wrote it, or the disk is damaged.
+
+    `key` is the primary key of the row without the tenant, by column, as far as it is known. The error never holds the
+    content of the cell.
+    """
+
+    def __init__(self, table: str, column: str, key: Mapping[str, object], holds: str) -> None:
+        super().__init__(
+            f"{table}.{column} of {', '.join(map(repr, key.values()))}: damaged, because the column holds {holds}; "
+            "restore the row from a backup, or write the cell anew"
+        )
+        self.table = table
+        self.column = column
+        self.key = dict(key)
 
 
 class EncryptionError(ChatLedgerError):

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from chatledger import NothingToSend
+from chatledger import ChatMessage, Feedback, Ledger, NothingToSend
 from tests.cli.commands import chatledger
 from tests.conftest import Database
+from tests.storage.raw import query
 from tests.transfer.files import array, lines, record_scores, talk
 
 
@@ -143,3 +144,26 @@ def test_a_thread_of_which_nothing_can_be_sent_is_left_out_and_said(database: Da
 def test_model_view_needs_a_provider_and_jsonl(imported: str) -> None:
     assert chatledger("export", "--jsonl", "--view", "model", "--format", "qwen-agent", url=imported).code == 2
     assert chatledger("export", "--all", "--view", "model", url=imported).code == 2
+
+
+async def test_damaged_threads_do_not_stop_an_export(database: Database) -> None:
+    async with Ledger.open(database.url) as ledger:
+        for name in ("t", "u", "v", "w"):
+            await ledger.threads.create(name, metadata={"m": 1})
+            await ledger.messages.append(name, [ChatMessage(role="user", content="?")], run_id=f"run {name}")
+            await ledger.feedback.record(Feedback(run_id=f"run {name}", key="stars", score=4))
+    await query(database, """UPDATE threads SET metadata = '{"c4n4ry' WHERE thread_id = 't'""")
+    await query(database, """UPDATE messages SET custom_data = '["c4n4ry"]' WHERE thread_id = 'u'""")
+    for words in (("--all", "--container", "lines"), ("--jsonl",)):
+        outcome = chatledger("export", *words, url=database.url)
+        assert (outcome.code, len(outcome.out.splitlines())) == (1, 2)
+        *_, metadata, custom_data, count = outcome.err.splitlines()
+        assert metadata.startswith("chatledger: threads.metadata of 't': ")
+        assert custom_data.startswith("chatledger: messages.custom_data of 'u', 0, 1: ")
+        assert count == "chatledger: 2 damaged threads not exported"
+        assert "c4n4ry" not in outcome.err
+    await query(database, """UPDATE feedback SET kwargs = '{"c4n4ry' WHERE run_id = 'run v'""")
+    outcome = chatledger("export", "--jsonl", "--min-score", "stars=3", url=database.url)
+    assert (outcome.code, len(outcome.out.splitlines())) == (1, 1)
+    assert "chatledger: 3 damaged threads not exported" in outcome.err
+    assert chatledger("export", "u", url=database.url).code == 3

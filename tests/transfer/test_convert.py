@@ -171,7 +171,7 @@ async def test_every_export_is_read_again(ledger: Ledger, target: str) -> None:
     records = [one.value async for one in export_all(ledger, index, format=target)]
     trained = [one async for one in export_conversations(ledger, index, format=target)]
     assert len(records) == len(trained) == 2 * len(CONVERSATIONS)
-    for written in (records, [getattr(one, "value", None) for one in trained]):
+    for written in (records, [one.value for one in trained]):
         assert_is_read(written, target)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,11 +28,11 @@ from chatledger.cli.options import (
 from chatledger.cli.output import plural
 from chatledger.cli.progress import count_bar, working
 from chatledger.cli.remarks import SHOWN, Remarks
-from chatledger.cli.threads import thread_id_of
+from chatledger.cli.threads import say_damaged, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.transfer.export import Exported, Index, LeftOut
+    from chatledger.transfer.export import Index
 
 
 def add_to(app: typer.Typer) -> None:
@@ -78,6 +78,8 @@ def export(
 
     An imported thread is written as its original record, with the messages added since. Any other thread is written
     as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
+
+    Damaged threads are reported and left out; the exit code is then 1.
 
     --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
     score of each author for each run of a thread; it leaves out threads without a score. With --view model, a thread of
@@ -132,7 +134,7 @@ def _minimum(text: str) -> tuple[str, float]:
 class _Report:
     losses: Remarks = field(default_factory=Remarks)
     repairs: int = 0
-    left_out: list[LeftOut] = field(default_factory=list)
+    index: Index | None = None
 
     def print(self) -> ExitCode:
         if self.repairs:
@@ -141,11 +143,19 @@ class _Report:
             say(line)
         if summary := self.losses.summary():
             say(summary)
-        for one in self.left_out[:SHOWN]:
-            say(f"thread {one.thread_id}: left out, {one.error}")
-        if self.left_out:
-            say(f"{plural(len(self.left_out), 'thread')} left out")
-        return ExitCode.FOUND if self.left_out else ExitCode.OK
+        return ExitCode.OK if self.index is None else _say_missing(self.index)
+
+
+def _say_missing(index: Index) -> ExitCode:
+    """Report the threads that are not exported. Returns FOUND if there are any."""
+    for thread_id, error in list(index.left_out.items())[:SHOWN]:
+        say(f"thread {thread_id}: left out, {error}")
+    if index.left_out:
+        say(f"{plural(len(index.left_out), 'thread')} left out")
+    code = say_damaged(index.damaged)
+    if index.damaged:
+        say(f"{plural(len(index.damaged), 'damaged thread')} not exported")
+    return ExitCode.FOUND if index.left_out else code
 
 
 async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> _Report:
@@ -169,23 +179,20 @@ async def _export_many(
 ) -> _Report:
     """Write the threads as records, or with a view as training data."""
     from chatledger.transfer.detect import DEFAULT_FORMAT
-    from chatledger.transfer.export import LeftOut, export_all, export_conversations
+    from chatledger.transfer.export import export_all, export_conversations
     from chatledger.transfer.record_writer import RecordWriter
 
     as_array = index.arrays if container == "auto" else container == "array"
     writer = RecordWriter(write, "array" if as_array else "lines")
-    exported: AsyncIterator[Exported | LeftOut] = (
+    exported = (
         export_all(ledger, index, format=format_)
         if view is None
         else export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT, view=view)
     )
-    report = _Report()
+    report = _Report(index=index)
     with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
         async for one in exported:
             advance()
-            if isinstance(one, LeftOut):
-                report.left_out.append(one)
-                continue
             writer.add(one.value)
             report.losses.add_losses(one.losses, f"thread {one.thread_id}")
             report.repairs += one.repairs
@@ -194,14 +201,14 @@ async def _export_many(
 
 
 async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
-    from chatledger.transfer.export import Index, read_index, scored_at_least
+    from chatledger.transfer.export import Index, keep_scored, read_index
 
     if thread is not None:
         return Index([(await ledger.threads.get(thread)).thread_id])
     with working("looking for threads"):
         index = await read_index(ledger)
         if minima:
-            index.thread_ids = await scored_at_least(ledger, index.thread_ids, minima)
+            await keep_scored(ledger, index, minima)
     return index
 
 

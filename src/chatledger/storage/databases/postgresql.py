@@ -20,9 +20,16 @@ from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import STATEMENT_TIMEOUT, PostgresqlAppend
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
-from chatledger.storage.drivers.errors import Kind, commit_unheard, in_greenlet, raise_translated, read_failure
+from chatledger.storage.drivers.errors import (
+    Kind,
+    commit_unheard,
+    in_greenlet,
+    is_bad_json,
+    raise_translated,
+    read_failure,
+)
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.page import load_history, load_page, page_statement, read_page
+from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import begin_as
@@ -160,6 +167,8 @@ class PostgresqlDatabase(OpenDatabase):
                     rows = await connection.fetch(template, parameters)
                 return read_page(window, rows)
             except Exception as error:
+                if is_bad_json(error):  # the lineage: several statements say of which branch
+                    return None
                 if not attempts or not _is_lost(error):
                     raise_translated(error)
 
@@ -182,10 +191,6 @@ class PostgresqlDatabase(OpenDatabase):
                 raise
             raise unheard from error
         return result
-
-
-def load_small(sql: Sql, window: Window) -> History | None:
-    return read_page(window, sql.fetch(*page_statement(window)))
 
 
 def _is_lost(error: Exception) -> bool:
