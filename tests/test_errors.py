@@ -66,6 +66,7 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
         {"path": "$.a", "detail": "no", "record": 3, "byte": 70},
     ),
     (errors.EncodeError("$.a", "no"), {"path": "$.a"}),
+    (errors.NothingToSend("anthropic", [(1, "left out")]), {"format": "anthropic", "reasons": ((1, "left out"),)}),
     (errors.LimitExceeded("messages", 1_001, 1_000), {"limit": "messages", "given": 1_001, "maximum": 1_000}),
     (errors.InvalidArgument("limit", "must be an int"), {"argument": "limit"}),
     (errors.InvalidCursor("x"), {"cursor": "x"}),

@@ -19,6 +19,7 @@
         UnknownFormat           .format
         DecodeError             .path (and .record, .byte for a file)
         EncodeError             .path
+        NothingToSend           .format .reasons
       LimitExceeded             .limit .given .maximum
       InvalidArgument           .argument
       InvalidCursor             .cursor
@@ -206,6 +207,29 @@ class EncodeError(FormatError):
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(f"{path}: {detail}" if path else detail)
         self.path = path
+
+
+class NothingToSend(FormatError):
+    """No message can be written in the format, and no provider accepts a request without messages. Append a message of
+    the user first, or read a window that has one.
+
+    `reasons` has for each message its seq and a sentence that says why it cannot be sent. It is empty if there is no
+    message.
+    """
+
+    def __init__(self, format: str, reasons: Sequence[tuple[int | None, str]]) -> None:  # noqa: A002
+        seqs: dict[str, list[int | None]] = {}
+        for seq, reason in reasons:
+            seqs.setdefault(reason, []).append(seq)
+        why = "; ".join(f"{_first_seqs(found)}: {reason}" for reason, found in seqs.items()) or "there is no message"
+        super().__init__(f"nothing to send as {format!r}, which needs a message of the user or the assistant: {why}")
+        self.format = format
+        self.reasons = tuple(reasons)
+
+
+def _first_seqs(seqs: Sequence[int | None]) -> str:
+    more = f" and {len(seqs) - 3:,} more" if len(seqs) > 3 else ""
+    return ("message " if len(seqs) == 1 else "messages ") + ", ".join(map(str, seqs[:3])) + more
 
 
 class LimitExceeded(ChatLedgerError):

@@ -208,7 +208,7 @@ class Repositories:
         `view="model"` returns what the provider of the format accepts; `.repairs` lists every change. It changes no
         row and carries nothing. A history that the provider accepts as it is comes back as it is stored. `max_tokens`
         then counts the stored messages without what a repair adds. Raises UnknownFormat for a format without a
-        provider.
+        provider, and NothingToSend if the payload would have no message, as of an empty thread.
         """
         require(STR, thread_id=thread_id, format=format)
         require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger, NothingToSend
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.storage.raw import query
@@ -60,13 +60,16 @@ def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
     assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())
 
 
-def test_what_a_format_cannot_say_is_counted_by_code(folder: Path) -> None:
+def test_what_a_format_cannot_say_is_counted_and_placed(folder: Path) -> None:
     spoken = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]
     (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
     url = str(folder / "ledger.db")
     assert chatledger("import", "spoken.json", "--thread-field", "id", url=url, cwd=folder).code == 0
-    for words in (("export", "t"), ("export", "--all"), ("history", "t")):
-        assert chatledger(*words, "--format", "anthropic", url=url).error == "chatledger: lost: media × 1"
+    for words, place in ((("export", "t"), ""), (("export", "--all"), "thread t, "), (("history", "t"), "")):
+        assert chatledger(*words, "--format", "anthropic", url=url).err.splitlines() == [
+            f"chatledger: {place}message 1: media at content[0]",
+            "chatledger: lost: media × 1",
+        ]
 
 
 @pytest.fixture
@@ -119,6 +122,23 @@ def test_model_view_is_what_the_provider_accepts(database: Database, tmp_path: P
     assert (repaired[2]["tool_call_id"], whole) == ("c", talk("x", "y"))
     assert "made, so that the provider accepts the messages" in done.err
     assert export(database.url, "--jsonl")[0]["messages"] == wedged
+
+
+def test_a_thread_of_which_nothing_can_be_sent_is_left_out_and_said(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    told = [{"role": "system", "content": "Be brief."}]
+    file.write_bytes(
+        lines({"id": "t", "messages": told}, {"id": "u", "messages": talk("x")}, {"id": "v", "messages": []})
+    )
+    chatledger("import", file, "--thread-field", "id", url=database.url)
+    done = chatledger("export", "--jsonl", "--view", "model", "--format", "anthropic", url=database.url)
+    assert (done.code, [json.loads(line) for line in done.out.splitlines()]) == (1, [{"messages": talk("x")}])
+    why = NothingToSend("anthropic", [(1, "instructions alone, which stand beside the messages")])
+    assert done.err.splitlines() == [
+        f"chatledger: thread t: left out, {why}",
+        "chatledger: 1 thread left out",
+    ]
+    assert chatledger("export", "--jsonl", "--view", "model", url=database.url).code == 0
 
 
 def test_model_view_needs_a_provider_and_jsonl(imported: str) -> None:

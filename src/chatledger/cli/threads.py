@@ -192,6 +192,7 @@ async def _check(
 
 async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
     """The number of threads checked, and what the provider would refuse in them."""
+    from chatledger.errors import NothingToSend
     from chatledger.formats.model_view import get_provider, is_refusal
     from chatledger.storage.rows.messages import is_damage
 
@@ -202,6 +203,11 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
         checked += 1
         try:
             viewed = await ledger.history(thread_id, format=provider, view="model")
+        except NothingToSend as error:
+            if error.reasons:  # a thread without messages has no fault: nobody has spoken yet
+                empty = {"seq": None, "reason": "nothing-to-send", "detail": str(error)}
+                found.append({"thread_id": thread_id, **empty})
+            continue
         except ChatLedgerError as error:
             if not is_damage(error):
                 raise

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from chatledger.errors import ChatLedgerError, ThreadNotFound
+from chatledger.errors import ChatLedgerError, NothingToSend, ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
 from chatledger.storage.rows.messages import is_damage
-from chatledger.transfer.assemble import conversation_object, in_place, own_record
+from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
 from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.shapes import BranchMessages, get_shape
@@ -40,12 +40,14 @@ class Exported:
 @dataclass(slots=True)
 class Index:
     """The ids of the threads to export, in order. `arrays`: all of them were imported from arrays. `damaged`: why the
-    others cannot be read, including those that only their export finds.
+    others cannot be read, including those that only their export finds. `left_out`: why no provider would accept a
+    thread, by its id.
     """
 
     thread_ids: list[str] = field(default_factory=list)
     arrays: bool = False
     damaged: list[ChatLedgerError] = field(default_factory=list)
+    left_out: dict[str, NothingToSend] = field(default_factory=dict)
 
     def add_damage(self, error: ChatLedgerError) -> None:
         """Raises the error if it is about more than the rows of one thread."""
@@ -86,21 +88,27 @@ async def export_conversations(
     format: str,  # noqa: A002
     view: View = "stored",
 ) -> AsyncIterator[Exported]:
-    """Each thread as the object that trainers expect, `{"messages": […]}`, without the other keys of its record.
+    """Each thread as the object that trainers expect, `{"messages": […]}` or the keys of the format's requests, without
+    the other keys of its record.
 
-    Skips threads without messages and threads that were deleted meanwhile, and adds damaged ones to `index.damaged`.
-    Raises UnknownFormat for the model view of a format without a provider.
+    Skips threads without messages and threads that were deleted meanwhile. Adds damaged ones to `index.damaged`, and
+    those of which the model view can send nothing to `index.left_out`. Raises UnknownFormat for the model view of a
+    format without a provider.
     """
     for thread_id in index.thread_ids:
         try:
             messages = await _messages(ledger, thread_id, format, view)
         except ThreadNotFound:
             continue
+        except NothingToSend as error:
+            if error.reasons:
+                index.left_out[thread_id] = error
+            continue
         except ChatLedgerError as error:
             index.add_damage(error)
             continue
-        if messages.value:
-            yield replace(messages, value=conversation_object(messages.value))
+        if not is_empty(messages.value, format):
+            yield replace(messages, value=conversation_object(messages.value, format))
 
 
 async def read_index(ledger: Ledger) -> Index:
@@ -174,16 +182,18 @@ async def _as_record(
     if imported is not None and format in (None, imported[1].format):
         record = own_record(*imported, await _read_branches(ledger, thread.thread_id, imported[1]))
         return Exported(thread.thread_id, record.payload, record.losses)
-    messages = await _messages(ledger, thread.thread_id, format or DEFAULT_FORMAT)
+    format = format or DEFAULT_FORMAT  # noqa: A001
+    messages = await _messages(ledger, thread.thread_id, format)
     if imported is not None:
-        return Exported(thread.thread_id, in_place(messages.value, *imported), messages.losses)
+        record = in_place(messages.value, *imported, format)
+        return Exported(thread.thread_id, record.payload, [*messages.losses, *record.losses])
     record_of_our_own = {
         "thread_id": thread.thread_id,
         "title": thread.title,
         "user_id": thread.user_id,
         "created_at": thread.created_at.isoformat(),
         "metadata": thread.metadata,
-        "messages": messages.value,
+        **conversation_object(messages.value, format),
     }
     return Exported(thread.thread_id, record_of_our_own, messages.losses)
 
