@@ -23,7 +23,7 @@ from chatledger.arguments import (
 )
 from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
-from chatledger.storage.append.request import LEASE, make_request
+from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.branches import BranchRepository
@@ -66,7 +66,7 @@ class Repositories:
         name: str | None = None,
         format: str | None = None,  # noqa: A002
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
         interval: float = INTERVAL,
         size: int = SIZE,
         lease: float = LEASE,
@@ -117,7 +117,7 @@ class Repositories:
         expected_version: int | None = None,
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
     ) -> Appended:
         """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 

@@ -292,6 +292,13 @@ def see_no_lease() -> None:
     Lease.holds = lambda *_: False  # type: ignore[method-assign]
 
 
+def cut_every_draft() -> None:
+    """Every append goes past a partial message, as with `on_open_calls="interrupt"`."""
+    from chatledger.storage.append import attempt
+
+    _put(attempt, _is_live=lambda _: False)
+
+
 def write_only_when_asked() -> None:
     from chatledger.storage.repositories.drafts import Pace
 
@@ -656,6 +663,13 @@ MUTANTS = (
         "the lease of whoever writes a draft",
         "DID NOT RAISE",
         see_no_lease,
+    ),
+    Mutant(
+        "stream-live",
+        "../storage/repositories/test_drafts.py -k 'protected_at_every_level and sqlite'",
+        "the refusal of an append behind a live draft",
+        "DID NOT RAISE",
+        cut_every_draft,
     ),
     Mutant(
         "stream-interval",

@@ -29,6 +29,7 @@ from chatledger import (
     AlreadyExists,
     BranchNotFound,
     ChatMessage,
+    DraftLive,
     Feedback,
     IdConflict,
     Ledger,
@@ -66,6 +67,11 @@ class ModelThread:
     def is_open(self, messages: list[ChatMessage] | None = None) -> bool:
         path = self.path if messages is None else messages
         return bool(path) and bool(path[-1].tool_calls)
+
+    def is_live(self, messages: list[ChatMessage] | None = None) -> bool:
+        """Whether somebody is still writing the last message."""
+        path = self.path if messages is None else messages
+        return bool(path) and path[-1].state == "partial"
 
 
 @dataclass
@@ -152,6 +158,9 @@ class Machine(RuleBasedStateMachine):
         if expected is not None and expected != len(found.path):
             self.refuses(VersionConflict, appending)
             return
+        if found.is_live():
+            self.refuses(DraftLive, appending)
+            return
         if messages and found.is_open() != (messages[0].role == "tool"):
             self.refuses(RuleViolation, appending)
             return
@@ -210,6 +219,9 @@ class Machine(RuleBasedStateMachine):
         if found is None:
             self.refuses(ThreadNotFound, closing)
             return
+        if found.is_live():
+            self.refuses(DraftLive, closing)
+            return
         was_open = found.is_open()
         stored = self.do(closing)
         assert len(stored.messages) == was_open
@@ -224,6 +236,9 @@ class Machine(RuleBasedStateMachine):
         if found.is_open():
             return
         more = [user(text), assistant("synced")]
+        if found.is_live():
+            self.refuses(DraftLive, self.own.messages.sync(thread, [*found.path, *more]))
+            return
         stored = self.do(self.own.messages.sync(thread, [*found.path, *more]))
         found.path.extend(stored.messages)
         assert self.do(self.own.messages.sync(thread, found.path)).replayed
@@ -232,7 +247,7 @@ class Machine(RuleBasedStateMachine):
     def transaction(self, first: str, second: str, text: str, commit: bool) -> None:
         """Two appends with one commit, or with none."""
         found = [self.model.threads.get(thread) for thread in (first, second)]
-        if any(one is None or one.is_open() for one in found):
+        if any(one is None or one.is_open() or one.is_live() for one in found):
             return
 
         async def both() -> list[list[ChatMessage]]:
@@ -252,6 +267,45 @@ class Machine(RuleBasedStateMachine):
             assert one is not None
             one.path.extend(messages)
 
+    # --- Drafts
+
+    @rule(thread=threads)
+    def begin_a_draft(self, thread: str) -> None:
+        """Its writer stops, and holds its lease for longer than the test runs."""
+        draft = self.own.stream(thread, interval=3_600, lease=7_200)
+
+        async def enter() -> None:
+            await draft.__aenter__()
+            await draft._stop()
+
+        found = self.model.threads.get(thread)
+        if found is None:
+            self.refuses(ThreadNotFound, enter())
+        elif found.is_live():
+            self.refuses(DraftLive, enter())
+        elif not found.is_open():
+            self.do(enter())
+            found.path.append(draft.message)
+            self.appended[0] += 1
+
+    @rule(thread=threads, text=st.text(max_size=3))
+    def complete_the_draft(self, thread: str, text: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or not found.is_live():
+            return
+        whole = found.path[-1].model_copy(update={"content": text, "state": "complete"})
+        found.path[-1:] = self.do(self.own.messages.append(thread, [whole])).messages
+
+    @rule(thread=threads, text=st.text(max_size=3))
+    def interrupt_the_draft(self, thread: str, text: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or not found.is_live():
+            return
+        more = [user(text), assistant("at once")]
+        stored = self.do(self.own.messages.append(thread, more, on_open_calls="interrupt"))
+        cut = found.path[-1].model_copy(update={"state": "interrupted"})
+        found.path[-1:] = [cut, *stored.messages]
+
     # --- Branches
 
     @rule(thread=threads, at=st.integers(0, 8), activate=st.booleans())
@@ -262,7 +316,7 @@ class Machine(RuleBasedStateMachine):
             self.refuses(ThreadNotFound, forking)
         elif at > len(found.path):
             self.refuses(LimitExceeded, forking)
-        elif found.is_open(found.path[:at]):
+        elif found.is_open(found.path[:at]) or found.is_live(found.path[:at]):
             self.refuses(RuleViolation, forking)
         else:
             branch = self.do(forking)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from chatledger.errors import (
     BranchNotFound,
     ChatLedgerError,
+    DraftLive,
     RuleViolation,
     RunConflict,
     StorageError,
@@ -57,6 +59,10 @@ class NothingToWrite:
     """The batch is empty, and there is no partial message to interrupt."""
 
 
+class LiveDraft:
+    """The message at the end is partial, its writer holds the lease, and the caller does not interrupt it."""
+
+
 class NeedsPreflight:
     """The cached tip does not let the append through. It is no reason to refuse: nobody has looked for the ids yet, and
     the tip may have moved.
@@ -76,6 +82,8 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     plan = plan_append(request, seen)
     if isinstance(plan, NothingToWrite):
         return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
+    if isinstance(plan, LiveDraft):
+        raise _draft_live(sql, request, seen)
     return _write(sql, plan, seen)
 
 
@@ -127,19 +135,21 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
     return outcome.appended
 
 
-def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
+def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
     """Judge the append on what the preflight saw, and plan its write. It does not use the database."""
     branch, tip = _require_branch(request, seen)
-    interrupts = _interrupts(request, tip)
-    if not request.messages and not interrupts:
+    interrupts = tip.partial_seq is not None
+    if not request.messages and not (interrupts and request.interrupt):
         return NothingToWrite()
+    if not request.interrupt and _is_live(tip):
+        return LiveDraft()
     given = request
     if interrupts:
         request = request.insert(*close_interrupted(tip, request.messages))
     request = _with_closing_results(request, interrupted(tip) if interrupts else tip, branch)
     level = request.rules or seen.rules or request.default_rules
     try:
-        judgement = judge(tip, request.messages, branch=branch, level=level, interrupt=interrupts)
+        judgement = judge(tip, request.messages, branch=branch, level=level)
     except RuleViolation as error:  # the index counts inserted results too, which the caller does not know of
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.message) from None
@@ -168,15 +178,28 @@ def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
     return seen.branch, seen.tip
 
 
-def _interrupts(request: AppendRequest, tip: Tip) -> bool:
-    """Whether the append marks the partial message at the end as interrupted, so that the batch can follow it. It does
-    if the caller asks for it, or if the lease of the partial message has run out.
+def _is_live(tip: Tip) -> bool:
+    """Whether the message at the end is partial and belongs to its writer. Once its lease is over, an append marks it
+    as interrupted and follows it. The time of the request would not do: the append may have waited since.
     """
-    if tip.partial_seq is None:
-        return False
-    if request.close_open_calls or request.interrupt:
-        return True
-    return bool(request.messages) and (tip.lease is None or not tip.lease.holds(request.now))
+    return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds(datetime.now(UTC))
+
+
+_MESSAGE_ID = """
+SELECT message_id FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
+"""
+
+
+def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
+    """The error for a draft that `_is_live` found. Only a refused append pays for the look-up of its id."""
+    assert seen.tip is not None
+    assert seen.tip.lease is not None
+    assert seen.branch is not None
+    seq = seen.tip.last_seq
+    place = {"tenant": request.tenant.key, "thread": request.thread, "branch": seen.branch, "seq": seq}
+    ids = [decode_text(row[0]) for row in sql.fetch(_MESSAGE_ID, place) if row[0] is not None]
+    return DraftLive(request.thread_id, seen.branch, seq, ids[0] if ids else None, seen.tip.lease.until)
 
 
 def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:
@@ -187,9 +210,14 @@ def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> Appe
 
 
 def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
-    """Append only synthetic results for the calls that are open now, in a transaction."""
-    _, tip = _require_branch(request, preflight(sql, request, lock=True))
-    return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
+    """Append only synthetic results for the calls that are open now, in a transaction. They interrupt a partial message
+    at the end. Raises DraftLive.
+    """
+    seen = preflight(sql, request, lock=True)
+    _, tip = _require_branch(request, seen)
+    if _is_live(tip):
+        raise _draft_live(sql, request, seen)
+    return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
 
 
 # --- The outcome ------------------------------------------------------------------------------------------------------

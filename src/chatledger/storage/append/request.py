@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
@@ -20,6 +21,10 @@ from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, encode_key
 
+OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
+"""What an append does where calls are open: refuse a message that must wait, close the calls, or close them and also
+interrupt a live draft.
+"""
 LEASE = 10.0
 """Seconds after its last write in which a partial message does not count as abandoned."""
 
@@ -43,7 +48,7 @@ class AppendRequest:
     default_rules: RulesLevel = "strict"
     close_open_calls: bool = False
     interrupt: bool = False
-    """Mark a partial message at the end as interrupted, even if another writer holds its lease."""
+    """Mark a partial message at the end as interrupted, even if its writer holds the lease."""
     lease: float = LEASE
     """Seconds for which other appends leave a partial message of the batch to its writer."""
     ids_are_new: bool = False
@@ -123,7 +128,7 @@ def make_request(
     idempotency_key: str | None = None,
     rules: RulesLevel | None = None,
     default_rules: RulesLevel = "strict",
-    on_open_calls: str = "error",
+    on_open_calls: OnOpenCalls = "error",
     interrupt: bool = False,
     lease: float = LEASE,
 ) -> AppendRequest:
@@ -156,8 +161,8 @@ def make_request(
         expected_version=expected_version,
         rules=rules,
         default_rules=default_rules,
-        close_open_calls=on_open_calls == "close",
-        interrupt=interrupt,
+        close_open_calls=on_open_calls != "error",
+        interrupt=interrupt or (on_open_calls == "interrupt" and len(messages) > 0),
         lease=lease,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )

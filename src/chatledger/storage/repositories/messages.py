@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -21,7 +20,7 @@ from chatledger.errors import MessageNotFound, VersionConflict
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
-from chatledger.storage.append.request import make_request, require_messages
+from chatledger.storage.append.request import OnOpenCalls, make_request, require_messages
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_path, load_range
@@ -49,7 +48,7 @@ class MessageRepository:
         expected_version: int | None = None,
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -59,11 +58,15 @@ class MessageRepository:
         would stand in the way with synthetic results.
 
         If the message at the end is partial, a batch of one message with the same id, no longer partial, completes it
-        in its place. Any other batch is refused, unless `on_open_calls="close"` is given, the lease of the partial
-        message has run out, or the rules are lenient. It then interrupts the partial message first.
+        in its place. Any other batch raises DraftLive while the writer of that message holds its lease, at every level
+        of the rules. Once the lease is over, the batch interrupts the message and follows it.
+        `on_open_calls="interrupt"` interrupts a live one as well, and closes open calls like "close".
+
+        An empty batch writes nothing, whatever stands at the end, and returns the version.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the middle.
+        DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
+        middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -88,7 +91,7 @@ class MessageRepository:
         run_id: str | None = None,
         branch: int | None = None,
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
     ) -> Appended:
         """Store the messages that follow the stored ones, for a service that sends its whole history each time.
 
@@ -234,8 +237,9 @@ class MessageRepository:
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
     ) -> Appended:
-        """Answer every open call with a synthetic result whose text is `reason`, and mark a partial message at the end
-        as interrupted. The thread then takes any message again. If nothing is open, nothing is written.
+        """Answer every open call with a synthetic result whose text is `reason`, and mark an abandoned partial message
+        at the end as interrupted. The thread then takes any message again. If nothing is open, nothing is written.
+        Raises DraftLive if the writer of the partial message holds its lease; `partials.interrupt` cuts it short.
         """
         require(STR, thread_id=thread_id, reason=reason)
         require(INT_OR_NONE, branch=branch)
