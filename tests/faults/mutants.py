@@ -224,8 +224,8 @@ def write_without_the_stamp() -> None:
     from chatledger.storage.append import write
 
     guarded = " AND stamp = :stamp"
-    assert guarded in write._UPDATE_TIP
-    write._UPDATE_TIP = write._UPDATE_TIP.replace(guarded, " AND (stamp = :stamp OR true)")
+    assert guarded in write.UPDATE_TIP
+    write.UPDATE_TIP = write.UPDATE_TIP.replace(guarded, " AND (stamp = :stamp OR true)")
 
 
 def let_others_in() -> None:
@@ -296,7 +296,7 @@ def cut_every_draft() -> None:
     """Every append goes past a partial message, as with `on_open_calls="interrupt"`."""
     from chatledger.storage.append import attempt
 
-    _put(attempt, _is_live=lambda _: False)
+    _put(attempt, is_live=lambda _: False)
 
 
 def write_only_when_asked() -> None:
@@ -311,23 +311,23 @@ def write_only_when_asked() -> None:
 
 
 def take_an_unheard_end_for_a_loss() -> None:
-    from chatledger.storage.repositories.drafts import _Writing
+    from chatledger.storage.repositories.draft_write import DraftWrite
 
     def lost(self: Any, *_: Any) -> Any:
         raise self._lost()
 
-    _Writing._found_whole = lost  # type: ignore[method-assign,assignment]
+    DraftWrite._found_whole = lost  # type: ignore[method-assign,assignment]
 
 
 def take_a_lost_draft_for_done() -> None:
     from chatledger.rules import Tip
     from chatledger.storage.append.partial import Held
-    from chatledger.storage.repositories.drafts import _Writing
+    from chatledger.storage.repositories.draft_write import DraftWrite
 
-    def done(self: Any, _: Any, encoded: Any) -> Any:
-        return Held(Tip(), 0, None), encoded, self.message
+    def done(self: Any, _: Any, rows: Any) -> Any:
+        return Held(Tip(), 0, None), rows[0], self.messages
 
-    _Writing._found_whole = done  # type: ignore[method-assign,assignment]
+    DraftWrite._found_whole = done  # type: ignore[method-assign,assignment]
 
 
 def migrate_side_by_side() -> None:

@@ -27,7 +27,7 @@ class Lease(NamedTuple):
     seconds: float
 
     @property
-    def until(self) -> datetime:
+    def ends(self) -> datetime:
         return self.written + timedelta(seconds=self.seconds)
 
     def holds(self, now: datetime) -> bool:

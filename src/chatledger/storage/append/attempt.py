@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from chatledger.errors import (
     BranchNotFound,
@@ -37,7 +36,7 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
-from chatledger.storage.append.partial import complete_in_place, completes_partial
+from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_replay, load_replay
 from chatledger.storage.append.request import AppendRequest
@@ -72,9 +71,9 @@ class NeedsPreflight:
 def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | Moved:
     """One preflight, one judgement, one guarded write."""
     seen = preflight(sql, request, lock=lock)
-    if completes_partial(request, seen):
-        completed = complete_in_place(sql, request, seen)
-        return completed if isinstance(completed, Moved) else Attempted(completed)
+    if overwrites_partial(request, seen):
+        overwritten = overwrite_partial(sql, request, seen)
+        return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
@@ -141,7 +140,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
     interrupts = tip.partial_seq is not None
     if not request.messages and not (interrupts and request.interrupt):
         return NothingToWrite()
-    if not request.interrupt and _is_live(tip):
+    if not request.interrupt and is_live(tip):
         return LiveDraft()
     given = request
     if interrupts:
@@ -178,13 +177,6 @@ def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
     return seen.branch, seen.tip
 
 
-def _is_live(tip: Tip) -> bool:
-    """Whether the message at the end is partial and belongs to its writer. Once its lease is over, an append marks it
-    as interrupted and follows it. The time of the request would not do: the append may have waited since.
-    """
-    return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds(datetime.now(UTC))
-
-
 _MESSAGE_ID = """
 SELECT message_id FROM {schema}messages
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
@@ -192,14 +184,14 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 
 
 def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
-    """The error for a draft that `_is_live` found. Only a refused append pays for the look-up of its id."""
+    """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
     assert seen.tip.lease is not None
     assert seen.branch is not None
     seq = seen.tip.last_seq
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": seen.branch, "seq": seq}
     ids = [decode_text(row[0]) for row in sql.fetch(_MESSAGE_ID, place) if row[0] is not None]
-    return DraftLive(request.thread_id, seen.branch, seq, ids[0] if ids else None, seen.tip.lease.until)
+    return DraftLive(request.thread_id, seen.branch, seq, ids[0] if ids else None, seen.tip.lease.ends)
 
 
 def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:
@@ -215,7 +207,7 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
     """
     seen = preflight(sql, request, lock=True)
     _, tip = _require_branch(request, seen)
-    if _is_live(tip):
+    if is_live(tip):
         raise _draft_live(sql, request, seen)
     return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
 
@@ -229,7 +221,7 @@ def appended(plan: Plan) -> Appended:
     if plan.request.rows is not plan.own:
         ids = {row.message_id for row in plan.own}
         stands = [one for one in stands if one[1].message_id in ids]
-    stored = [_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
+    stored = [as_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
     return _appended(stored, plan.judgement.tip.last_seq)
 
 
@@ -246,7 +238,7 @@ def _appended(messages: list[ChatMessage], version: int) -> Appended:
     return Appended(first, version, version, messages)
 
 
-def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
+def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
     """The message as a history returns it."""
     place = {
         "message_id": decode_text(row.message_id or ""),

@@ -51,6 +51,10 @@ class AppendRequest:
     """Mark a partial message at the end as interrupted, even if its writer holds the lease."""
     lease: float = LEASE
     """Seconds for which other appends leave a partial message of the batch to its writer."""
+    opens_draft: bool = False
+    """The batch is one partial message, which a draft will fill. A stored message with its id is the result, whatever
+    its content is.
+    """
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
 
@@ -131,6 +135,7 @@ def make_request(
     on_open_calls: OnOpenCalls = "error",
     interrupt: bool = False,
     lease: float = LEASE,
+    opens_draft: bool = False,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
     the batch may have any size.
@@ -164,6 +169,7 @@ def make_request(
         close_open_calls=on_open_calls != "error",
         interrupt=interrupt or (on_open_calls == "interrupt" and len(messages) > 0),
         lease=lease,
+        opens_draft=opens_draft,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
     if limits is not None:
