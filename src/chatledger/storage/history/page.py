@@ -14,7 +14,7 @@ from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Encryption
 from chatledger.storage.rows.messages import decode_messages
-from chatledger.storage.schema.text import MARK, encode_text
+from chatledger.storage.schema.text import ESCAPE_MARK, encode_text
 
 
 def load_history(sql: Sql, window: Window) -> History:
@@ -174,7 +174,7 @@ ORDER BY seq DESC LIMIT :count
 """
 # The beginning of the residual of a message that continues its group: plain, and with the mark of escaped text.
 _CONTINUES = json.dumps({CONTINUES: True}).removesuffix("}")
-_GROUPED = {"continues": f"{_CONTINUES}%", "marked": f"{MARK}{_CONTINUES}%"}
+_GROUPED = {"continues": f"{_CONTINUES}%", "marked": f"{ESCAPE_MARK}{_CONTINUES}%"}
 
 
 def _turn_starts(sql: Sql, window: Window, path: Path, count: int, last: int) -> list[int]:
@@ -209,7 +209,7 @@ def _encrypted_turn_starts(sql: Sql, encryption: Encryption, interval: dict[str,
     while rows := sql.fetch(_USER_MESSAGES, {**interval, "last": last}):
         place = (interval["thread"], interval["branch"])
         for seq, residual in encryption.decrypt("messages", ("seq", "residual"), rows, *place):
-            if residual is None or not residual.startswith((_CONTINUES, MARK + _CONTINUES)):
+            if residual is None or not residual.startswith((_CONTINUES, ESCAPE_MARK + _CONTINUES)):
                 yield seq
         last = rows[-1][0] - 1
 

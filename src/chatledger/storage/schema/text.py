@@ -19,9 +19,9 @@ from chatledger.errors import InvalidArgument, KeyUnavailable, LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 
-MARK = "\ue000"
+ESCAPE_MARK = "\ue000"
 CIPHERTEXT_MARK = "\ue001"
-_MARKS = (MARK, CIPHERTEXT_MARK)
+_MARKS = (ESCAPE_MARK, CIPHERTEXT_MARK)
 CIPHERTEXT_HEADER = re.compile(f"{CIPHERTEXT_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]{{1,64}}):")
 """The groups are version and key id. Text with the mark but no header is plain text: some was stored before the ledger
 could encrypt.
@@ -40,18 +40,18 @@ def encode_text(text: str) -> str:
             return text
     elif _UNSTORABLE.search(text) is None and not (text.startswith(_MARKS) and _begins_as_ours(text)):
         return text
-    return MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
+    return ESCAPE_MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
 
 
 def _begins_as_ours(text: str) -> bool:
-    return text[0] == MARK or CIPHERTEXT_HEADER.match(text) is not None
+    return text[0] == ESCAPE_MARK or CIPHERTEXT_HEADER.match(text) is not None
 
 
 def decode_text(stored: str) -> str:
     """The text of a stored cell. Raises KeyUnavailable for ciphertext: with keys, the caller decrypts it before."""
     if not stored.startswith(_MARKS):
         return stored
-    if stored[0] == MARK:
+    if stored[0] == ESCAPE_MARK:
         return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
     if (header := CIPHERTEXT_HEADER.match(stored)) is not None:
         raise no_keys(header[2])
