@@ -61,6 +61,7 @@ class Repositories:
         *,
         run_id: str | None = None,
         branch: int | None = None,
+        expected: str | None = None,
         expected_version: int | None = None,
         message_id: str | None = None,
         idempotency_key: str | None = None,
@@ -104,6 +105,7 @@ class Repositories:
             limits=self._scope.limits,
             run_id=run_id,
             branch=branch,
+            expected=expected,
             expected_version=expected_version,
             idempotency_key=idempotency_key,
             rules=rules,
@@ -122,6 +124,7 @@ class Repositories:
         format: str | None = None,  # noqa: A002 - the word of the tables and of the command line
         run_id: str | None = None,
         branch: int | None = None,
+        expected: str | None = None,
         expected_version: int | None = None,
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
@@ -133,7 +136,7 @@ class Repositories:
         payload that does not fit the format; nothing is written then.
         """
         require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, format=format, run_id=run_id, idempotency_key=idempotency_key)
+        require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
@@ -146,6 +149,7 @@ class Repositories:
             decoded.messages,
             run_id=run_id,
             branch=branch,
+            expected=expected,
             expected_version=expected_version,
             idempotency_key=idempotency_key,
             rules=rules,

@@ -299,6 +299,25 @@ def cut_every_draft() -> None:
     _put(attempt, is_live=lambda _: False)
 
 
+def compare_only_versions() -> None:
+    from chatledger.storage.append import request
+
+    read = request.read_expected
+
+    def version(*given: Any, **options: Any) -> Any:
+        mark = read(*given, **options)
+
+        class Version(type(mark)):  # type: ignore[misc]
+            __slots__ = ()
+
+            def __ne__(self, other: object) -> bool:
+                return bool(self[1] != other[1])  # type: ignore[index]
+
+        return Version(*mark)
+
+    _put(request, read_expected=version)
+
+
 def write_only_when_asked() -> None:
     from chatledger.storage.repositories.drafts import Pace
 
@@ -663,6 +682,13 @@ MUTANTS = (
         "the lease of whoever writes a draft",
         "DID NOT RAISE",
         see_no_lease,
+    ),
+    Mutant(
+        "marks",
+        "../storage/append/test_marks.py -k 'other_answer and sqlite'",
+        "the branch and the stamp of a mark",
+        "DID NOT RAISE",
+        compare_only_versions,
     ),
     Mutant(
         "stream-live",

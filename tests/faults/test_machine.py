@@ -32,6 +32,7 @@ from chatledger import (
     DraftLive,
     Feedback,
     IdConflict,
+    InvalidArgument,
     Ledger,
     LimitExceeded,
     RuleViolation,
@@ -59,6 +60,10 @@ class ModelThread:
     user_id: str | None = None
     paths: list[list[ChatMessage]] = field(default_factory=lambda: [[]])
     active: int = 0
+    marks: list[tuple[str, list[ChatMessage], int]] = field(default_factory=list)
+    """Marks of the active branch: what stood on it then, and how many branches the thread had. Activating makes all of
+    them stale.
+    """
 
     @property
     def path(self) -> list[ChatMessage]:
@@ -155,6 +160,9 @@ class Machine(RuleBasedStateMachine):
             self.refuses(ThreadNotFound, appending)
             return
         expected = options.get("expected_version")
+        if expected is not None and len(found.paths) > 1:
+            self.refuses(InvalidArgument, appending)
+            return
         if expected is not None and expected != len(found.path):
             self.refuses(VersionConflict, appending)
             return
@@ -211,6 +219,25 @@ class Machine(RuleBasedStateMachine):
             return
         again = self.do(repeating)
         assert (again.replayed, again.messages) == (True, earlier)
+
+    @rule(thread=threads)
+    def mark(self, thread: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is not None:
+            mark = self.do(self.own.messages.history(thread, last=1)).mark
+            found.marks.append((mark, list(found.path), len(found.paths)))
+
+    @rule(thread=threads)
+    def append_if_unmoved(self, thread: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or not found.marks:
+            return
+        mark, path, branches = found.marks[-1]
+        if (path, branches) == (found.path, len(found.paths)):
+            nothing = self.do(self.own.messages.append(thread, [], expected=mark))
+            assert (nothing.version, nothing.mark) == (len(path), mark)
+        else:
+            self.refuses(VersionConflict, self.own.messages.append(thread, [user("at"), assistant("!")], expected=mark))
 
     @rule(thread=threads)
     def close_open_calls(self, thread: str) -> None:
@@ -342,6 +369,7 @@ class Machine(RuleBasedStateMachine):
         else:
             self.do(activating)
             found.active = number
+            found.marks.clear()
 
     # --- Runs and feedback
 

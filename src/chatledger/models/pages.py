@@ -31,6 +31,9 @@ class History:
 
     `version` is the last seq of the branch. `next_cursor` is the seq to pass on in the direction of the call: as
     `after=` when reading forward, as `before=` when reading backward; None when nothing follows.
+
+    `mark` stands for the state of the branch, wherever the window ends: pass it on as `expected=`, and a write happens
+    only if nobody has written to the branch since. It is opaque, and has 32 characters that are safe in a URL.
     """
 
     thread_id: str
@@ -38,6 +41,7 @@ class History:
     messages: list[ChatMessage]
     version: int
     next_cursor: int | None = None
+    mark: str = field(kw_only=True)
 
     def __iter__(self) -> Iterator[ChatMessage]:
         return iter(self.messages)
@@ -52,6 +56,9 @@ class Appended:
 
     `replayed`: an earlier call with the same ids stored all of it, and this call wrote nothing. The other fields are
     then those of the earlier call.
+
+    `mark` stands for the state that the append left: pass it on as `expected=`. That of a replay is stale from the
+    beginning if other messages followed the first call.
     """
 
     first_seq: int
@@ -59,6 +66,7 @@ class Appended:
     version: int
     messages: list[ChatMessage]
     replayed: bool = False
+    mark: str = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +91,13 @@ class Repair:
 class FormattedHistory:
     """A history in another format. The format's own API accepts the `payload`.
 
-    `messages` are the stored messages. Only a model view has `repairs`.
+    `messages` are the stored messages, `version` and `mark` those of the history. Only a model view has `repairs`.
     """
 
     payload: Any
     messages: list[ChatMessage]
     version: int
+    mark: str = field(kw_only=True)
     losses: Sequence[Loss] = field(default=())
     repairs: Sequence[Repair] = field(default=())
     next_cursor: int | None = None

@@ -39,7 +39,9 @@ def judge(tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: Rule
 
     The batch interrupts a partial message at the tip. Storage refuses the append before, if that message is live.
     """
-    cut_short, tip = tip.partial_seq, interrupted(tip)
+    cut_short = tip.partial_seq
+    if cut_short is not None:
+        tip = interrupted(tip)
     judged: list[Judged] = []
     for index, message in enumerate(messages):
         if tip.partial_seq is not None:

@@ -20,8 +20,8 @@ import pytest
 from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
-from chatledger.storage.repositories.branches import Mark
 from chatledger.storage.schema.tables import INSERTION_ORDER
+from chatledger.storage.schema.text import encode_key, write_mark
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.storage.raw import query
@@ -176,7 +176,9 @@ CALLS: dict[str, list[Call]] = {
     "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
     "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
     "branches.mark": [lambda s, ids: s.branches.mark(ids.thread), lambda s, ids: s.branches.mark(ids.thread, 1)],
-    "branches.advance": [lambda s, ids: s.branches.advance(ids.thread, Mark(0, 7, 1))],
+    "branches.advance": [
+        lambda s, ids: s.branches.advance(ids.thread, write_mark(encode_key(ids.thread, "thread_id"), 0, 7, 1))
+    ],
     "outputs.add": [
         lambda s, ids: s.outputs.add(ids.thread, [OUTPUT]),
         lambda s, ids: s.outputs.add(ids.thread, []),

@@ -18,6 +18,7 @@ from chatledger.errors import (
     BranchNotFound,
     ChatLedgerError,
     DraftLive,
+    InvalidArgument,
     RuleViolation,
     RunConflict,
     StorageError,
@@ -39,11 +40,11 @@ from chatledger.rules import (
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_replay, load_replay
-from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.request import AppendRequest, moved_since
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
-from chatledger.storage.schema.text import decode_text
+from chatledger.storage.schema.text import decode_text, write_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     """One preflight, one judgement, one guarded write."""
     seen = preflight(sql, request, lock=lock)
     if overwrites_partial(request, seen):
+        if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
+            _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
         return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
     replay = find_replay(request, seen)
@@ -80,7 +83,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         return replayed if isinstance(replayed, Moved) else Attempted(replayed)
     plan = plan_append(request, seen)
     if isinstance(plan, NothingToWrite):
-        return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
+        return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
         raise _draft_live(sql, request, seen)
     return _write(sql, plan, seen)
@@ -140,7 +143,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
     interrupts = tip.partial_seq is not None
     if not request.messages and not (interrupts and request.interrupt):
         return NothingToWrite()
-    if not request.interrupt and is_live(tip):
+    if interrupts and not request.interrupt and is_live(tip):
         return LiveDraft()
     given = request
     if interrupts:
@@ -167,14 +170,25 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
 
 
 def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
-    """Raises ThreadNotFound, BranchNotFound and VersionConflict, in this order."""
+    """Raises ThreadNotFound, BranchNotFound, InvalidArgument and VersionConflict, in this order."""
     if not seen.thread_exists:
         raise ThreadNotFound(request.thread_id)
     if seen.branch is None or seen.tip is None:
         raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)
-    if request.expected_version is not None and request.expected_version != seen.tip.last_seq:
-        raise VersionConflict(request.thread_id, seen.branch, request.expected_version, seen.tip.last_seq)
+    if request.expected is not None and request.expected != (seen.branch, seen.tip.last_seq, seen.stamp):
+        raise moved_since(request.expected, request.thread_id, seen.branch, seen.tip.last_seq)
+    if request.expected_version is not None:
+        if request.branch is None and seen.forked:
+            raise InvalidArgument("expected_version", _AMBIGUOUS)
+        if request.expected_version != seen.tip.last_seq:
+            raise VersionConflict(request.thread_id, seen.branch, request.expected_version, seen.tip.last_seq)
     return seen.branch, seen.tip
+
+
+_AMBIGUOUS = (
+    "says no branch, and the thread has several: pass expected=, the mark of the history or of the append that you "
+    "build on, or name the branch"
+)
 
 
 _MESSAGE_ID = """
@@ -222,20 +236,21 @@ def appended(plan: Plan) -> Appended:
         ids = {row.message_id for row in plan.own}
         stands = [one for one in stands if one[1].message_id in ids]
     stored = [as_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
-    return _appended(stored, plan.judgement.tip.last_seq)
+    return _appended(plan.request, plan.branch, stored, plan.judgement.tip.last_seq, plan.new_stamp)
 
 
 def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp = plan.judgement.tip, plan.new_stamp
-    return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, touched=touched)
+    return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, forked=seen.forked, touched=touched)
 
 
-def _appended(messages: list[ChatMessage], version: int) -> Appended:
+def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:
     """The outcome of a call. It covers only the caller's own messages, so that a repeat returns the same."""
     first = version + 1 if not messages else messages[0].seq or 0
-    return Appended(first, version, version, messages)
+    mark = write_mark(request.thread, branch, version, stamp)
+    return Appended(first, version, version, messages, mark=mark)
 
 
 def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:

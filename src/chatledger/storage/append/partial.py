@@ -33,7 +33,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
-from chatledger.storage.schema.text import decode_text, encode_json, to_microseconds
+from chatledger.storage.schema.text import decode_text, encode_json, to_microseconds, write_mark
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
 _GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
@@ -322,7 +322,8 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     place = {"thread_id": request.thread_id, "branch": seen.branch, "seq": seq}
     given = {"created_at": stored[0].created_at, "violations": list(broken)}
     whole = message.model_copy(update={**place, **given})
-    return Appended(seq, seq, seq, [whole])
+    mark = write_mark(request.thread, seen.branch, seq, write.new_stamp)
+    return Appended(seq, seq, seq, [whole], mark=mark)
 
 
 def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:

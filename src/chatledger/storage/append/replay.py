@@ -12,7 +12,7 @@ from chatledger.storage.append.write import Moved
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.messages import encode_message
-from chatledger.storage.schema.text import decode_text
+from chatledger.storage.schema.text import decode_text, write_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Replay:
     branch: int
     first: int
     last: int
+    stamp: int
 
 
 def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
@@ -43,7 +44,7 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     in_order = len(found) == len(places) and found == sorted(found)
     if not (consecutive or (in_order and request.close_open_calls)):
         raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
-    return Replay(asked, found[0], found[-1])
+    return Replay(asked, found[0], found[-1], seen.stamp)
 
 
 def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | Moved:
@@ -60,7 +61,8 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
             raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
     if len(stored) < len(given):  # the thread was deleted since the preflight found them
         return Moved()
-    return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True)
+    mark = write_mark(request.thread, replay.branch, replay.last, replay.stamp)
+    return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True, mark=mark)
 
 
 def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:

@@ -55,7 +55,7 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
     kinds[_PART].sort(key=_SEQ_IDX)
     kinds[_CALL].sort(key=_SEQ_IDX)
     header = kinds[_HEADER][0]
-    return PageRows(header[:5], header[5], header[6], *kinds[_MESSAGE:])
+    return PageRows(header[:6], header[6], header[7], *kinds[_MESSAGE:])
 
 
 def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
@@ -79,7 +79,7 @@ def _reorder(columns: Sequence[str]) -> itemgetter[Any]:
 
 
 _BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage,
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp,
   CASE WHEN :backward::boolean THEN greatest(:low::bigint, least(:high::bigint, b.last_seq) - :size::bigint + 1)
     ELSE :low::bigint END AS first,
   CASE WHEN :backward::boolean THEN least(:high::bigint, b.last_seq)
@@ -101,9 +101,9 @@ WHERE (e.value->>1)::bigint <= b.last AND coalesce((e.value->>2)::bigint, b.last
 # planner from turning the scans into joins: if it expected short threads, it would read the whole thread for them.
 # The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
 # With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
-# The header holds user_id, active_branch, branch, last_seq, lineage, first, last.
+# The header holds user_id, active_branch, branch, last_seq, lineage, stamp, first, last.
 _HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
-_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.first::text", "b.last::text"]
+_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.stamp::text", "b.first::text", "b.last::text"]
 _HEADER_SELECT = (
     f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
     f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
@@ -119,9 +119,9 @@ PAGE = " UNION ALL ".join(
 
 
 def _header(row: Row) -> Row:
-    first, last = row[_FIRST_TEXT + 2], row[_FIRST_TEXT + 3]
-    bounds = (0, -1) if first is None else (int(first), int(last))
-    return row[_FIRST_TEXT], row[3], row[1], row[2], row[_FIRST_TEXT + 1], *bounds
+    user_id, lineage, stamp, first, last = row[_FIRST_TEXT : _FIRST_TEXT + len(_HEADER_TEXTS)]
+    numbers = (0, 0, -1) if stamp is None else (int(stamp), int(first), int(last))
+    return user_id, row[3], row[1], row[2], lineage, *numbers
 
 
 _REORDER = (_header, _reorder(MESSAGE_COLUMNS), _reorder(PART_COLUMNS), _reorder(CALL_COLUMNS))

@@ -14,7 +14,7 @@ from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Encryption
 from chatledger.storage.rows.messages import decode_messages
-from chatledger.storage.schema.text import ESCAPE_MARK, encode_text
+from chatledger.storage.schema.text import ESCAPE_MARK, encode_text, write_mark
 
 
 def load_history(sql: Sql, window: Window) -> History:
@@ -33,7 +33,7 @@ def load_page(sql: Sql, window: Window) -> History:
     path = find_path(sql, window)
     if window.max_tokens is not None:
         fitting = newest_that_fit(sql, window, path, lambda message: _starts_window(sql, window, path, message))
-        return History(window.thread_id, path.branch, fitting, path.last_seq)
+        return _history(window, path, fitting)
     low, high = (1, path.last_seq) if window.run_id is None else _run_interval(sql, window, path)
     if window.last_turns is None:
         first, last = _interval(window, low, high)
@@ -46,8 +46,7 @@ def load_page(sql: Sql, window: Window) -> History:
         messages = _from_turn_start(sql, window, path, messages)
     if window.last is not None or window.last_turns is not None:
         messages = _with_calls(sql, window, path, messages)
-    next_cursor = _next_cursor(window, first, last, low, high)
-    return History(window.thread_id, path.branch, messages, path.last_seq, next_cursor)
+    return _history(window, path, messages, _next_cursor(window, first, last, low, high))
 
 
 def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
@@ -74,8 +73,12 @@ def read_page(window: Window, rows: Sequence[Row]) -> History | None:
         if start is None or (messages and interrupts_calls(messages[start])):
             return None
         messages = messages[start:]
-    cursor = _next_cursor(window, found.first, found.last, 1, path.last_seq)
-    return History(window.thread_id, path.branch, messages, path.last_seq, cursor)
+    return _history(window, path, messages, _next_cursor(window, found.first, found.last, 1, path.last_seq))
+
+
+def _history(window: Window, path: Path, messages: list[ChatMessage], next_cursor: int | None = None) -> History:
+    mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp)
+    return History(window.thread_id, path.branch, messages, path.last_seq, next_cursor, mark=mark)
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------

@@ -12,8 +12,11 @@ such a header is escaped, so no text can be taken for ciphertext.
 from __future__ import annotations
 
 import re
+import struct
+from base64 import b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from chatledger.errors import InvalidArgument, KeyUnavailable, LimitExceeded
 from chatledger.models import json
@@ -92,3 +95,33 @@ def to_microseconds(moment: datetime) -> int:
 
 def from_microseconds(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
+
+
+# --- Marks: text as well, which callers keep and no column stores -----------------------------------------------------
+
+_MARK = struct.Struct(">IIqq")  # the checksum of the thread's key, then the fields of a Mark
+
+
+class Mark(NamedTuple):
+    """The state of a branch that a reader remembers, because the next write must follow exactly that state."""
+
+    branch: int
+    version: int
+    stamp: int
+
+
+def write_mark(thread: str, branch: int, version: int, stamp: int) -> str:
+    """The mark as callers get it. `thread` is the key as stored."""
+    return urlsafe_b64encode(_MARK.pack(crc32(thread.encode()), branch, version, stamp)).decode()
+
+
+def read_mark(mark: str, thread: str, argument: str) -> Mark:
+    """Raises InvalidArgument for a text that is no mark, and for the mark of another thread."""
+    try:
+        checksum, *fields = _MARK.unpack(b64decode(mark, altchars=b"-_", validate=True))
+    except (ValueError, struct.error) as error:
+        detail = "is not a mark: pass the mark of a history or of an append as it is"
+        raise InvalidArgument(argument, detail) from error
+    if checksum != crc32(thread.encode()):
+        raise InvalidArgument(argument, "is a mark of another thread")
+    return Mark(*fields)
