@@ -318,6 +318,13 @@ def compare_only_versions() -> None:
     _put(request, read_expected=version)
 
 
+def look_only_on_the_branch_itself() -> None:
+    from chatledger.storage.append import replay
+
+    stands_on = replay._stands_on
+    _put(replay, _stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
+
+
 def write_only_when_asked() -> None:
     from chatledger.storage.repositories.drafts import Pace
 
@@ -689,6 +696,13 @@ MUTANTS = (
         "the branch and the stamp of a mark",
         "DID NOT RAISE",
         compare_only_versions,
+    ),
+    Mutant(
+        "repeats-after-a-fork",
+        "../storage/append/test_marks.py -k 'inherited_part and sqlite'",
+        "looking for a repeat on what a fork shares",
+        "IdConflict",
+        look_only_on_the_branch_itself,
     ),
     Mutant(
         "stream-live",

@@ -202,7 +202,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(thread=threads, key=st.sampled_from(["k1", "k2"]))
     def append_with_a_key(self, thread: str, key: str) -> None:
-        """Repeated: the first result again, wherever the thread stands by now; on another branch, a conflict."""
+        """Repeated: the first result again, wherever the thread stands by now and whatever branch is active."""
         earlier = self.model.keys.get((thread, key))
         messages = [user(key), assistant(f"{key}!")]
         if earlier is None:
@@ -213,12 +213,23 @@ class Machine(RuleBasedStateMachine):
                 self.model.keys[thread, key] = found.path[before:]
             return
         found = self.model.threads[thread]
-        repeating = self.own.messages.append(thread, messages, idempotency_key=key)
-        if earlier[0].branch != found.active:
-            self.refuses(IdConflict, repeating)
-            return
-        again = self.do(repeating)
+        again = self.do(self.own.messages.append(thread, messages, idempotency_key=key))
         assert (again.replayed, again.messages) == (True, earlier)
+
+    @rule(thread=threads)
+    def repeat_by_ids(self, thread: str) -> None:
+        """What stands on the path is found there, inherited or not; what stands only on another one is a conflict."""
+        found = self.model.threads.get(thread)
+        for path in found.paths if found else ():
+            for message in path[-2:]:
+                repeating = self.own.messages.append(thread, [message])
+                if message.state == "partial":
+                    repeating.close()
+                elif found is not None and message in found.path:
+                    again = self.do(repeating)
+                    assert (again.replayed, again.messages) == (True, [message])
+                else:
+                    self.refuses(IdConflict, repeating)
 
     @rule(thread=threads)
     def mark(self, thread: str) -> None:

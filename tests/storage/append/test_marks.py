@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chatledger import (
+    ChatMessage,
     DraftLive,
     InvalidArgument,
     Ledger,
@@ -329,3 +330,54 @@ async def test_a_draft_that_is_begun_anew_is_not_compared_with_the_state_before_
     async with asked.stream("t", expected=mark, **options) as draft:
         await draft.feed("again")
     assert texts(await asked.messages.history("t")) == ["?", "!", "again"]
+
+
+# --- A retry after a fork ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_repeat_is_found_on_the_inherited_part_of_the_branch(ledger: Ledger, key: str | None) -> None:
+    await ledger.threads.create("t")
+    question = [user("?", message_id=None if key else "q1")]
+    first = await ledger.messages.append("t", question, idempotency_key=key)
+    await ledger.messages.append("t", [assistant("!")])
+    await ledger.branches.fork("t", 1)
+    again = await ledger.messages.append("t", question, idempotency_key=key)
+    assert (again.replayed, again.version, again.messages) == (True, 1, first.messages)
+    answer = await ledger.messages.append("t", [assistant("another")], expected=again.mark)
+    assert answer.messages[0].branch == 1
+    await ledger.branches.fork("t", 2)
+    assert (await ledger.messages.append("t", question, idempotency_key=key)).replayed
+    assert (await ledger.messages.append("t", question, idempotency_key=key, branch=0)).replayed
+
+
+async def test_a_repeat_may_run_over_the_point_of_a_fork(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    question, answer = user("?", message_id="q"), assistant("!", message_id="a")
+    await ledger.messages.append("t", [question, assistant("no")])
+    await ledger.branches.fork("t", 1)
+    await ledger.messages.append("t", [answer])
+    again = await ledger.messages.append("t", [question, answer])
+    assert (again.replayed, again.first_seq, again.version) == (True, 1, 2)
+    assert [(one.branch, one.seq) for one in again.messages] == [(0, 1), (1, 2)]
+
+
+async def test_a_repeat_with_a_key_is_found_on_any_branch_and_activates_none(asked: Ledger) -> None:
+    first = await asked.messages.append("t", [user("a"), assistant("b")], idempotency_key="k")
+    await asked.branches.fork("t", 1)
+    for branch in (None, 0, 1):
+        again = await asked.messages.append("t", [user("a"), assistant("b")], idempotency_key="k", branch=branch)
+        assert (again.replayed, again.version, again.messages) == (True, 4, first.messages)
+        assert (await asked.threads.get("t")).active_branch == 1
+    stored = await asked.messages.append("t", [user("next")], branch=0, expected=again.mark)
+    assert stored.first_seq == 5
+    assert len(await asked.messages.history("t")) == 1
+
+
+async def test_a_repeat_with_a_key_and_other_content_is_a_conflict_on_any_branch(asked: Ledger) -> None:
+    await asked.messages.append("t", [user("a")], idempotency_key="k")
+    await asked.branches.fork("t", 1)
+    with pytest.raises(Exception, match="is stored already with other content"):
+        await asked.messages.append("t", [user("b")], idempotency_key="k")
+    with pytest.raises(Exception, match="not the batch as a whole"):
+        await asked.messages.append("t", [user("a"), ChatMessage(role="user", content="b")], idempotency_key="k")
