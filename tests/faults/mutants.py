@@ -345,6 +345,23 @@ def take_an_unheard_end_for_a_loss() -> None:
     DraftWrite._found_whole = lost  # type: ignore[method-assign,assignment]
 
 
+def leave_an_abandoned_draft_alone() -> None:
+    from chatledger.storage.append import attempt, partial
+
+    overwrites = partial.overwrites_partial
+
+    def only_whole(request: Any, seen: Any) -> bool:
+        return not request.opens_draft and overwrites(request, seen)
+
+    _put(attempt, overwrites_partial=only_whole)
+
+
+def store_the_first_message_alone() -> None:
+    from chatledger.storage.repositories import draft_write
+
+    _put(draft_write, plan_rows=lambda *_: {})
+
+
 def take_a_lost_draft_for_done() -> None:
     from chatledger.rules import Tip
     from chatledger.storage.append.partial import Held
@@ -725,6 +742,20 @@ MUTANTS = (
         "finding a draft completed by an attempt that got no answer",
         "DraftLost",
         take_an_unheard_end_for_a_loss,
+    ),
+    Mutant(
+        "stream-retry",
+        "test_streaming.py -k 'retry_answers and sqlite'",
+        "beginning anew a message whose draft was abandoned",
+        "with other content",
+        leave_an_abandoned_draft_alone,
+    ),
+    Mutant(
+        "stream-following",
+        "test_streaming.py -k 'retry_answers and postgresql'",
+        "the messages that follow the first one of a response",
+        "assert",
+        store_the_first_message_alone,
     ),
     Mutant(
         "stream-once",
