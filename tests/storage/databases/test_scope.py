@@ -275,18 +275,19 @@ async def in_transaction(ledger: Ledger) -> AsyncIterator[Repositories]:
 
 
 async def outcome(repositories: Repositories, call: Call, ids: Ids) -> str:
-    """What the call gave or raised, without what tells one call from the next: ids, times, minted ids."""
+    """What the call gave or raised, without what tells one call from the next: ids, times, minted ids, marks."""
     try:
         told = repr(await call(repositories, ids))
     except Exception as error:
         told = f"{type(error).__qualname__} {error} {sorted(vars(error).items())}"
     for name, id_ in vars(ids).items():
         told = told.replace(id_, f"<{name}>")
+    told = re.sub(r"'[\w-]{32}'", "<mark>", told)
     told = re.sub(r"datetime\.datetime\([^)]*\)", "<time>", told)
     return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<new id>", told)
 
 
-VARIES = r"stamp=\d+|redacted 2[^']*|\nDETAIL:[^[]*(?= \[)"
+VARIES = r"redacted 2[^']*|\nDETAIL:[^[]*(?= \[)"
 """What tells two databases apart, or one under row-level security, which gives no details of a key."""
 
 

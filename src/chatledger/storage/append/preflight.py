@@ -60,7 +60,7 @@ FOR UPDATE
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
-    exist. `path` is the lineage of the branch, which a cached tip does not have. `forked`: the thread has more than one
+    exist. `path` is the lineage of the branch, read only if an id was found. `forked`: the thread has more than one
     branch. `touched` is the time of the last update of the thread's `active_at`, if known.
     """
 
@@ -86,6 +86,7 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     if not rows:
         return Seen(thread_exists=False)
     rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
+    found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
     return Seen(
         thread_exists=True,
         rules=rules,
@@ -93,9 +94,9 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
         branch=branch,
         tip=None if branch is None else read_tip(*tip),
         stamp=stamp,
-        path=() if branch is None else read_lineage(lineage),
+        path=read_lineage(lineage) if found and branch is not None else (),
         forked=bool(forked),
-        found={id_: (branch, seq) for *_, id_, branch, seq in rows if id_ is not None},
+        found=found,
     )
 
 
