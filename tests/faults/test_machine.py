@@ -33,8 +33,8 @@ from chatledger import (
     Feedback,
     IdConflict,
     InvalidArgument,
+    InvalidCursor,
     Ledger,
-    LimitExceeded,
     RuleViolation,
     RunConflict,
     RunNotFound,
@@ -353,7 +353,7 @@ class Machine(RuleBasedStateMachine):
         if found is None:
             self.refuses(ThreadNotFound, forking)
         elif at > len(found.path):
-            self.refuses(LimitExceeded, forking)
+            self.refuses(InvalidCursor, forking)
         elif found.is_open(found.path[:at]) or found.is_live(found.path[:at]):
             self.refuses(RuleViolation, forking)
         else:

@@ -42,5 +42,6 @@ class HistoryFormat:
             mark=history.mark,
             losses=tuple(encoded.losses),
             repairs=tuple(repairs),
+            previous_cursor=history.previous_cursor,
             next_cursor=history.next_cursor,
         )

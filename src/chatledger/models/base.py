@@ -5,11 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strict
+
+from chatledger.errors import InvalidArgument
 
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="constants")
+
+
+def refuse_own_fields(value: Model, model: type[Model], argument: str, home: str) -> None:
+    """Raises InvalidArgument for a value with fields that `model` lacks: of a subclass, or set by `model_copy`. They
+    would not be stored. `home` says where the caller can put them.
+    """
+    held = vars(value) if type(value) is model else {**type(value).model_fields, **(value.model_extra or {})}
+    own = [name for name in held if name not in model.model_fields]
+    if own:
+        names = ", ".join(map(repr, own))
+        detail = f"of the class {type(value).__name__} would lose {names}, which {model.__name__} does not have"
+        raise InvalidArgument(argument, f"{detail}; put that in {home}")
 
 
 def _to_utc(moment: datetime) -> datetime:
@@ -18,6 +32,9 @@ def _to_utc(moment: datetime) -> datetime:
     except OverflowError as error:
         raise ValueError("outside the years 1 to 9999 in UTC") from error
 
+
+Text = Annotated[str, Strict()]
+"""A text. By default Pydantic makes one of bytes: then b"x" and "x" would be the same id."""
 
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 """A time with its zone, kept in UTC. A time without a zone is refused, since it could mean any of 26 hours."""

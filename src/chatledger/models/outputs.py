@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatledger.models.base import Model
+from chatledger.models.base import Model, Text
 from chatledger.models.json import JsonObject
 
 
@@ -15,16 +15,16 @@ class Output(Model):
     branch: int
     seq: int
     call_idx: int | None = None
-    nonce: str
-    mime_type: str
-    text: str
+    nonce: Text
+    mime_type: Text
+    text: Text
     body: JsonObject | None = None
 
 
 class ThreadAgent(Model):
     """An agent of a thread: its definition, and the settings that the thread overrides."""
 
-    name: str
+    name: Text
     definition: JsonObject
     settings: JsonObject | None = None
     is_default: bool = False

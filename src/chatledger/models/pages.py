@@ -29,8 +29,15 @@ class Page(Generic[T]):
 class History:
     """One consistent state of a branch, or a window of it, in order of seq.
 
-    `version` is the last seq of the branch. `next_cursor` is the seq to pass on in the direction of the call: as
-    `after=` when reading forward, as `before=` when reading backward; None when nothing follows.
+    `version` is the last seq of the branch. The cursors name the neighbours of the window, however it was read:
+    `before=previous_cursor` reads the messages before it, and `after=next_cursor` those after it. A cursor is None if
+    there is nothing to read there: at the ends of the branch, or of the run that `run_id` chose, and where a window
+    between `after` and `before` reaches one of them. A window by `max_tokens` has no cursors, because it may leave out
+    messages in its middle, and neither has a window of size 0.
+
+    To poll for later messages, pass as `after=` the seq of the last message that you have, or 0. `next_cursor` is None
+    as soon as a page reaches the end. A partial message is completed in its place, so poll with `partials=False`, or
+    from the seq before it.
 
     `mark` stands for the state of the branch, wherever the window ends: pass it on as `expected=`, and a write happens
     only if nobody has written to the branch since. It is opaque, and has 32 characters that are safe in a URL.
@@ -40,6 +47,7 @@ class History:
     branch: int
     messages: list[ChatMessage]
     version: int
+    previous_cursor: int | None = None
     next_cursor: int | None = None
     mark: str = field(kw_only=True)
 
@@ -51,6 +59,18 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that a conversion could not express: the kind, the seq of the message, and the path in it.
+
+    A loss of a payload that was read, and not written, has no seq: its path begins at the payload.
+    """
+
+    code: str
+    seq: int | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Appended:
     """The result of an append: the batch with ids, positions and times filled in.
 
@@ -59,6 +79,9 @@ class Appended:
 
     `mark` stands for the state that the append left: pass it on as `expected=`. That of a replay is stale from the
     beginning if other messages followed the first call.
+
+    `losses` are those of a payload that lenient rules let in: the values that could not be stored as they came. Only
+    `ledger.append` reads a payload, so an append of messages has none.
     """
 
     first_seq: int
@@ -66,16 +89,8 @@ class Appended:
     version: int
     messages: list[ChatMessage]
     replayed: bool = False
+    losses: Sequence[Loss] = ()
     mark: str = field(kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """Something that a conversion could not express: the kind, the seq of the message, and the path in it."""
-
-    code: str
-    seq: int | None
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +106,8 @@ class Repair:
 class FormattedHistory:
     """A history in another format. The format's own API accepts the `payload`.
 
-    `messages` are the stored messages, `version` and `mark` those of the history. Only a model view has `repairs`.
+    `messages` are the stored messages; `version`, `mark` and the cursors are those of their `History`. Only a model
+    view has `repairs`.
     """
 
     payload: Any
@@ -100,4 +116,5 @@ class FormattedHistory:
     mark: str = field(kw_only=True)
     losses: Sequence[Loss] = field(default=())
     repairs: Sequence[Repair] = field(default=())
+    previous_cursor: int | None = None
     next_cursor: int | None = None

@@ -11,6 +11,7 @@ import pytest
 from chatledger import (
     ChatMessage,
     DraftLive,
+    IdConflict,
     InvalidArgument,
     Ledger,
     ThreadNotFound,
@@ -59,6 +60,7 @@ async def test_the_mark_of_a_history_and_of_an_append_hold_until_something_moves
         assert (await asked.messages.history("t", last=1)).mark == mark
         assert (await asked.messages.history("t", last_turns=1)).mark == mark
         assert (await asked.messages.history("t", max_tokens=1_000)).mark == mark
+        assert (await asked.messages.history("t", newest=1)).mark == mark
         assert (await asked.messages.history("t", limit=1, after=0)).mark == mark
         assert (await asked.history("t", format="openai-chat")).mark == mark
         assert await asked.branches.mark("t") == mark
@@ -377,7 +379,19 @@ async def test_a_repeat_with_a_key_is_found_on_any_branch_and_activates_none(ask
 async def test_a_repeat_with_a_key_and_other_content_is_a_conflict_on_any_branch(asked: Ledger) -> None:
     await asked.messages.append("t", [user("a")], idempotency_key="k")
     await asked.branches.fork("t", 1)
-    with pytest.raises(Exception, match="is stored already with other content"):
+    with pytest.raises(IdConflict, match="is stored already with other content"):
         await asked.messages.append("t", [user("b")], idempotency_key="k")
-    with pytest.raises(Exception, match="not the batch as a whole"):
+    with pytest.raises(IdConflict, match="not the batch as a whole"):
         await asked.messages.append("t", [user("a"), ChatMessage(role="user", content="b")], idempotency_key="k")
+
+
+async def test_a_draft_with_the_key_of_a_draft_on_another_branch_does_not_write_it(asked: Ledger) -> None:
+    options: dict[str, Any] = {"idempotency_key": "k", "interval": 3_600, "lease": 7_200}
+    async with asked.stream("t", **options) as first:
+        await asked.branches.fork("t", 1)
+        with pytest.raises(IdConflict, match="is partial on branch 0"):
+            await asked.stream("t", **options).__aenter__()
+        await first.feed("mine")
+    async with asked.stream("t", **options) as again:
+        assert (again.replayed, again.message.text) == (True, "mine")
+    assert len(await asked.messages.history("t")) == 1

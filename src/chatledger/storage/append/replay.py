@@ -75,6 +75,8 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
         for message in load_range(sql, request.tenant, request.thread, *segment):
             encoded = encode_message(message)
             if encoded.message_id in given:
+                if request.draft is not None and message.state == "partial" and replay.stamp is None:
+                    raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
                 if encoded != given[encoded.message_id] and not _is_finished_draft(request, message):
                     raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
                 stored.append(message)
@@ -91,4 +93,4 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
 
 
 def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:
-    return request.opens_draft and stored.role == "assistant" and stored.state != "partial"
+    return request.draft is not None and stored.role == "assistant" and stored.state != "partial"

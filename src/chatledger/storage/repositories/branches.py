@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, func, insert, select, update
 
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
-from chatledger.errors import LimitExceeded, RuleViolation, ThreadNotFound
+from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, fold
@@ -44,7 +44,7 @@ class BranchRepository:
         False, it becomes the active branch. With `expected`, the mark of a history or of an append, it raises
         VersionConflict if anything of that branch moved since.
 
-        Raises LimitExceeded for a seq that the branch does not have. Raises RuleViolation if a shared message is still
+        Raises InvalidCursor for a seq that the branch does not have. Raises RuleViolation if a shared message is still
         partial or, unless the thread is lenient, if calls of the shared part have no result yet.
         """
         require(STR, thread_id=thread_id)
@@ -107,7 +107,7 @@ def _fork(
     if expected is not None and path.branch != expected.branch:
         raise moved_since(expected, window.thread_id, path.branch, path.last_seq)
     if not 0 <= at <= path.last_seq:
-        raise LimitExceeded("seq of a fork", at, path.last_seq)
+        raise InvalidCursor(at, f"branch {path.branch} ends at seq {path.last_seq}; fork it at 0 to {path.last_seq}")
     tip = fold_tip(sql, window, path, at)
     if tip.partial_seq is not None:  # its writer would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")

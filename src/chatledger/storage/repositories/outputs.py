@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import and_, delete, func, insert, select
 
 from chatledger.arguments import STR, require
+from chatledger.models.base import refuse_own_fields
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -29,6 +30,8 @@ class OutputRepository:
         """Add outputs after those that their messages have, in this order. The caller holds the branch."""
         require(STR, thread_id=thread_id)
         encode_key(thread_id, "thread_id")
+        for output in added:
+            refuse_own_fields(output, Output, "added", "the body of the output")
         await self._scope.write(lambda sql: _add(sql, self._scope.tenant, thread_id, added))
 
     async def list(self, thread_id: str) -> Sequence[Output]:
@@ -90,6 +93,7 @@ class AgentRepository:
         encode_key(thread_id, "thread_id")
         for agent in listed:
             encode_key(agent.name, "agent name")
+            refuse_own_fields(agent, ThreadAgent, "listed", "the settings of the agent")
         return await self._scope.write(lambda sql: _replace_agents(sql, self._scope.tenant, thread_id, listed, stored))
 
     async def list(self, thread_id: str) -> Sequence[ThreadAgent]:

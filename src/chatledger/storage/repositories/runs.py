@@ -12,6 +12,7 @@ from chatledger.arguments import INT, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import RunConflict, RunNotFound, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Page, Run, RunStatus, Usage
+from chatledger.models.base import refuse_own_fields
 from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.databases.scope import Scope
@@ -76,6 +77,8 @@ class RunRepository:
         require(STR, run_id=run_id)
         require(_STATUS, status=status)
         require(_USAGE_OR_NONE, usage=usage)
+        if usage is not None:
+            refuse_own_fields(usage, Usage, "usage", "its details")
         require(STR_OR_NONE, error=error)
         error = None if error is None else masked_text(error)
         return await self._scope.write(lambda sql: _finish(sql, self._scope.tenant, run_id, status, usage, error))
