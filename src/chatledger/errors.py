@@ -96,13 +96,17 @@ class Conflict(ChatLedgerError):
 
 
 class VersionConflict(Conflict):
-    """The branch is not at the version that the caller expected. Read it again and decide."""
+    """The branch is not in the state that the caller expected. Read it again and decide. The versions may be the same
+    if something else of it moved.
+    """
 
     def __init__(self, thread_id: str, branch: int, expected: int, actual: int, detail: str = "") -> None:
-        super().__init__(
-            f"branch {branch} of thread {thread_id!r} is at version {actual}, not {expected}"
-            + (detail and f": {detail}")
-        )
+        if actual == expected:
+            moved = detail or "something else of it moved: a draft, an output, a fork, or the active branch"
+            state = f"still at version {actual}, but {moved}"
+        else:
+            state = f"at version {actual}, not {expected}" + (detail and f": {detail}")
+        super().__init__(f"branch {branch} of thread {thread_id!r} is {state}")
         self.thread_id = thread_id
         self.branch = branch
         self.expected = expected

@@ -27,7 +27,7 @@ from chatledger.errors import InvalidArgument
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.rules import CheckedThread
-from chatledger.storage.append.request import LEASE, make_request
+from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.branches import BranchRepository
@@ -67,13 +67,14 @@ class Repositories:
         *,
         run_id: str | None = None,
         branch: int | None = None,
+        expected: str | None = None,
         expected_version: int | None = None,
         message_id: str | None = None,
         idempotency_key: str | None = None,
         name: str | None = None,
         format: str | None = None,  # noqa: A002
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
         interval: float = INTERVAL,
         size: int = SIZE,
         lease: float = LEASE,
@@ -110,6 +111,7 @@ class Repositories:
             limits=self._scope.limits,
             run_id=run_id,
             branch=branch,
+            expected=expected,
             expected_version=expected_version,
             idempotency_key=idempotency_key,
             rules=rules,
@@ -140,10 +142,11 @@ class Repositories:
         format: str | None = None,  # noqa: A002 - the word of the tables and of the command line
         run_id: str | None = None,
         branch: int | None = None,
+        expected: str | None = None,
         expected_version: int | None = None,
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
     ) -> Appended:
         """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 
@@ -155,7 +158,7 @@ class Repositories:
         came. The thread's level is read only for a payload that strict rules refuse: one short read more.
         """
         require(STR, thread_id=thread_id)
-        require(STR_OR_NONE, format=format, run_id=run_id, idempotency_key=idempotency_key)
+        require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
@@ -168,6 +171,7 @@ class Repositories:
             decoded.messages,
             run_id=run_id,
             branch=branch,
+            expected=expected,
             expected_version=expected_version,
             idempotency_key=idempotency_key,
             rules=rules,

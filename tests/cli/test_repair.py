@@ -6,6 +6,7 @@ from chatledger import ChatMessage, Ledger
 from tests.cli.commands import chatledger
 from tests.conftest import Database
 from tests.conversations import assistant, call, turn, user
+from tests.leases import pass_time
 
 WEDGED = [user("?"), assistant(calls=[call("a"), call("b", "time")])]
 
@@ -59,8 +60,19 @@ async def test_a_dry_run_says_what_would_be_done_and_does_nothing(database: Data
     assert chatledger("repair", "whole", "--dry-run", url=database.url).code == 0
 
 
-async def test_partial_messages_are_cut_short(sqlite_database: Database) -> None:
+async def test_a_live_partial_message_is_left_alone(sqlite_database: Database) -> None:
     await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
+    for options in ([], ["--dry-run"]):
+        said = chatledger("repair", "t", "--json", *options, url=sqlite_database.url)
+        left = "chatledger: branch 0 of thread t is left alone: its last message is still being written"
+        assert (said.code, said.error, said.json["repairs"]) == (0, left, [])
+    assert (await read(sqlite_database, "t"))[1].state == "partial"
+
+
+async def test_abandoned_partial_messages_are_cut_short(sqlite_database: Database) -> None:
+    await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
+    async with sqlite_database.open() as ledger:
+        await pass_time(ledger, 3_600)
     said = chatledger("repair", "t", url=sqlite_database.url)
     assert (said.code, said.error) == (0, "chatledger: 1 thread checked, 1 repair done")
     assert (await read(sqlite_database, "t"))[1].state == "interrupted"

@@ -292,6 +292,39 @@ def see_no_lease() -> None:
     Lease.holds = lambda *_: False  # type: ignore[method-assign]
 
 
+def cut_every_draft() -> None:
+    """Every append goes past a partial message, as with `on_open_calls="interrupt"`."""
+    from chatledger.storage.append import attempt
+
+    _put(attempt, is_live=lambda _: False)
+
+
+def compare_only_versions() -> None:
+    from chatledger.storage.append import request
+
+    read = request.read_expected
+
+    def version(*given: Any, **options: Any) -> Any:
+        mark = read(*given, **options)
+
+        class Version(type(mark)):  # type: ignore[misc]
+            __slots__ = ()
+
+            def __ne__(self, other: object) -> bool:
+                return bool(self[1] != other[1])  # type: ignore[index]
+
+        return Version(*mark)
+
+    _put(request, read_expected=version)
+
+
+def look_only_on_the_branch_itself() -> None:
+    from chatledger.storage.append import replay
+
+    stands_on = replay._stands_on
+    _put(replay, _stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
+
+
 def write_only_when_asked() -> None:
     from chatledger.storage.repositories.drafts import Pace
 
@@ -673,6 +706,27 @@ MUTANTS = (
         "the lease of whoever writes a draft",
         "DID NOT RAISE",
         see_no_lease,
+    ),
+    Mutant(
+        "marks",
+        "../storage/append/test_marks.py -k 'other_answer and sqlite'",
+        "the branch and the stamp of a mark",
+        "DID NOT RAISE",
+        compare_only_versions,
+    ),
+    Mutant(
+        "repeats-after-a-fork",
+        "../storage/append/test_marks.py -k 'inherited_part and sqlite'",
+        "looking for a repeat on what a fork shares",
+        "IdConflict",
+        look_only_on_the_branch_itself,
+    ),
+    Mutant(
+        "stream-live",
+        "../storage/repositories/test_drafts.py -k 'protected_at_every_level and sqlite'",
+        "the refusal of an append behind a live draft",
+        "DID NOT RAISE",
+        cut_every_draft,
     ),
     Mutant(
         "stream-interval",

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pytest
 
-from chatledger import Feedback, Ledger, RuleViolation, StorageError
+from chatledger import DraftLive, Feedback, Ledger, StorageError
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.drivers import urls
 from chatledger.storage.repositories.branches import BranchRepository
@@ -164,7 +164,7 @@ async def stream(recorder: Recorder, name: str) -> None:
     finally:
         async with asyncio.timeout(10):
             while True:
-                with contextlib.suppress(RuleViolation):  # R10: its lease is not over yet
+                with contextlib.suppress(DraftLive):  # its lease is not over yet
                     await recorder._ledger.messages.append(thread, [user("next")])
                     break
 

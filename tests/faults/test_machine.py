@@ -29,8 +29,10 @@ from chatledger import (
     AlreadyExists,
     BranchNotFound,
     ChatMessage,
+    DraftLive,
     Feedback,
     IdConflict,
+    InvalidArgument,
     InvalidCursor,
     Ledger,
     RuleViolation,
@@ -58,6 +60,10 @@ class ModelThread:
     user_id: str | None = None
     paths: list[list[ChatMessage]] = field(default_factory=lambda: [[]])
     active: int = 0
+    marks: list[tuple[str, list[ChatMessage], int]] = field(default_factory=list)
+    """Marks of the active branch: what stood on it then, and how many branches the thread had. Activating makes all of
+    them stale.
+    """
 
     @property
     def path(self) -> list[ChatMessage]:
@@ -66,6 +72,11 @@ class ModelThread:
     def is_open(self, messages: list[ChatMessage] | None = None) -> bool:
         path = self.path if messages is None else messages
         return bool(path) and bool(path[-1].tool_calls)
+
+    def is_live(self, messages: list[ChatMessage] | None = None) -> bool:
+        """Whether somebody is still writing the last message."""
+        path = self.path if messages is None else messages
+        return bool(path) and path[-1].state == "partial"
 
 
 @dataclass
@@ -149,8 +160,14 @@ class Machine(RuleBasedStateMachine):
             self.refuses(ThreadNotFound, appending)
             return
         expected = options.get("expected_version")
+        if expected is not None and len(found.paths) > 1:
+            self.refuses(InvalidArgument, appending)
+            return
         if expected is not None and expected != len(found.path):
             self.refuses(VersionConflict, appending)
+            return
+        if found.is_live():
+            self.refuses(DraftLive, appending)
             return
         if messages and found.is_open() != (messages[0].role == "tool"):
             self.refuses(RuleViolation, appending)
@@ -185,7 +202,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(thread=threads, key=st.sampled_from(["k1", "k2"]))
     def append_with_a_key(self, thread: str, key: str) -> None:
-        """Repeated: the first result again, wherever the thread stands by now; on another branch, a conflict."""
+        """Repeated: the first result again, wherever the thread stands by now and whatever branch is active."""
         earlier = self.model.keys.get((thread, key))
         messages = [user(key), assistant(f"{key}!")]
         if earlier is None:
@@ -196,12 +213,42 @@ class Machine(RuleBasedStateMachine):
                 self.model.keys[thread, key] = found.path[before:]
             return
         found = self.model.threads[thread]
-        repeating = self.own.messages.append(thread, messages, idempotency_key=key)
-        if earlier[0].branch != found.active:
-            self.refuses(IdConflict, repeating)
-            return
-        again = self.do(repeating)
+        again = self.do(self.own.messages.append(thread, messages, idempotency_key=key))
         assert (again.replayed, again.messages) == (True, earlier)
+
+    @rule(thread=threads)
+    def repeat_by_ids(self, thread: str) -> None:
+        """What stands on the path is found there, inherited or not; what stands only on another one is a conflict."""
+        found = self.model.threads.get(thread)
+        for path in found.paths if found else ():
+            for message in path[-2:]:
+                repeating = self.own.messages.append(thread, [message])
+                if message.state == "partial":
+                    repeating.close()
+                elif found is not None and message in found.path:
+                    again = self.do(repeating)
+                    assert (again.replayed, again.messages) == (True, [message])
+                else:
+                    self.refuses(IdConflict, repeating)
+
+    @rule(thread=threads)
+    def mark(self, thread: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is not None:
+            mark = self.do(self.own.messages.history(thread, last=1)).mark
+            found.marks.append((mark, list(found.path), len(found.paths)))
+
+    @rule(thread=threads)
+    def append_if_unmoved(self, thread: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or not found.marks:
+            return
+        mark, path, branches = found.marks[-1]
+        if (path, branches) == (found.path, len(found.paths)):
+            nothing = self.do(self.own.messages.append(thread, [], expected=mark))
+            assert (nothing.version, nothing.mark) == (len(path), mark)
+        else:
+            self.refuses(VersionConflict, self.own.messages.append(thread, [user("at"), assistant("!")], expected=mark))
 
     @rule(thread=threads)
     def close_open_calls(self, thread: str) -> None:
@@ -209,6 +256,9 @@ class Machine(RuleBasedStateMachine):
         found = self.model.threads.get(thread)
         if found is None:
             self.refuses(ThreadNotFound, closing)
+            return
+        if found.is_live():
+            self.refuses(DraftLive, closing)
             return
         was_open = found.is_open()
         stored = self.do(closing)
@@ -224,6 +274,9 @@ class Machine(RuleBasedStateMachine):
         if found.is_open():
             return
         more = [user(text), assistant("synced")]
+        if found.is_live():
+            self.refuses(DraftLive, self.own.messages.sync(thread, [*found.path, *more]))
+            return
         stored = self.do(self.own.messages.sync(thread, [*found.path, *more]))
         found.path.extend(stored.messages)
         assert self.do(self.own.messages.sync(thread, found.path)).replayed
@@ -232,7 +285,7 @@ class Machine(RuleBasedStateMachine):
     def transaction(self, first: str, second: str, text: str, commit: bool) -> None:
         """Two appends with one commit, or with none."""
         found = [self.model.threads.get(thread) for thread in (first, second)]
-        if any(one is None or one.is_open() for one in found):
+        if any(one is None or one.is_open() or one.is_live() for one in found):
             return
 
         async def both() -> list[list[ChatMessage]]:
@@ -252,6 +305,45 @@ class Machine(RuleBasedStateMachine):
             assert one is not None
             one.path.extend(messages)
 
+    # --- Drafts
+
+    @rule(thread=threads)
+    def begin_a_draft(self, thread: str) -> None:
+        """Its writer stops, and holds its lease for longer than the test runs."""
+        draft = self.own.stream(thread, interval=3_600, lease=7_200)
+
+        async def enter() -> None:
+            await draft.__aenter__()
+            await draft._stop()
+
+        found = self.model.threads.get(thread)
+        if found is None:
+            self.refuses(ThreadNotFound, enter())
+        elif found.is_live():
+            self.refuses(DraftLive, enter())
+        elif not found.is_open():
+            self.do(enter())
+            found.path.append(draft.message)
+            self.appended[0] += 1
+
+    @rule(thread=threads, text=st.text(max_size=3))
+    def complete_the_draft(self, thread: str, text: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or not found.is_live():
+            return
+        whole = found.path[-1].model_copy(update={"content": text, "state": "complete"})
+        found.path[-1:] = self.do(self.own.messages.append(thread, [whole])).messages
+
+    @rule(thread=threads, text=st.text(max_size=3))
+    def interrupt_the_draft(self, thread: str, text: str) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or not found.is_live():
+            return
+        more = [user(text), assistant("at once")]
+        stored = self.do(self.own.messages.append(thread, more, on_open_calls="interrupt"))
+        cut = found.path[-1].model_copy(update={"state": "interrupted"})
+        found.path[-1:] = [cut, *stored.messages]
+
     # --- Branches
 
     @rule(thread=threads, at=st.integers(0, 8), activate=st.booleans())
@@ -262,7 +354,7 @@ class Machine(RuleBasedStateMachine):
             self.refuses(ThreadNotFound, forking)
         elif at > len(found.path):
             self.refuses(InvalidCursor, forking)
-        elif found.is_open(found.path[:at]):
+        elif found.is_open(found.path[:at]) or found.is_live(found.path[:at]):
             self.refuses(RuleViolation, forking)
         else:
             branch = self.do(forking)
@@ -288,6 +380,7 @@ class Machine(RuleBasedStateMachine):
         else:
             self.do(activating)
             found.active = number
+            found.marks.clear()
 
     # --- Runs and feedback
 

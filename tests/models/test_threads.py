@@ -37,4 +37,5 @@ def test_a_deletion_counts_its_rows() -> None:
 def test_pages_and_histories_are_read_like_lists() -> None:
     message = ChatMessage(role="user")
     assert ([*Page([1, 2])], len(Page([1, 2])), len(Page([]))) == ([1, 2], 2, 0)
-    assert ([*History("t", 0, [message], 1)], len(History("t", 0, [message], 1))) == ([message], 1)
+    history = History("t", 0, [message], 1, mark="")
+    assert ([*history], len(history)) == ([message], 1)

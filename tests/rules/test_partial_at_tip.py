@@ -16,14 +16,6 @@ DETAIL = "message 2 is still partial; complete or interrupt it before anything f
 
 
 @pytest.mark.parametrize("level", ["strict", "ordered"])
-@pytest.mark.parametrize("following", [user("?"), PARTIAL, ChatMessage(role="custom")], ids=lambda m: m.role)
-def test_nothing_follows_a_partial_message_at_the_tip(level: RulesLevel, following: ChatMessage) -> None:
-    with pytest.raises(RuleViolation) as caught:
-        fold([following], level=level, tip=AT_TIP)
-    assert (caught.value.rule, caught.value.index, caught.value.message) == ("R10", 0, DETAIL)
-
-
-@pytest.mark.parametrize("level", ["strict", "ordered"])
 def test_nothing_follows_a_partial_message_inside_a_batch(level: RulesLevel) -> None:
     with pytest.raises(RuleViolation) as caught:
         fold([user("?"), PARTIAL, user("?")], level=level)
@@ -36,7 +28,14 @@ def test_a_partial_message_at_the_end_of_a_batch_is_kept(level: RulesLevel) -> N
     assert (judgement.messages[1].message, judgement.tip.partial_seq) == (PARTIAL, 2)
 
 
-def test_lenient_marks_a_stored_partial_message_as_interrupted() -> None:
+@pytest.mark.parametrize("level", ["lenient", "strict", "ordered"])
+@pytest.mark.parametrize("following", [user("?"), PARTIAL, ChatMessage(role="custom")], ids=lambda m: m.role)
+def test_a_batch_interrupts_the_partial_message_at_the_tip(level: RulesLevel, following: ChatMessage) -> None:
+    judgement = fold([following], level=level, tip=AT_TIP)
+    assert (judgement.interrupted, judgement.messages[0].violations, judgement.tip.last_seq) == (2, (), 3)
+
+
+def test_interrupting_is_no_violation() -> None:
     judgement = fold([user("?"), assistant("!")], tip=AT_TIP)
     assert (judgement.interrupted, judgement.tip) == (2, Tip(4, "assistant"))
     assert [judged.violations for judged in judgement.messages] == [(), ()]
@@ -54,28 +53,22 @@ def test_a_stored_and_a_new_partial_message_are_both_cut_short() -> None:
     assert (judgement.interrupted, judgement.messages[0].message.state) == (2, "interrupted")
 
 
-@pytest.mark.parametrize("level", ["lenient", "strict", "ordered"])
-def test_interrupting_makes_room_at_every_level(level: RulesLevel) -> None:
-    judgement = judge(AT_TIP, [user("?")], branch=0, level=level, interrupt=True)
-    assert (judgement.interrupted, judgement.tip) == (2, Tip(3, "user"))
-
-
 def test_interrupting_alone_leaves_no_partial_message() -> None:
-    judgement = judge(AT_TIP, [], branch=0, level="strict", interrupt=True)
+    judgement = judge(AT_TIP, [], branch=0, level="strict")
     assert (judgement.interrupted, judgement.messages, judgement.tip) == (2, [], Tip(2, "assistant"))
 
 
 def test_interrupting_does_not_excuse_a_partial_message_of_the_batch() -> None:
     with pytest.raises(RuleViolation) as caught:
-        judge(AT_TIP, [PARTIAL, user("?")], branch=0, level="strict", interrupt=True)
+        judge(AT_TIP, [PARTIAL, user("?")], branch=0, level="strict")
     assert (caught.value.rule, caught.value.index) == ("R10", 1)
 
 
 def test_interrupting_where_nothing_is_partial_changes_nothing() -> None:
-    assert judge(tip_of(user("?")), [], branch=0, level="strict", interrupt=True).interrupted is None
+    assert judge(tip_of(user("?")), [], branch=0, level="strict").interrupted is None
 
 
 def test_the_calls_of_an_interrupted_message_stay_open() -> None:
     tip = tip_of(user("?"), assistant(calls=[call("a")], state="partial"))
-    judgement = judge(tip, [], branch=0, level="strict", interrupt=True)
+    judgement = judge(tip, [], branch=0, level="strict")
     assert judgement.tip == Tip(2, "assistant", (waiting(2, 0, "a"),))

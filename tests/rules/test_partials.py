@@ -70,7 +70,7 @@ def test_interrupting_counts_the_results_that_the_batch_brings() -> None:
     batch = [result("a"), ChatMessage(role="custom"), user("next")]
     index, results = close_interrupted(tip, batch)
     assert (index, [one.tool_call_id for one in results]) == (2, ["b"])
-    after = judge(tip, [*batch[:2], *results, *batch[2:]], branch=0, level="strict", interrupt=True)
+    after = judge(tip, [*batch[:2], *results, *batch[2:]], branch=0, level="strict")
     assert (open_places(after.tip), after.interrupted) == ([], 2)
 
 

@@ -117,7 +117,7 @@ def test_the_tip_comes_back_from_its_columns(batch: list[ChatMessage]) -> None:
 @given(LISTS)
 def test_closing_closes_every_call_and_breaks_nothing(batch: list[ChatMessage]) -> None:
     tip = fold(batch).tip
-    judgement = judge(tip, closing_results(tip), branch=0, level="strict", interrupt=True)
+    judgement = judge(tip, closing_results(tip), branch=0, level="strict")
     assert (judgement.tip.open_calls, recorded(judgement)) == ((), [])
     assert [judged.answers and judged.answers.id for judged in judgement.messages] == [
         judged.message.tool_call_id for judged in judgement.messages

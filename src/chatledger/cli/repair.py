@@ -38,7 +38,8 @@ def repair(
     debug: Debug = False,
 ) -> None:
     """Store "interrupted" results for the open calls at the end of every branch, and mark abandoned partial messages as
-    interrupted, so that any message can follow. Nothing else changes, and a second run does nothing.
+    interrupted, so that any message can follow. Nothing else changes, and a second run does nothing. A branch is left
+    alone if its last message is still being written.
 
     Stop the agents first: a call that one of them is still working on looks like an abandoned one. With --dry-run the
     exit code is 1 if there is anything to do. A thread whose rows are damaged is reported and left alone, and the exit
@@ -72,11 +73,19 @@ async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repa
     for branch in await ledger.branches.list(thread_id):
         place = {"thread_id": thread_id, "branch": branch.branch}
         waiting = [one for one in await ledger.threads.check(thread_id, branch=branch.branch) if one.open]
+        if any(one.rule == PARTIAL for one in waiting) and not await _is_abandoned(ledger, thread_id, branch.branch):
+            say(f"branch {branch.branch} of thread {thread_id} is left alone: its last message is still being written")
+            continue
         done += [{**place, "seq": one.seq, **_said(one)} for one in waiting if dry_run or one.rule == PARTIAL]
         if waiting and not dry_run:
             appended = await ledger.messages.close_open_calls(thread_id, branch=branch.branch)
             done += [{**place, "seq": one.seq, "what": "result", "detail": _answered(one)} for one in appended.messages]
     return done
+
+
+async def _is_abandoned(ledger: Ledger, thread_id: str, branch: int) -> bool:
+    abandoned = await ledger.partials.abandoned()
+    return any((partial.thread_id, partial.branch) == (thread_id, branch) for partial in abandoned)
 
 
 def _said(finding: Finding) -> dict[str, str]:

@@ -39,6 +39,7 @@ class HistoryFormat:
             payload=in_kind(self.codec, encoded.payload, history.messages, self.kind),
             messages=history.messages,
             version=history.version,
+            mark=history.mark,
             losses=tuple(encoded.losses),
             repairs=tuple(repairs),
             previous_cursor=history.previous_cursor,

@@ -30,7 +30,6 @@ from chatledger.formats.message_file.write import NAME
 from chatledger.ledger import Ledger, Transaction
 from chatledger.message_file.contents import Changes, Contents, find_changes
 from chatledger.models.outputs import ThreadAgent
-from chatledger.storage.repositories.branches import Mark
 
 _BATCH = 500
 """Messages in one append of a save; all appends of a save are one transaction."""
@@ -53,7 +52,9 @@ class MessageFile:
         self._contents: Contents
         self._roster: Roster
         self._stored_agents: Sequence[ThreadAgent]
-        self._mark: Mark
+        self._branch: int
+        self._version: int
+        self._mark: str
 
     @classmethod
     async def open(
@@ -166,52 +167,54 @@ class MessageFile:
     # --- The database -------------------------------------------------------------------------------------------------
 
     async def save(self) -> None:
-        """Store all additions or none. Raises VersionConflict if the branch was written since it was read.
+        """Store all additions or none. Raises VersionConflict if the branch was written since it was read, and
+        DraftLive if its last message is still being written.
 
         The file is as before where it fails; after a conflict, `load` shows what others saved, without what is new
         here. A call without an output is stored open: the messages behind it say that they broke the order.
         """
         self._contents.require_names_once()
-        changes = find_changes(self._contents.entries, self._mark.branch, self._mark.version)
+        changes = find_changes(self._contents.entries, self._branch, self._version)
         agents = self._roster.to_stored()
         if not changes.messages and not changes.beside and agents == self._stored_agents:
             return
         async with self._ledger.begin() as tx:
             await tx.branches.advance(self._thread_id, self._mark)
-            await self._append(tx, changes)
+            version = await self._append(tx, changes)
             await tx.outputs.add(self._thread_id, changes.beside)
             if not await tx.agents.replace(self._thread_id, agents, stored=self._stored_agents):
-                branch, version = self._mark.branch, self._mark.version
                 detail = "the agents were changed on another branch"
-                raise VersionConflict(self._thread_id, branch, version, version, detail)
-            mark = await tx.branches.mark(self._thread_id, self._mark.branch)
+                raise VersionConflict(self._thread_id, self._branch, self._version, self._version, detail)
+            mark = await tx.branches.mark(self._thread_id, self._branch)
         changes.apply()
-        self._mark, self._stored_agents = mark, agents
+        self._version, self._mark, self._stored_agents = version, mark, agents
 
-    async def _append(self, tx: Transaction, changes: Changes) -> None:
+    async def _append(self, tx: Transaction, changes: Changes) -> int:
+        """The version that the messages leave."""
+        version = changes.version
         for start in range(0, len(changes.messages), _BATCH):
             batch = changes.messages[start : start + _BATCH]
-            version = changes.version + start
-            await tx.messages.append(
+            appended = await tx.messages.append(
                 self._thread_id, batch, branch=changes.branch, expected_version=version, rules="lenient"
             )
+            version = appended.version
+        return version
 
     async def load(self) -> None:
         """Read the file anew, as it is stored. Unsaved additions are lost; their names are not given again."""
         for _ in range(_ATTEMPTS):  # an equal mark before and after says that all reads saw one state
-            mark = await self._ledger.branches.mark(self._thread_id)
-            await self._read(mark)
-            if await self._ledger.branches.mark(self._thread_id) == mark:
+            await self._read()
+            if await self._ledger.branches.mark(self._thread_id) == self._mark:
                 return
 
-    async def _read(self, mark: Mark) -> None:
-        history = await self._ledger.messages.history(self._thread_id, branch=mark.branch)
+    async def _read(self) -> None:
+        history = await self._ledger.messages.history(self._thread_id)
         beside = await self._ledger.outputs.list(self._thread_id)
         agents = await self._ledger.agents.list(self._thread_id)
         self._contents = Contents.read(history.messages, beside)
         self._roster = Roster(agents, self._registry)
         self._stored_agents = agents
-        self._mark = mark
+        self._branch, self._version, self._mark = history.branch, history.version, history.mark
         self._names.note(await self._ledger.messages.names(self._thread_id, format=NAME))
         self._names.note(item.name for item in self.get_items())
 

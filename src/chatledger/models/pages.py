@@ -43,6 +43,9 @@ class History:
     To poll for later messages, pass as `after=` the seq of the last message that you have, or 0. `next_cursor` is None
     as soon as a page reaches the end. A partial message is completed in its place, so poll with `partials=False`, or
     from the seq before it.
+
+    `mark` stands for the state of the branch, wherever the window ends: pass it on as `expected=`, and a write happens
+    only if nobody has written to the branch since. It is opaque, and has 32 characters that are safe in a URL.
     """
 
     thread_id: str
@@ -51,6 +54,7 @@ class History:
     version: int
     previous_cursor: int | None = None
     next_cursor: int | None = None
+    mark: str = field(kw_only=True)
 
     def __iter__(self) -> Iterator[ChatMessage]:
         return iter(self.messages)
@@ -78,6 +82,9 @@ class Appended:
     `replayed`: an earlier call with the same ids stored all of it, and this call wrote nothing. The other fields are
     then those of the earlier call.
 
+    `mark` stands for the state that the append left: pass it on as `expected=`. That of a replay is stale from the
+    beginning if other messages followed the first call.
+
     `losses` are those of a payload that lenient rules let in: the values that could not be stored as they came. Only
     `ledger.append` reads a payload, so an append of messages has none.
     """
@@ -88,6 +95,7 @@ class Appended:
     messages: list[ChatMessage]
     replayed: bool = False
     losses: Sequence[Loss] = ()
+    mark: str = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +111,14 @@ class Repair:
 class FormattedHistory:
     """A history in another format. The format's own API accepts the `payload`.
 
-    `messages` are the stored messages, and the cursors are those of their `History`. Only a model view has `repairs`.
+    `messages` are the stored messages; `version`, `mark` and the cursors are those of their `History`. Only a model
+    view has `repairs`.
     """
 
     payload: Any
     messages: list[ChatMessage]
     version: int
+    mark: str = field(kw_only=True)
     losses: Sequence[Loss] = field(default=())
     repairs: Sequence[Repair] = field(default=())
     previous_cursor: int | None = None

@@ -27,32 +27,27 @@ class Judged(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """A judged batch. `interrupted` is the seq of a stored partial message that the batch interrupts."""
+    """A judged batch. `interrupted` is the seq of the stored partial message that the batch interrupts."""
 
     tip: Tip
     messages: list[Judged]
     interrupted: int | None = None
 
 
-def judge(
-    tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: RulesLevel, interrupt: bool = False
-) -> Judgement:
+def judge(tip: Tip, messages: Sequence[ChatMessage], *, branch: int, level: RulesLevel) -> Judgement:
     """Fold the messages into the tip. Raises RuleViolation for the first message that the level refuses.
 
-    With `interrupt`, every level interrupts a partial message at the tip.
+    The batch interrupts a partial message at the tip. Storage refuses the append before, if that message is live.
     """
-    cut_short = tip.partial_seq if interrupt else None
-    if interrupt:
+    cut_short = tip.partial_seq
+    if cut_short is not None:
         tip = interrupted(tip)
     judged: list[Judged] = []
     for index, message in enumerate(messages):
         if tip.partial_seq is not None:
             refuse_unless_lenient(level, index, [Violation(rule="R10", detail=_PARTIAL.format(tip.partial_seq))])
-            if index == 0:
-                cut_short = tip.partial_seq
-            else:  # the partial message is part of this batch, so it is stored as interrupted at once
-                cut = judged[-1].message.model_copy(update={"state": "interrupted"})
-                judged[-1] = judged[-1]._replace(message=cut)
+            cut = judged[-1].message.model_copy(update={"state": "interrupted"})
+            judged[-1] = judged[-1]._replace(message=cut)
             tip = interrupted(tip)
         tip, one = judge_one(tip, message, branch=branch, index=index, level=level)
         judged.append(one)

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from chatledger import (
     BranchNotFound,
     ChatMessage,
+    DraftLive,
     IdConflict,
     Ledger,
     LimitExceeded,
@@ -27,6 +28,7 @@ from chatledger import (
 from chatledger.storage.append import attempt as attempt_module
 from chatledger.storage.append import preflight as preflight_module
 from chatledger.storage.append import write as write_module
+from chatledger.storage.append.request import OnOpenCalls
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
 
@@ -392,22 +394,16 @@ async def test_close_open_calls_lets_a_thread_go_on(ledger: Ledger) -> None:
     await ledger.messages.append("t", [user("again")])
 
 
-async def test_a_partial_message_is_interrupted_by_closing(ledger: Ledger) -> None:
+async def test_a_live_partial_message_is_interrupted_only_by_that_word(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", [user("?"), assistant("so f", state="partial")])
-    with pytest.raises(RuleViolation, match="R10"):
-        await ledger.messages.append("t", [user("next")])
-    await ledger.messages.append("t", [user("next")], on_open_calls="close")
+    words: tuple[OnOpenCalls, ...] = ("error", "close")
+    for word in words:
+        with pytest.raises(DraftLive):
+            await ledger.messages.append("t", [user("next")], on_open_calls=word)
+    await ledger.messages.append("t", [user("next")], on_open_calls="interrupt")
     states = [m.state for m in (await ledger.messages.history("t")).messages]
     assert states == ["complete", "interrupted", "complete"]
-
-
-async def test_closing_interrupts_a_partial_message_without_calls(ledger: Ledger) -> None:
-    await thread(ledger)
-    await ledger.messages.append("t", [user("?"), assistant("so f", state="partial")])
-    assert (await ledger.messages.close_open_calls("t")).version == 2
-    assert (await ledger.messages.history("t")).messages[1].state == "interrupted"
-    await ledger.messages.append("t", [user("next")])
 
 
 # --- sync -------------------------------------------------------------------------------------------------------------

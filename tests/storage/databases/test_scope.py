@@ -20,8 +20,8 @@ import pytest
 from chatledger import Draft, Feedback, Ledger, PartialMessage, Thread, Transaction, Usage
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.repositories import Repositories
-from chatledger.storage.repositories.branches import Mark
 from chatledger.storage.schema.tables import INSERTION_ORDER
+from chatledger.storage.schema.text import encode_key, write_mark
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.storage.raw import query
@@ -187,7 +187,9 @@ CALLS: dict[str, list[Call]] = {
     "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
     "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
     "branches.mark": [lambda s, ids: s.branches.mark(ids.thread), lambda s, ids: s.branches.mark(ids.thread, 1)],
-    "branches.advance": [lambda s, ids: s.branches.advance(ids.thread, Mark(0, 7, 1))],
+    "branches.advance": [
+        lambda s, ids: s.branches.advance(ids.thread, write_mark(encode_key(ids.thread, "thread_id"), 0, 7, 1))
+    ],
     "outputs.add": [
         lambda s, ids: s.outputs.add(ids.thread, [OUTPUT]),
         lambda s, ids: s.outputs.add(ids.thread, []),
@@ -284,18 +286,19 @@ async def in_transaction(ledger: Ledger) -> AsyncIterator[Repositories]:
 
 
 async def outcome(repositories: Repositories, call: Call, ids: Ids) -> str:
-    """What the call gave or raised, without what tells one call from the next: ids, times, minted ids."""
+    """What the call gave or raised, without what tells one call from the next: ids, times, minted ids, marks."""
     try:
         told = repr(await call(repositories, ids))
     except Exception as error:
         told = f"{type(error).__qualname__} {error} {sorted(vars(error).items())}"
     for name, id_ in vars(ids).items():
         told = told.replace(id_, f"<{name}>")
+    told = re.sub(r"'[\w-]{32}'", "<mark>", told)
     told = re.sub(r"datetime\.datetime\([^)]*\)", "<time>", told)
     return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<new id>", told)
 
 
-VARIES = r"stamp=\d+|redacted 2[^']*|\nDETAIL:[^[]*(?= \[)"
+VARIES = r"redacted 2[^']*|\nDETAIL:[^[]*(?= \[)"
 """What tells two databases apart, or one under row-level security, which gives no details of a key."""
 
 

@@ -142,7 +142,7 @@ async def test_a_counter_must_count(ledger: Ledger, cost: Any) -> None:
 async def test_every_call_refuses_unknown_words_alike(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     level = "rules must be 'lenient', 'strict', 'ordered' or None, not 'stern'"
-    close = "on_open_calls must be 'error' or 'close', not 'closed'"
+    close = "on_open_calls must be 'error', 'close' or 'interrupt', not 'closed'"
     view = "view must be 'stored' or 'model', not 'Model'"
     word: Any
     for text, say in (

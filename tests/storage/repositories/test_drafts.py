@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,9 +29,11 @@ from chatledger import (
     ToolCall,
     ToolCallDelta,
 )
+from chatledger.storage.append.request import make_request
 from chatledger.storage.repositories import drafts
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
+from tests.leases import pass_time
 
 NEVER = 3_600.0
 """An interval in which nothing is written by time alone."""
@@ -275,13 +278,88 @@ async def test_a_pace_that_cannot_be_kept_is_refused(asked: Ledger) -> None:
 # --- Others -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_live_draft_is_protected(asked: Ledger) -> None:
+@pytest.mark.parametrize("rules", ["lenient", "strict", "ordered"])
+@pytest.mark.parametrize("on_open_calls", ["error", "close"])
+async def test_a_live_draft_is_protected_at_every_level(
+    asked: Ledger, database: Database, rules: Any, on_open_calls: Any
+) -> None:
+    async with stream(asked, message_id="said") as draft:
+        await draft.feed("Sun")
+        await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
+        await draft.flush()
+        (held,) = await asked.partials.list()
+        async with database.open() as other:
+            with pytest.raises(DraftLive) as live:
+                await other.messages.append("t", [user("next")], rules=rules, on_open_calls=on_open_calls)
+            with pytest.raises(DraftLive):
+                async with other.begin() as tx:
+                    await tx.messages.append("t", [user("next")], rules=rules, on_open_calls=on_open_calls)
+        await draft.feed("ny.")
+    error = live.value
+    assert (error.thread_id, error.branch, error.seq, error.message_id) == ("t", 0, 2, "said")
+    assert error.until == held.since + timedelta(seconds=2 * NEVER)
+    assert texts(await asked.messages.history("t")) == ["?", "Sunny."]
+
+
+async def test_a_live_draft_is_not_cut_by_closing_the_open_calls(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
+        await draft.flush()
+        with pytest.raises(DraftLive):
+            await asked.messages.close_open_calls("t")
+        await draft.feed("!")
+    assert await states(asked) == ["complete", "complete"]
+
+
+async def test_interrupting_cuts_a_live_draft_and_closes_open_calls(asked: Ledger) -> None:
+    await asked.messages.append("t", [assistant(calls=[call("a")])], run_id="r")
+    with pytest.raises(DraftLost):
+        async with stream(asked, run_id="r") as draft:
+            await draft.feed(ToolCallDelta(id="b", name="f", arguments="{}"))
+            await draft.flush()
+            await asked.messages.append("t", [user("enough")], on_open_calls="interrupt")
+            await draft.feed("!")
+            await draft.flush()
+    history = (await asked.messages.history("t")).messages
+    assert [(one.role, one.state, one.tool_call_id) for one in history[1:]] == [
+        ("assistant", "complete", None),
+        ("assistant", "interrupted", None),
+        ("tool", "synthetic", "b"),
+        ("tool", "synthetic", "a"),
+        ("user", "complete", None),
+    ]
+    assert await asked.threads.check("t") == []
+
+
+async def test_a_draft_may_interrupt_the_live_draft_of_another(asked: Ledger) -> None:
+    with pytest.raises(DraftLost):
+        async with stream(asked) as first:
+            async with stream(asked, on_open_calls="interrupt") as second:
+                await second.feed("mine")
+            await first.feed("!")
+            await first.flush()
+    assert await states(asked) == ["complete", "interrupted", "complete"]
+
+
+@pytest.mark.parametrize("on_open_calls", ["error", "close", "interrupt"])
+async def test_an_append_of_nothing_leaves_a_live_draft_alone(asked: Ledger, on_open_calls: Any) -> None:
     async with stream(asked) as draft:
         await draft.feed("Sun")
-        with pytest.raises(RuleViolation, match="R10"):
-            await asked.messages.append("t", [user("next")])
+        nothing = await asked.messages.append("t", [], on_open_calls=on_open_calls)
+        assert (nothing.version, nothing.messages) == (2, [])
         await draft.feed("ny.")
     assert texts(await asked.messages.history("t")) == ["?", "Sunny."]
+
+
+async def test_an_append_that_waited_for_its_turn_does_not_take_a_draft_for_abandoned(asked: Ledger) -> None:
+    """The draft was written after the append was asked for, by more than its lease."""
+    async with stream(asked, lease=NEVER + 1) as draft:
+        request = make_request(asked._scope.tenant, "t", [user("next")], limits=None)
+        waited = replace(request, now=request.now - timedelta(seconds=NEVER + 1))
+        with pytest.raises(DraftLive):
+            await asked._scope.append(waited)
+        await draft.feed("!")
+    assert await states(asked) == ["complete", "complete"]
 
 
 async def test_a_live_draft_renews_its_lease_where_nothing_is_fed(asked: Ledger) -> None:
@@ -296,7 +374,7 @@ async def test_a_draft_that_was_interrupted_by_others_is_lost(asked: Ledger) -> 
         async with stream(asked) as draft:
             await draft.feed("Sun")
             await draft.flush()
-            await asked.messages.append("t", [user("enough")], on_open_calls="close")
+            await asked.messages.append("t", [user("enough")], on_open_calls="interrupt")
             await draft.feed("ny.")
     assert (lost.value.thread_id, lost.value.branch, lost.value.seq) == ("t", 0, 2)
     assert texts(await asked.messages.history("t")) == ["?", "Sun", "enough"]
@@ -349,32 +427,31 @@ async def abandon(ledger: Ledger, *deltas: Any, ago: float = NEVER, **options: A
     await draft._stop()
 
 
-async def pass_time(ledger: Ledger, seconds: float) -> None:
-    """As if the partial messages had been written so much earlier."""
-    for partial in await ledger.partials.list():
-        await ledger._scope.write(lambda sql, found=partial: _move_lease(sql, found, seconds))  # type: ignore[misc]
-
-
-def _move_lease(sql: Any, partial: Any, seconds: float) -> None:
-    from sqlalchemy import select, update
-
-    from chatledger.storage.schema.tables import branches
-
-    own = branches.c.thread_id == partial.thread_id, branches.c.branch == partial.branch
-    (stored,) = sql.execute(select(branches.c.open_calls).where(*own)).one()
-    stored["partial"]["lease"][0] -= int(seconds * 1_000_000)
-    sql.execute(update(branches).where(*own).values(open_calls=stored))
-
-
 async def test_a_strict_append_behind_an_abandoned_partial_interrupts_it(asked: Ledger) -> None:
     await abandon(asked, "Su", ToolCallDelta(id="a", name="f", arguments='{"ci'))
-    with pytest.raises(RuleViolation, match="R10"):
+    with pytest.raises(DraftLive):
         await asked.messages.append("t", [user("next")])
     await pass_time(asked, NEVER + 1)
     stored = await asked.messages.append("t", [user("next", message_id="n")])
     assert (stored.first_seq, stored.version) == (4, 4)
     assert await states(asked) == ["complete", "interrupted", "synthetic", "complete"]
     assert (await asked.messages.append("t", [user("next", message_id="n")])).replayed
+
+
+async def test_closing_the_open_calls_interrupts_an_abandoned_partial(asked: Ledger) -> None:
+    await abandon(asked, "Su")
+    await pass_time(asked, NEVER + 1)
+    assert (await asked.messages.close_open_calls("t")).version == 2
+    assert await states(asked) == ["complete", "interrupted"]
+    await asked.messages.append("t", [user("next")])
+
+
+async def test_lenient_rules_answer_the_calls_of_an_abandoned_partial_as_strict_ones_do(asked: Ledger) -> None:
+    await abandon(asked, ToolCallDelta(id="a", name="f", arguments="{}"))
+    await pass_time(asked, NEVER + 1)
+    await asked.messages.append("t", [user("next")], rules="lenient")
+    assert await states(asked) == ["complete", "interrupted", "synthetic", "complete"]
+    assert await asked.threads.check("t") == []
 
 
 async def test_a_partial_message_of_the_future_is_abandoned(asked: Ledger) -> None:

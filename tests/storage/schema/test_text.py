@@ -13,7 +13,7 @@ from chatledger import KeyUnavailable, LimitExceeded
 from chatledger.models.json import same_json
 from chatledger.storage.schema.text import (
     CIPHERTEXT_HEADER,
-    MARK,
+    ESCAPE_MARK,
     decode_json,
     decode_text,
     encode_json,
@@ -22,9 +22,9 @@ from chatledger.storage.schema.text import (
 )
 
 # Any character, surrogates included; and those that mean something to the codec, so that they meet.
-TEXT = st.text(alphabet=st.characters()) | st.text(alphabet=f'{MARK}\\u0d8\x00\ud800\ude00\U0001f600a"')
+TEXT = st.text(alphabet=st.characters()) | st.text(alphabet=f'{ESCAPE_MARK}\\u0d8\x00\ud800\ude00\U0001f600a"')
 TEXT = TEXT | st.text(alphabet="k\x00\\").map(lambda text: f"\ue0011:k:{text}")
-KEYS = st.text(alphabet=f"{MARK}\\ua0\x00\ud800", min_size=1, max_size=5)
+KEYS = st.text(alphabet=f"{ESCAPE_MARK}\\ua0\x00\ud800", min_size=1, max_size=5)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
@@ -62,7 +62,7 @@ def test_encoded_text_can_be_encoded_again(text: str) -> None:
 @settings(max_examples=200)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00")))
 def test_ordinary_text_is_stored_as_it_is(text: str) -> None:
-    assert encode_text(text) == (text if not text.startswith(MARK) else MARK + text.replace("\\", "\\\\"))
+    assert encode_text(text) == (text if not text.startswith(ESCAPE_MARK) else ESCAPE_MARK + text.replace("\\", "\\\\"))
 
 
 @settings(max_examples=200)
@@ -82,17 +82,17 @@ def test_decoding_ciphertext_as_text_is_refused() -> None:
     [
         ("", ""),
         ("a\\u0000", "a\\u0000"),
-        ("a" + MARK, "a" + MARK),
-        (MARK, MARK + MARK),
-        ("\x00", MARK + "\\u0000"),
-        ("\\u0000\x00", MARK + "\\\\u0000\\u0000"),
-        ("a\ud83d\ude00", MARK + "a\\ud83d\\ude00"),
+        ("a" + ESCAPE_MARK, "a" + ESCAPE_MARK),
+        (ESCAPE_MARK, ESCAPE_MARK + ESCAPE_MARK),
+        ("\x00", ESCAPE_MARK + "\\u0000"),
+        ("\\u0000\x00", ESCAPE_MARK + "\\\\u0000\\u0000"),
+        ("a\ud83d\ude00", ESCAPE_MARK + "a\\ud83d\\ude00"),
         ("\U0001f600", "\U0001f600"),
-        (MARK + "\\", MARK + MARK + "\\\\"),
+        (ESCAPE_MARK + "\\", ESCAPE_MARK + ESCAPE_MARK + "\\\\"),
         ("\ue001", "\ue001"),  # as a release without encryption stored it
         ("\ue0011:k", "\ue0011:k"),
-        ("\ue0011:k:", MARK + "\ue0011:k:"),
-        ("\ue00112:k.1_-:\\", MARK + "\ue00112:k.1_-:\\\\"),
+        ("\ue0011:k:", ESCAPE_MARK + "\ue0011:k:"),
+        ("\ue00112:k.1_-:\\", ESCAPE_MARK + "\ue00112:k.1_-:\\\\"),
         (" \ue0011:k:", " \ue0011:k:"),
     ],
     ids=ascii,
@@ -141,7 +141,7 @@ def test_a_key_of_1_to_512_bytes_is_kept(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "size"),
-    [("a" * 513, 513), ("ä" * 256 + "a", 513), ("\x00" * 85, 513), (MARK * 171, 516), ("\ud800" * 600, 3_603)],
+    [("a" * 513, 513), ("ä" * 256 + "a", 513), ("\x00" * 85, 513), (ESCAPE_MARK * 171, 516), ("\ud800" * 600, 3_603)],
     ids=["ascii", "umlauts", "NULs", "marks", "surrogates"],
 )
 def test_a_key_of_more_bytes_is_refused_with_its_size(key: str, size: int) -> None:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatledger.errors import (
     BranchNotFound,
     ChatLedgerError,
+    DraftLive,
+    InvalidArgument,
     RuleViolation,
     RunConflict,
     StorageError,
@@ -34,14 +36,14 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
-from chatledger.storage.append.partial import overwrite_partial, overwrites_partial
+from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_replay, load_replay
-from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.request import AppendRequest, moved_since
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
-from chatledger.storage.schema.text import decode_text
+from chatledger.storage.schema.text import decode_text, write_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,10 @@ class NothingToWrite:
     """The batch is empty, and there is no partial message to interrupt."""
 
 
+class LiveDraft:
+    """The message at the end is partial, its writer holds the lease, and the caller does not interrupt it."""
+
+
 class NeedsPreflight:
     """The cached tip does not let the append through. It is no reason to refuse: nobody has looked for the ids yet, and
     the tip may have moved.
@@ -66,6 +72,8 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     """One preflight, one judgement, one guarded write."""
     seen = preflight(sql, request, lock=lock)
     if overwrites_partial(request, seen):
+        if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
+            _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
         return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
     replay = find_replay(request, seen)
@@ -74,7 +82,9 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         return replayed if isinstance(replayed, Moved) else Attempted(replayed)
     plan = plan_append(request, seen)
     if isinstance(plan, NothingToWrite):
-        return Attempted(_appended([], seen.tip.last_seq if seen.tip else 0))
+        return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
+    if isinstance(plan, LiveDraft):
+        raise _draft_live(sql, request, seen)
     return _write(sql, plan, seen)
 
 
@@ -126,19 +136,21 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
     return outcome.appended
 
 
-def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
+def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
     """Judge the append on what the preflight saw, and plan its write. It does not use the database."""
     branch, tip = _require_branch(request, seen)
-    interrupts = _interrupts(request, tip)
-    if not request.messages and not interrupts:
+    interrupts = tip.partial_seq is not None
+    if not request.messages and not (interrupts and request.interrupt):
         return NothingToWrite()
+    if interrupts and not request.interrupt and is_live(tip):
+        return LiveDraft()
     given = request
     if interrupts:
         request = request.insert(*close_interrupted(tip, request.messages))
     request = _with_closing_results(request, interrupted(tip) if interrupts else tip, branch)
     level = request.rules or seen.rules or request.default_rules
     try:
-        judgement = judge(tip, request.messages, branch=branch, level=level, interrupt=interrupts)
+        judgement = judge(tip, request.messages, branch=branch, level=level)
     except RuleViolation as error:  # the index counts inserted results too, which the caller does not know of
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.message) from None
@@ -157,25 +169,42 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
 
 
 def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
-    """Raises ThreadNotFound, BranchNotFound and VersionConflict, in this order."""
+    """Raises ThreadNotFound, BranchNotFound, InvalidArgument and VersionConflict, in this order."""
     if not seen.thread_exists:
         raise ThreadNotFound(request.thread_id)
     if seen.branch is None or seen.tip is None:
         raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)
-    if request.expected_version is not None and request.expected_version != seen.tip.last_seq:
-        raise VersionConflict(request.thread_id, seen.branch, request.expected_version, seen.tip.last_seq)
+    if request.expected is not None and request.expected != (seen.branch, seen.tip.last_seq, seen.stamp):
+        raise moved_since(request.expected, request.thread_id, seen.branch, seen.tip.last_seq)
+    if request.expected_version is not None:
+        if request.branch is None and seen.forked:
+            raise InvalidArgument("expected_version", _AMBIGUOUS)
+        if request.expected_version != seen.tip.last_seq:
+            raise VersionConflict(request.thread_id, seen.branch, request.expected_version, seen.tip.last_seq)
     return seen.branch, seen.tip
 
 
-def _interrupts(request: AppendRequest, tip: Tip) -> bool:
-    """Whether the append marks the partial message at the end as interrupted, so that the batch can follow it. It does
-    if the caller asks for it, or if the lease of the partial message has run out.
-    """
-    if tip.partial_seq is None:
-        return False
-    if request.close_open_calls or request.interrupt:
-        return True
-    return bool(request.messages) and (tip.lease is None or not tip.lease.holds(request.now))
+_AMBIGUOUS = (
+    "says no branch, and the thread has several: pass expected=, the mark of the history or of the append that you "
+    "build on, or name the branch"
+)
+
+
+_MESSAGE_ID = """
+SELECT message_id FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
+"""
+
+
+def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
+    """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
+    assert seen.tip is not None
+    assert seen.tip.lease is not None
+    assert seen.branch is not None
+    seq = seen.tip.last_seq
+    place = {"tenant": request.tenant.key, "thread": request.thread, "branch": seen.branch, "seq": seq}
+    ids = [decode_text(row[0]) for row in sql.fetch(_MESSAGE_ID, place) if row[0] is not None]
+    return DraftLive(request.thread_id, seen.branch, seq, ids[0] if ids else None, seen.tip.lease.ends)
 
 
 def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> AppendRequest:
@@ -186,9 +215,14 @@ def _with_closing_results(request: AppendRequest, tip: Tip, branch: int) -> Appe
 
 
 def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
-    """Append only synthetic results for the calls that are open now, in a transaction."""
-    _, tip = _require_branch(request, preflight(sql, request, lock=True))
-    return attempt_locked(sql, request.insert(0, closing_results(tip, reason=reason)))
+    """Append only synthetic results for the calls that are open now, in a transaction. They interrupt a partial message
+    at the end. Raises DraftLive.
+    """
+    seen = preflight(sql, request, lock=True)
+    _, tip = _require_branch(request, seen)
+    if is_live(tip):
+        raise _draft_live(sql, request, seen)
+    return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
 
 
 # --- The outcome ------------------------------------------------------------------------------------------------------
@@ -201,20 +235,21 @@ def appended(plan: Plan) -> Appended:
         ids = {row.message_id for row in plan.own}
         stands = [one for one in stands if one[1].message_id in ids]
     stored = [as_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
-    return _appended(stored, plan.judgement.tip.last_seq)
+    return _appended(plan.request, plan.branch, stored, plan.judgement.tip.last_seq, plan.new_stamp)
 
 
 def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp = plan.judgement.tip, plan.new_stamp
-    return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, touched=touched)
+    return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, forked=seen.forked, touched=touched)
 
 
-def _appended(messages: list[ChatMessage], version: int) -> Appended:
+def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:
     """The outcome of a call. It covers only the caller's own messages, so that a repeat returns the same."""
     first = version + 1 if not messages else messages[0].seq or 0
-    return Appended(first, version, version, messages)
+    mark = write_mark(request.thread, branch, version, stamp)
+    return Appended(first, version, version, messages, mark=mark)
 
 
 def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -33,7 +33,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
-from chatledger.storage.schema.text import decode_text, encode_json, to_microseconds
+from chatledger.storage.schema.text import decode_text, encode_json, to_microseconds, write_mark
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
 _GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
@@ -264,6 +264,13 @@ def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
 _STAYS = ("role", "run_id", "tool_call_id")
 
 
+def is_live(tip: Tip) -> bool:
+    """Whether the message at the end is partial and belongs to its writer. Once its lease is over, an append marks it
+    as interrupted and follows it. The time of the request would not do: the append may have waited since.
+    """
+    return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds(datetime.now(UTC))
+
+
 def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     """Whether the batch is one message with the id of the partial message at the end, which it completes. A draft may
     also take the place of a draft whose lease is over, and begin the message anew.
@@ -279,7 +286,7 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     lease = seen.tip.lease
     if request.draft is None or (lease is not None and lease.writer == request.draft):  # an attempt of this request
         return False
-    if lease is not None and lease.holds(request.now):
+    if lease is not None and is_live(seen.tip):
         message_id = decode_text(request.message_ids[0])
         raise DraftLive(request.thread_id, seen.branch, seen.tip.partial_seq, message_id, lease.ends)
     return True
@@ -318,7 +325,8 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     place = {"thread_id": request.thread_id, "branch": seen.branch, "seq": seq}
     given = {"created_at": stored[0].created_at, "violations": list(broken)}
     whole = message.model_copy(update={**place, **given})
-    return Appended(seq, seq, seq, [whole])
+    mark = write_mark(request.thread, seen.branch, seq, write.new_stamp)
+    return Appended(seq, seq, seq, [whole], mark=mark)
 
 
 def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:

@@ -17,6 +17,7 @@ from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window import branch_column
 from chatledger.storage.rows.encryption import damaged_cell
 from chatledger.storage.schema.tables import branches
@@ -30,11 +31,12 @@ from chatledger.storage.schema.text import (
 )
 
 _PREFLIGHT_SQLITE = """
-SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
-       m.message_id, m.branch, m.seq
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+       b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
+LEFT JOIN {schema}branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id AND f.branch = 1
 LEFT JOIN {schema}messages m
   ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.message_id IN (SELECT value FROM json_each(:ids))
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
@@ -42,15 +44,16 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
-SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
-       m.message_id, m.branch, m.seq
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+       b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
+LEFT JOIN {schema}branches f ON f.tenant_id = t.tenant_id AND f.thread_id = t.thread_id AND f.branch = 1
 LEFT JOIN LATERAL (
   SELECT one.* FROM unnest(:ids::text[]) AS given (id), LATERAL (
-    SELECT f.message_id, f.branch, f.seq FROM {schema}messages f
-    WHERE f.tenant_id = :tenant::text AND f.thread_id = :thread::text AND f.message_id = given.id LIMIT 1
+    SELECT s.message_id, s.branch, s.seq FROM {schema}messages s
+    WHERE s.tenant_id = :tenant::text AND s.thread_id = :thread::text AND s.message_id = given.id LIMIT 1
   ) AS one
 ) AS m ON true
 WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
@@ -67,7 +70,8 @@ FOR UPDATE
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
-    exist. `touched` is the time of the last update of the thread's `active_at`, if known.
+    exist. `path` is the lineage of the branch, read only if an id was found. `forked`: the thread has more than one
+    branch. `touched` is the time of the last update of the thread's `active_at`, if known.
     """
 
     thread_exists: bool
@@ -76,6 +80,8 @@ class Seen:
     branch: int | None = None
     tip: Tip | None = None
     stamp: int = 0
+    path: Sequence[Segment] = ()
+    forked: bool = False
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
 
@@ -89,16 +95,18 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     rows = sql.fetch(_PREFLIGHTS[sql.dialect], {**place, "ids": ids})
     if not rows:
         return Seen(thread_exists=False)
-    rules, active_branch, branch, last_seq, stamp, last_role, open_calls, partial_seq, *_ = rows[0]
-    tip = (last_seq, last_role, open_calls, partial_seq)
+    rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
+    found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
     return Seen(
         thread_exists=True,
         rules=rules,
         active_branch=active_branch,
         branch=branch,
-        tip=None if branch is None else read_tip(decode_text(request.thread), branch, *tip),
+        tip=None if branch is None else read_tip(request.thread_id, branch, *tip),
         stamp=stamp,
-        found={row[8]: (row[9], row[10]) for row in rows if row[8] is not None},
+        path=read_lineage(lineage, request.thread_id, branch) if found and branch is not None else (),
+        forked=bool(forked),
+        found=found,
     )
 
 

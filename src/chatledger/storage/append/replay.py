@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.errors import IdConflict
@@ -10,57 +11,85 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import load_range
+from chatledger.storage.history.path import Segment, cut, load_range
+from chatledger.storage.history.window import END
 from chatledger.storage.rows.messages import encode_message
-from chatledger.storage.schema.text import decode_text
+from chatledger.storage.schema.text import decode_text, write_mark
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The interval of the requested branch that holds all ids of the batch, in order."""
+    """The interval first … last of a path that holds all ids of the batch, in order. `branch` is the branch of the
+    path. `stamp` is None if nobody has read it.
+    """
 
+    path: Sequence[Segment]
     branch: int
     first: int
     last: int
+    stamp: int | None = None
 
 
 def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
-    """None if no id of the batch is stored. Raises IdConflict if only some are stored, or if they are stored in another
-    order or on another branch.
+    """None if no id of the batch is stored. A repeat stands on the path of the requested branch, where it may be
+    inherited. The repeat of a call with an idempotency key may stand on any other branch of the thread.
 
-    `load_replay` compares the content later. It also checks the messages between the ids: only synthetic results of
-    this append may stand there.
+    Raises IdConflict if the ids are stored in another way: only some, in another order, or off the path. `load_replay`
+    compares the content later. It also checks the messages between the ids: only synthetic results of this append may
+    stand there.
     """
     if not seen.found or not request.message_ids:
         return None
-    stored_id, (branch, seq) = next(iter(seen.found.items()))
     asked = seen.active_branch if request.branch is None else request.branch
-    if branch != asked:
-        raise IdConflict(decode_text(stored_id), seq, f"stands on branch {branch} already, not on branch {asked}")
-    places = [seen.found.get(id_) for id_ in request.message_ids]
-    found = [place[1] for place in places if place is not None and place[0] == asked]
-    consecutive = found == list(range(found[0], found[0] + len(places)))
-    in_order = len(found) == len(places) and found == sorted(found)
+    path, branch = seen.path, asked
+    stamp: int | None = seen.stamp
+    stray = next((id_ for id_, place in seen.found.items() if not _stands_on(path, *place)), None)
+    if stray is not None:
+        branch, seq = seen.found[stray]
+        path, stamp = [Segment(branch, 1, END)], None
+        if not request.has_key or any(place[0] != branch for place in seen.found.values()):
+            raise IdConflict(decode_text(stray), seq, f"stands on branch {branch} already, not on branch {asked}")
+    found = [seen.found[id_][1] for id_ in request.message_ids if id_ in seen.found]
+    consecutive = found == list(range(found[0], found[0] + len(request.message_ids)))
+    in_order = len(found) == len(request.message_ids) and found == sorted(found)
     if not (consecutive or (in_order and request.close_open_calls)):
+        stored_id, (_, seq) = next(iter(seen.found.items()))
         raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
-    return Replay(asked, found[0], found[-1])
+    return Replay(path, branch, found[0], found[-1], stamp)
+
+
+def _stands_on(path: Sequence[Segment], branch: int, seq: int) -> bool:
+    return any(segment.branch == branch and segment.first <= seq <= segment.last for segment in path)
+
+
+_STAMP = """
+SELECT stamp FROM {schema}branches WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch
+"""
 
 
 def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | Moved:
     """The result of the first call again, if the content is the same. Raises IdConflict otherwise."""
     given = {row.message_id: row for row in request.rows}
     stored = []
-    for message in load_range(sql, request.tenant, request.thread, replay.branch, replay.first, replay.last):
-        encoded = encode_message(message)
-        if encoded.message_id in given:
-            if encoded != given[encoded.message_id] and not _is_finished_draft(request, message):
-                raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
-            stored.append(message)
-        elif message.state != "synthetic":
-            raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
-    if len(stored) < len(given):  # the thread was deleted since the preflight found them
+    for segment in cut(replay.path, replay.first, replay.last):
+        for message in load_range(sql, request.tenant, request.thread, *segment):
+            encoded = encode_message(message)
+            if encoded.message_id in given:
+                if request.draft is not None and message.state == "partial" and replay.stamp is None:
+                    raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
+                if encoded != given[encoded.message_id] and not _is_finished_draft(request, message):
+                    raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
+                stored.append(message)
+            elif message.state != "synthetic":
+                raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
+    stamp = replay.stamp
+    if stamp is None:
+        place = {"tenant": request.tenant.key, "thread": request.thread, "branch": replay.branch}
+        stamp = next((row[0] for row in sql.fetch(_STAMP, place)), None)
+    if stamp is None or len(stored) < len(given):  # the thread was deleted since the preflight found them
         return Moved()
-    return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True)
+    mark = write_mark(request.thread, replay.branch, replay.last, stamp)
+    return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True, mark=mark)
 
 
 def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:

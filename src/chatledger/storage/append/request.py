@@ -11,17 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
-from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
+from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.base import refuse_own_fields
 from chatledger.rules import Lease
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
-from chatledger.storage.schema.text import decode_text, encode_key
+from chatledger.storage.schema.text import Mark, decode_text, encode_key, read_mark
 
+OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
+"""What an append does where calls are open: refuse a message that must wait, close the calls, or close them and also
+interrupt a live draft.
+"""
 LEASE = 10.0
 """Seconds after its last write in which a partial message does not count as abandoned."""
 
@@ -40,18 +45,21 @@ class AppendRequest:
     rows: tuple[EncodedMessage, ...]
     now: datetime
     branch: int | None = None
+    expected: Mark | None = None
     expected_version: int | None = None
     rules: RulesLevel | None = None
     default_rules: RulesLevel = "strict"
     close_open_calls: bool = False
     interrupt: bool = False
-    """Mark a partial message at the end as interrupted, even if another writer holds its lease."""
+    """Mark a partial message at the end as interrupted, even if its writer holds the lease."""
     lease: float = LEASE
     """Seconds for which other appends leave a partial message of the batch to its writer."""
     draft: int | None = None
     """The draft that the batch opens, a number of its own: the one message is partial, and the draft will fill it. A
     stored message with its id is the result, whatever its content is.
     """
+    has_key: bool = False
+    """An idempotency key was given: a repeat is looked for on every branch."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
 
@@ -129,11 +137,12 @@ def make_request(
     limits: Limits | None,
     run_id: str | None = None,
     branch: int | None = None,
+    expected: str | None = None,
     expected_version: int | None = None,
     idempotency_key: str | None = None,
     rules: RulesLevel | None = None,
     default_rules: RulesLevel = "strict",
-    on_open_calls: str = "error",
+    on_open_calls: OnOpenCalls = "error",
     interrupt: bool = False,
     lease: float = LEASE,
     draft: int | None = None,
@@ -142,9 +151,9 @@ def make_request(
     the batch may have any size.
     """
     require_messages(messages)
-    strings, numbers = {type(run_id), type(idempotency_key)}, {type(branch), type(expected_version)}
+    strings, numbers = {type(run_id), type(expected), type(idempotency_key)}, {type(branch), type(expected_version)}
     if not (strings <= STR_OR_NONE.plain and numbers <= INT_OR_NONE.plain):
-        require(STR_OR_NONE, run_id=run_id, idempotency_key=idempotency_key)
+        require(STR_OR_NONE, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
     if rules is not None or on_open_calls != "error":
         require(RULES_OR_NONE, rules=rules)
@@ -156,26 +165,47 @@ def make_request(
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
+    thread = encode_key(thread_id, "thread_id")
     request = AppendRequest(
         tenant=tenant,
-        thread=encode_key(thread_id, "thread_id"),
+        thread=thread,
         thread_id=thread_id,
         messages=messages,
         rows=tuple(map(_encode, messages, ids)),
         now=datetime.now(UTC),
         branch=branch,
+        expected=None
+        if expected is None
+        else read_expected(expected, thread, branch, expected_version=expected_version),
         expected_version=expected_version,
         rules=rules,
         default_rules=default_rules,
-        close_open_calls=on_open_calls == "close",
-        interrupt=interrupt,
+        close_open_calls=on_open_calls != "error",
+        interrupt=interrupt or (on_open_calls == "interrupt" and len(messages) > 0),
         lease=lease,
         draft=draft,
+        has_key=idempotency_key is not None,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
     if limits is not None:
         _refuse_too_large(request, limits.bytes)
     return request
+
+
+def read_expected(expected: str, thread: str, branch: int | None, *, expected_version: int | None = None) -> Mark:
+    """Raises InvalidArgument if the text is no mark of the thread, or if another argument contradicts it."""
+    mark = read_mark(expected, thread, "expected")
+    if branch is not None and branch != mark.branch:
+        raise InvalidArgument("expected", f"is a mark of branch {mark.branch}, and branch={branch} was given")
+    if expected_version is not None:
+        raise InvalidArgument("expected_version", "must not be given with expected, which knows the version")
+    return mark
+
+
+def moved_since(mark: Mark, thread_id: str, branch: int, version: int) -> VersionConflict:
+    """The error for a mark that is not that of the branch at `version`, which is the active one if it is another."""
+    other = f"the mark is of branch {mark.branch}, which is no longer the active one"
+    return VersionConflict(thread_id, branch, mark.version, version, "" if branch == mark.branch else other)
 
 
 def require_messages(messages: Sequence[ChatMessage]) -> None:

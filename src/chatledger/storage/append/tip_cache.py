@@ -19,7 +19,8 @@ _MANY_CALLS = 64
 
 BranchKey = tuple[str, str, int | None]
 """Tenant, thread and branch as stored. Branch None is a key of its own: it means the active branch. Activating another
-branch renews the stamp of the one that was active, so an entry of None cannot be used for the wrong branch.
+branch renews the stamp of the one that was active, and so does a fork. So an entry of None cannot be used for the wrong
+branch, nor for a thread that has more branches by now.
 """
 
 

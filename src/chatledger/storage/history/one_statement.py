@@ -54,7 +54,7 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
     kinds[_PART].sort(key=_SEQ_IDX)
     kinds[_CALL].sort(key=_SEQ_IDX)
     header = kinds[_HEADER][0]
-    return PageRows(header[:5], header[5], *kinds[_MESSAGE:])
+    return PageRows(header[:6], header[6], *kinds[_MESSAGE:])
 
 
 def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ def _reorder(columns: Sequence[str]) -> itemgetter[Any]:
 
 
 _BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage,
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp,
   CASE WHEN :backward::boolean THEN greatest(:low::bigint, least(:high::bigint, b.last_seq) - :size::bigint + 1)
     ELSE :low::bigint END AS first,
   CASE WHEN :backward::boolean THEN least(:high::bigint, b.last_seq)
@@ -108,7 +108,7 @@ _WHOLE_GROUPS = f"""
 w AS ({_BRANCH}), g AS (
 SELECT * FROM w
 UNION ALL
-SELECT g.user_id, g.active_branch, g.branch, g.last_seq, g.lineage, c.first, g.last
+SELECT g.user_id, g.active_branch, g.branch, g.last_seq, g.lineage, g.stamp, c.first, g.last
 FROM g CROSS JOIN LATERAL (
   SELECT min(r.call_seq) AS first FROM ({_segments("g")}) s CROSS JOIN LATERAL (
     SELECT * FROM {{schema}}tool_results r WHERE r.tenant_id = :tenant AND r.thread_id = :thread
@@ -120,9 +120,9 @@ FROM g CROSS JOIN LATERAL (
 # planner from turning the scans into joins: if it expected short threads, it would read the whole thread for them.
 # The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
 # With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
-# The header holds user_id, active_branch, branch, last_seq, lineage, last.
+# The header holds user_id, active_branch, branch, last_seq, lineage, stamp, last.
 _HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
-_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.last::text"]
+_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.stamp::text", "b.last::text"]
 _HEADER_SELECT = (
     f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
     f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
@@ -139,7 +139,8 @@ NEWEST = f"WITH RECURSIVE {_WHOLE_GROUPS}, " + " UNION ALL ".join(_ARMS)
 
 
 def _header(row: Row) -> Row:
-    return row[_FIRST_TEXT], row[3], row[1], row[2], row[_FIRST_TEXT + 1], int(row[_FIRST_TEXT + 2])
+    user_id, lineage, stamp, last = row[_FIRST_TEXT : _FIRST_TEXT + len(_HEADER_TEXTS)]
+    return user_id, row[3], row[1], row[2], lineage, 0 if stamp is None else int(stamp), int(last)
 
 
 _REORDER = (_header, _reorder(MESSAGE_COLUMNS), _reorder(PART_COLUMNS), _reorder(CALL_COLUMNS))

@@ -16,7 +16,7 @@ from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Encryption
 from chatledger.storage.rows.messages import decode_messages
-from chatledger.storage.schema.text import MARK, encode_text
+from chatledger.storage.schema.text import ESCAPE_MARK, encode_text, write_mark
 
 
 def load_history(sql: Sql, window: Window) -> History:
@@ -47,7 +47,7 @@ def load_page(sql: Sql, window: Window) -> History:
     path = find_path(sql, window)
     if window.max_tokens is not None:
         fitting = newest_that_fit(sql, window, path, lambda message: _starts_window(sql, window, path, message))
-        return History(window.thread_id, path.branch, fitting, path.last_seq)
+        return _history(window, path, fitting)
     low, high = (1, path.last_seq) if window.run_id is None else _run_interval(sql, window, path)
     if window.last_turns is None:
         first, last = _interval(window, low, high)
@@ -111,7 +111,18 @@ def _page(
     nothing = 0 in (window.size, window.last_turns)  # a walk by pages without messages would never end
     previous_cursor = None if nothing or first <= low else first
     next_cursor = None if nothing or last >= high else last
-    return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor)
+    return _history(window, path, messages, previous_cursor, next_cursor)
+
+
+def _history(
+    window: Window,
+    path: Path,
+    messages: list[ChatMessage],
+    previous_cursor: int | None = None,
+    next_cursor: int | None = None,
+) -> History:
+    mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp)
+    return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor, mark=mark)
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------
@@ -215,7 +226,7 @@ ORDER BY seq DESC LIMIT :count
 """
 # The beginning of the residual of a message that continues its group: plain, and with the mark of escaped text.
 _CONTINUES = json.dumps({CONTINUES: True}).removesuffix("}")
-_GROUPED = {"continues": f"{_CONTINUES}%", "marked": f"{MARK}{_CONTINUES}%"}
+_GROUPED = {"continues": f"{_CONTINUES}%", "marked": f"{ESCAPE_MARK}{_CONTINUES}%"}
 
 
 def _turn_starts(sql: Sql, window: Window, path: Path, count: int, last: int) -> list[int]:
@@ -250,7 +261,7 @@ def _encrypted_turn_starts(sql: Sql, encryption: Encryption, interval: dict[str,
     while rows := sql.fetch(_USER_MESSAGES, {**interval, "last": last}):
         place = (interval["thread"], interval["branch"])
         for seq, residual in encryption.decrypt("messages", ("seq", "residual"), rows, *place):
-            if residual is None or not residual.startswith((_CONTINUES, MARK + _CONTINUES)):
+            if residual is None or not residual.startswith((_CONTINUES, ESCAPE_MARK + _CONTINUES)):
                 yield seq
         last = rows[-1][0] - 1
 

@@ -26,15 +26,16 @@ from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One branch in the state of this snapshot: its last seq, and the branches that store its messages."""
+    """One branch in the state of this snapshot: its last seq, the branches that store its messages, and its stamp."""
 
     branch: int
     last_seq: int
     segments: list[Segment]
+    stamp: int
 
 
 _BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
@@ -50,17 +51,19 @@ def find_path(sql: Sql, window: Window) -> Path:
 
 
 def read_path(window: Window, row: Row | None) -> Path:
-    """The path of a row (user_id, active_branch, branch, last_seq, lineage). Raises as `find_path`, and DamagedCell."""
+    """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp). Raises as `find_path`, and
+    DamagedCell.
+    """
     if row is None or (window.user_id is not None and row[0] != encode_text(window.user_id)):
         raise ThreadNotFound(window.thread_id)
-    _, _, branch, last_seq, lineage = row
+    _, _, branch, last_seq, lineage, stamp = row
     if branch is None:
         if window.branch is None:
             raise damaged_active_branch(window.thread_id)
         raise BranchNotFound(window.thread_id, window.branch)
     if type(last_seq) is not int:
         raise damaged_cell(branches, "last_seq", {"thread_id": window.thread_id, "branch": branch})
-    return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch))
+    return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp)
 
 
 def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> list[ChatMessage]:
@@ -140,7 +143,7 @@ def write_lineage(segments: list[Segment]) -> str:
     return dumps([[branch, first, None if last == END else last] for branch, first, last in segments])
 
 
-def cut(segments: list[Segment], first: int, last: int) -> list[Segment]:
+def cut(segments: Sequence[Segment], first: int, last: int) -> list[Segment]:
     """The parts of the path that lie within first … last, in order."""
     inside = (Segment(branch, max(first, low), min(last, high)) for branch, low, high in segments)
     return [segment for segment in inside if segment.first <= segment.last]

@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import and_, func, insert, select, update
 
-from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, require
-from chatledger.errors import BranchNotFound, InvalidCursor, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
+from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, fold
 from chatledger.storage.append.preflight import write_open_calls
+from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import interrupts_calls, turn_start
 from chatledger.storage.history.path import Path, Segment, find_path, forked, load_path, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
-from chatledger.storage.rows.encryption import Tenant, damaged_cell, to_model
+from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
-from chatledger.storage.schema.text import decode_json
+from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
 
 
 class BranchRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    async def fork(self, thread_id: str, at: int, *, branch: int | None = None, activate: bool = True) -> Branch:
+    async def fork(
+        self,
+        thread_id: str,
+        at: int,
+        *,
+        branch: int | None = None,
+        activate: bool = True,
+        expected: str | None = None,
+    ) -> Branch:
         """Create a branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
 
         The first message appended to it has seq `at` + 1. With `at` 0 the branch shares nothing. Unless `activate` is
-        False, it becomes the active branch.
+        False, it becomes the active branch. With `expected`, the mark of a history or of an append, it raises
+        VersionConflict if anything of that branch moved since.
 
         Raises InvalidCursor for a seq that the branch does not have. Raises RuleViolation if a shared message is still
         partial or, unless the thread is lenient, if calls of the shared part have no result yet.
@@ -42,8 +52,10 @@ class BranchRepository:
         require(INT, at=at)
         require(INT_OR_NONE, branch=branch)
         require(BOOL, activate=activate)
+        require(STR_OR_NONE, expected=expected)
         window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.write(lambda sql: _fork(sql, window, at, activate, self._scope.rules))
+        mark = None if expected is None else read_expected(expected, window.thread, branch)
+        return await self._scope.write(lambda sql: _fork(sql, window, at, activate, mark, self._scope.rules))
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
         """Make a branch the active one, which calls without `branch=` use."""
@@ -58,16 +70,23 @@ class BranchRepository:
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
 
-    async def mark(self, thread_id: str, branch: int | None = None) -> Mark:
-        """The present state of a branch (None: the active one). Pass it to `advance` before a later write."""
+    async def mark(self, thread_id: str, branch: int | None = None) -> str:
+        """The present mark of a branch (None: the active one), as a history of it has it."""
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
-        return await self._scope.read(lambda sql: read_mark(sql, self._scope.tenant, thread_id, branch), snapshot=True)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.read(lambda sql: _mark(sql, window))
 
-    async def advance(self, thread_id: str, mark: Mark) -> Mark:
-        """Lock the branch until the transaction ends, if it still is in the marked state. Raises VersionConflict."""
-        require(STR, thread_id=thread_id)
-        return await self._scope.write(lambda sql: advance_mark(sql, self._scope.tenant, thread_id, mark))
+    async def advance(self, thread_id: str, mark: str) -> str:
+        """Lock the marked branch until the transaction ends, and return its new mark. Every older mark is stale then.
+        A caller that writes outputs or agents, and no messages, does this first.
+
+        Raises VersionConflict if anything of the branch moved since it was marked.
+        """
+        require(STR, thread_id=thread_id, mark=mark)
+        window = Window.of(self._scope.tenant, thread_id)
+        state = read_mark(mark, window.thread, "mark")
+        return await self._scope.write(lambda sql: _advance(sql, window, state))
 
 
 def _key(window: Window) -> dict[str, str]:
@@ -79,9 +98,15 @@ def _own(table: Any, window: Window) -> Any:
     return and_(*(table.c[name] == value for name, value in _key(window).items()))
 
 
-def _fork(sql: Sql, window: Window, at: int, activate: bool, default_rules: RulesLevel) -> Branch:
+def _fork(
+    sql: Sql, window: Window, at: int, activate: bool, expected: Mark | None, default_rules: RulesLevel
+) -> Branch:
+    if expected is not None:
+        _advance(sql, window, expected)
     rules = _hold(sql, window)
     path = find_path(sql, window)
+    if expected is not None and path.branch != expected.branch:
+        raise moved_since(expected, window.thread_id, path.branch, path.last_seq)
     if not 0 <= at <= path.last_seq:
         raise InvalidCursor(at, f"branch {path.branch} ends at seq {path.last_seq}; fork it at 0 to {path.last_seq}")
     tip = fold_tip(sql, window, path, at)
@@ -195,46 +220,20 @@ def _to_branch(row: Mapping[Any, Any]) -> Branch:
     return to_model(Branch, branches, row, fields)
 
 
-# --- The version of a branch that a reader remembers ------------------------------------------------------------------
+# --- Marks ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A state of a branch that a reader remembers, because its next write must follow exactly that state.
-
-    Every write of a branch's row gives it a new stamp. A caller that writes outputs or agents, and no messages,
-    advances the mark first. It then holds the row until its transaction ends, and every older mark is stale.
-    """
-
-    branch: int
-    version: int
-    stamp: int
+def _mark(sql: Sql, window: Window) -> str:
+    path = find_path(sql, window)
+    return write_mark(window.thread, path.branch, path.last_seq, path.stamp)
 
 
-def read_mark(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> Mark:
-    """The present mark of a branch (None: the active one)."""
-    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
-    active = sql.execute(select(threads.c.active_branch).where(own)).scalar_one_or_none()
-    if active is None:
-        raise ThreadNotFound(thread_id)
-    number = active if branch is None else branch
-    columns = select(branches.c.last_seq, branches.c.stamp)
-    row = sql.execute(columns.where(_row_of(tenant, thread_id, number))).one_or_none()
-    if row is None:
-        raise BranchNotFound(thread_id, number)
-    return Mark(number, row.last_seq, row.stamp)
-
-
-def advance_mark(sql: Sql, tenant: Tenant, thread_id: str, mark: Mark) -> Mark:
-    """Replace the mark by a new one. Raises VersionConflict if anyone has written to the branch since."""
+def _advance(sql: Sql, window: Window, mark: Mark) -> str:
+    """The mark with a new stamp. The branch's row stays locked until the transaction ends."""
     stamp = new_stamp()
-    own = and_(_row_of(tenant, thread_id, mark.branch), branches.c.stamp == mark.stamp)
+    state = (branches.c.branch == mark.branch, branches.c.last_seq == mark.version, branches.c.stamp == mark.stamp)
+    own = and_(_own(branches, window), *state)
     if sql.execute(update(branches).where(own).values(stamp=stamp)).rowcount:
-        return Mark(mark.branch, mark.version, stamp)
-    found = read_mark(sql, tenant, thread_id, mark.branch)
-    detail = "what stands beside its messages was written since" if found.version == mark.version else ""
-    raise VersionConflict(thread_id, mark.branch, mark.version, found.version, detail)
-
-
-def _row_of(tenant: Tenant, thread_id: str, branch: int) -> Any:
-    return and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id, branches.c.branch == branch)
+        return write_mark(window.thread, mark.branch, mark.version, stamp)
+    found = find_path(sql, replace(window, branch=mark.branch))
+    raise moved_since(mark, window.thread_id, found.branch, found.last_seq)

@@ -123,7 +123,7 @@ def _read_branch(tenant: Tenant, row: Any) -> Path:
     values = decrypt_values(tenant, branches, row)
     thread_id, branch, last_seq = values["thread_id"], values["branch"], values["last_seq"]
     read_tip(thread_id, branch, last_seq, None, encode_json(values["open_calls"]), values["partial_seq"])
-    return Path(branch, last_seq, read_lineage(values["lineage"], thread_id, branch))
+    return Path(branch, last_seq, read_lineage(values["lineage"], thread_id, branch), values["stamp"])
 
 
 _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {

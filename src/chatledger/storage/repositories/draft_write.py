@@ -14,7 +14,7 @@ from typing import TypeAlias
 from chatledger.errors import DraftLost, RuleViolation, StorageError
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel
-from chatledger.rules import Tip, complete, grow, judge
+from chatledger.rules import Judgement, Tip, complete, grow, judge
 from chatledger.storage.append.attempt import as_stored
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
@@ -75,7 +75,7 @@ class DraftWrite:
         else:
             tip, broken = complete(held.tip, own, branch=key.branch, level=level, opened=broken)
         try:
-            judgement = judge(tip, following, branch=key.branch, level=level)
+            judgement = judge(tip, following, branch=key.branch, level=level) if following else Judgement(tip, [])
         except RuleViolation as error:  # its index is the one in `following`
             raise RuleViolation(error.rule, error.index + 1, error.message) from None
         tip = judgement.tip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -21,7 +20,7 @@ from chatledger.errors import MessageNotFound, VersionConflict
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
-from chatledger.storage.append.request import make_request, require_messages
+from chatledger.storage.append.request import OnOpenCalls, make_request, read_expected, require_messages
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_path, load_range
@@ -29,7 +28,7 @@ from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.rows.messages import encode_message
-from chatledger.storage.schema.text import decode_text, encode_text
+from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
 PAGE = 500
 """The most messages that `iterate` holds at a time."""
@@ -46,24 +45,39 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
+        expected: str | None = None,
         expected_version: int | None = None,
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
         Calling `append` twice stores two turns, unless you pass message ids or an `idempotency_key`: then the second
-        call stores nothing and returns the same. `run_id` is the run of each message that names none, except system and
-        developer messages; a run that does not exist is created. `on_open_calls="close"` first answers open calls that
-        would stand in the way with synthetic results.
+        call stores nothing and returns the same. Message ids are found along the whole path of the branch, the messages
+        of a key on every branch of the thread. A repeat never activates a branch.
+
+        `run_id` is the run of each message that names none, except system and developer messages; a run that does not
+        exist is created. `on_open_calls="close"` first answers open calls that would stand in the way with synthetic
+        results.
+
+        `expected`, the mark of a history or an append, makes the append conditional: it raises VersionConflict if the
+        branch moved since, or if another one is active and `branch` names none. A message moves the branch, and so do a
+        piece of a live draft, an output, a redaction, other rules, and a fork or an activation while it is the active
+        one. `expected_version` compares only the version of the branch that `branch` names; without `branch` it is an
+        InvalidArgument in a thread of several branches. A repeat is a repeat, whatever is expected.
 
         If the message at the end is partial, a batch of one message with the same id, no longer partial, completes it
-        in its place. Any other batch is refused, unless `on_open_calls="close"` is given, the lease of the partial
-        message has run out, or the rules are lenient. It then interrupts the partial message first.
+        in its place. Any other batch raises DraftLive while the writer of that message holds its lease, at every level
+        of the rules. Once the lease is over, the batch interrupts the message and follows it.
+        `on_open_calls="interrupt"` interrupts a live one as well, and closes open calls like "close".
+
+        An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
+        and the mark of the branch.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the middle.
+        DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
+        middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -72,6 +86,7 @@ class MessageRepository:
             limits=self._scope.limits,
             run_id=run_id,
             branch=branch,
+            expected=expected,
             expected_version=expected_version,
             idempotency_key=idempotency_key,
             rules=rules,
@@ -87,39 +102,44 @@ class MessageRepository:
         *,
         run_id: str | None = None,
         branch: int | None = None,
+        expected: str | None = None,
         rules: RulesLevel | None = None,
-        on_open_calls: Literal["error", "close"] = "error",
+        on_open_calls: OnOpenCalls = "error",
     ) -> Appended:
         """Store the messages that follow the stored ones, for a service that sends its whole history each time.
 
         `messages` must begin with all stored messages. Their content is compared, and their ids if they have any.
-        Raises VersionConflict if a message differs or a stored one is missing. The result is `replayed` if no message
-        followed. The call reads the whole branch; if you know the new messages, `append` costs less.
+        Raises VersionConflict if a message differs or a stored one is missing, and if anything moved since the mark
+        `expected`. The result is `replayed` if no message followed, whatever is expected. The call reads the whole
+        branch; if you know the new messages, `append` costs less.
         """
         require(STR, thread_id=thread_id)
         require(MESSAGES, messages=messages)
-        require(STR_OR_NONE, run_id=run_id)
+        require(STR_OR_NONE, run_id=run_id, expected=expected)
         require(INT_OR_NONE, branch=branch)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         require_messages(messages)
+        if expected is not None:
+            read_expected(expected, encode_key(thread_id, "thread_id"), branch)
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
             rest = following(history, messages)
             if not rest:
-                return Appended(history.version + 1, history.version, history.version, [], replayed=True)
+                version, mark = history.version, history.mark
+                return Appended(version + 1, version, version, [], replayed=True, mark=mark)
             try:
                 return await self.append(
                     thread_id,
                     rest,
                     run_id=run_id,
-                    branch=history.branch,
-                    expected_version=history.version,
+                    branch=branch,
+                    expected=expected or history.mark,
                     rules=rules,
                     on_open_calls=on_open_calls,
                 )
             except VersionConflict:  # somebody appended meanwhile, perhaps the same messages
-                if last_attempt:
+                if last_attempt or expected is not None:
                     raise
         raise AssertionError("unreachable")
 
@@ -256,8 +276,9 @@ class MessageRepository:
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
     ) -> Appended:
-        """Answer every open call with a synthetic result whose text is `reason`, and mark a partial message at the end
-        as interrupted. The thread then takes any message again. If nothing is open, nothing is written.
+        """Answer every open call with a synthetic result whose text is `reason`, and mark an abandoned partial message
+        at the end as interrupted. The thread then takes any message again. If nothing is open, nothing is written.
+        Raises DraftLive if the writer of the partial message holds its lease; `partials.interrupt` cuts it short.
         """
         require(STR, thread_id=thread_id, reason=reason)
         require(INT_OR_NONE, branch=branch)

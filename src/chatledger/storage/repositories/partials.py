@@ -67,6 +67,7 @@ def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, sinc
         messages=(),
         rows=(),
         branch=key.branch,
+        expected=None,
         expected_version=None,
         interrupt=True,
         now=datetime.now(UTC),

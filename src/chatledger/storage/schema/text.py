@@ -12,16 +12,19 @@ such a header is escaped, so no text can be taken for ciphertext.
 from __future__ import annotations
 
 import re
+import struct
+from base64 import b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from chatledger.errors import InvalidArgument, KeyUnavailable, LimitExceeded
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
 
-MARK = "\ue000"
+ESCAPE_MARK = "\ue000"
 CIPHERTEXT_MARK = "\ue001"
-_MARKS = (MARK, CIPHERTEXT_MARK)
+_MARKS = (ESCAPE_MARK, CIPHERTEXT_MARK)
 CIPHERTEXT_HEADER = re.compile(f"{CIPHERTEXT_MARK}([0-9]{{1,3}}):([A-Za-z0-9._-]{{1,64}}):")
 """The groups are version and key id. Text with the mark but no header is plain text: some was stored before the ledger
 could encrypt.
@@ -42,18 +45,18 @@ def encode_text(text: str) -> str:
             return text
     elif _UNSTORABLE.search(text) is None and not (text.startswith(_MARKS) and _begins_as_ours(text)):
         return text
-    return MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
+    return ESCAPE_MARK + _ESCAPED.sub(lambda match: _escape(match[0]), text)
 
 
 def _begins_as_ours(text: str) -> bool:
-    return text[0] == MARK or CIPHERTEXT_HEADER.match(text) is not None
+    return text[0] == ESCAPE_MARK or CIPHERTEXT_HEADER.match(text) is not None
 
 
 def decode_text(stored: str) -> str:
     """The text of a stored cell. Raises KeyUnavailable for ciphertext: with keys, the caller decrypts it before."""
     if not stored.startswith(_MARKS):
         return stored
-    if stored[0] == MARK:
+    if stored[0] == ESCAPE_MARK:
         return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
     if (header := CIPHERTEXT_HEADER.match(stored)) is not None:
         raise no_keys(header[2])
@@ -102,3 +105,33 @@ def to_microseconds(moment: datetime) -> int:
 
 def from_microseconds(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
+
+
+# --- Marks: text as well, which callers keep and no column stores -----------------------------------------------------
+
+_MARK = struct.Struct(">IIqq")  # the checksum of the thread's key, then the fields of a Mark
+
+
+class Mark(NamedTuple):
+    """The state of a branch that a reader remembers, because the next write must follow exactly that state."""
+
+    branch: int
+    version: int
+    stamp: int
+
+
+def write_mark(thread: str, branch: int, version: int, stamp: int) -> str:
+    """The mark as callers get it. `thread` is the key as stored."""
+    return urlsafe_b64encode(_MARK.pack(crc32(thread.encode()), branch, version, stamp)).decode()
+
+
+def read_mark(mark: str, thread: str, argument: str) -> Mark:
+    """Raises InvalidArgument for a text that is no mark, and for the mark of another thread."""
+    try:
+        checksum, *fields = _MARK.unpack(b64decode(mark, altchars=b"-_", validate=True))
+    except (ValueError, struct.error) as error:
+        detail = "is not a mark: pass the mark of a history or of an append as it is"
+        raise InvalidArgument(argument, detail) from error
+    if checksum != crc32(thread.encode()):
+        raise InvalidArgument(argument, "is a mark of another thread")
+    return Mark(*fields)

@@ -1,0 +1,397 @@
+"""Conditions of an append: a mark means one state of one branch, a version means the branch that the caller names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from chatledger import (
+    ChatMessage,
+    DraftLive,
+    IdConflict,
+    InvalidArgument,
+    Ledger,
+    ThreadNotFound,
+    VersionConflict,
+)
+from tests.conftest import Database
+from tests.conversations import assistant, call, texts, turn, user
+from tests.faults.proxy import proxied
+from tests.leases import pass_time
+
+
+@pytest.fixture
+async def asked(ledger: Ledger) -> Ledger:
+    """A question and its answer: version 2 of branch 0."""
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [user("?", message_id="q"), assistant("!")])
+    return ledger
+
+
+async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> VersionConflict:
+    """Every call that takes the mark refuses it, and nothing is written."""
+    before = [(one.branch, one.version) for one in await ledger.branches.list("t")]
+    calls: list[Awaitable[Any]] = [
+        ledger.messages.append("t", [user("next")], branch=branch, expected=mark),
+        ledger.messages.append("t", [], branch=branch, expected=mark),
+        ledger.branches.fork("t", 0, branch=branch, expected=mark),
+        ledger.append("t", [{"role": "user", "content": "x"}], format="openai-chat", branch=branch, expected=mark),
+        ledger.stream("t", branch=branch, expected=mark).__aenter__(),
+        ledger.branches.advance("t", mark) if branch is not None else ledger.messages.append("t", [], expected=mark),
+    ]
+    errors = []
+    for waiting in calls:
+        with pytest.raises(VersionConflict) as caught:
+            await waiting
+        errors.append(caught.value)
+    assert [(one.branch, one.version) for one in await ledger.branches.list("t")] == before
+    return errors[0]
+
+
+# --- A mark that holds ------------------------------------------------------------------------------------------------
+
+
+async def test_the_mark_of_a_history_and_of_an_append_hold_until_something_moves(asked: Ledger) -> None:
+    for _ in range(2):
+        mark = (await asked.messages.history("t")).mark
+        assert (await asked.messages.history("t", last=1)).mark == mark
+        assert (await asked.messages.history("t", last_turns=1)).mark == mark
+        assert (await asked.messages.history("t", max_tokens=1_000)).mark == mark
+        assert (await asked.messages.history("t", newest=1)).mark == mark
+        assert (await asked.messages.history("t", limit=1, after=0)).mark == mark
+        assert (await asked.history("t", format="openai-chat")).mark == mark
+        assert await asked.branches.mark("t") == mark
+        stored = await asked.messages.append("t", [user("next"), assistant("!")], expected=mark)
+        more = await asked.messages.append("t", [user("more"), assistant("!")], expected=stored.mark, branch=0)
+        assert (more.mark == stored.mark, len(more.mark)) == (False, 32)
+    assert await asked.branches.mark("t") == more.mark
+    assert (await asked.messages.append("t", [], expected=more.mark)).mark == more.mark
+
+
+async def test_the_mark_of_a_page_is_that_of_the_whole_branch(database: Database) -> None:
+    async with database.open() as ledger:
+        await ledger.threads.create("t")
+        await ledger.messages.append("t", [user(str(number)) for number in range(1_000)])
+        stored = await ledger.messages.append("t", [user("and one that no single statement reads")])
+        for window in ({}, {"limit": 10}, {"limit": 10, "before": 5}, {"run_id": "none"}):
+            assert (await ledger.messages.history("t", **window)).mark == stored.mark
+
+
+async def test_calls_that_take_a_mark_do_their_work_on_it(asked: Ledger) -> None:
+    fork = await asked.branches.fork("t", 1, expected=await asked.branches.mark("t"))
+    mark = (await asked.messages.append("t", [assistant("another")], expected=await asked.branches.mark("t"))).mark
+    async with asked.stream("t", expected=mark) as draft:
+        await draft.feed("and more")
+    assert texts(await asked.messages.history("t", branch=fork.branch)) == ["?", "another", "and more"]
+    mark = await asked.branches.mark("t")
+    kept = (await asked.messages.history("t")).messages
+    assert (await asked.messages.sync("t", [*kept, user("?")], expected=mark)).first_seq == 4
+
+
+async def test_a_mark_after_an_append_that_shared_a_statement_holds_only_for_the_last(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [user("first")])
+    appends = [ledger.messages.append("t", [user(str(number))]) for number in range(6)]
+    done = sorted(await asyncio.gather(*appends), key=lambda one: one.version)
+    for earlier in done[:-1]:
+        with pytest.raises(VersionConflict):
+            await ledger.messages.append("t", [user("next")], expected=earlier.mark)
+    await ledger.messages.append("t", [user("next")], expected=done[-1].mark)
+
+
+# --- A mark that is stale ---------------------------------------------------------------------------------------------
+
+
+async def append(ledger: Ledger) -> None:
+    await ledger.messages.append("t", [user("next")])
+
+
+async def fork(ledger: Ledger) -> None:
+    await ledger.branches.fork("t", 1)
+
+
+async def fork_and_append(ledger: Ledger) -> None:
+    await ledger.branches.fork("t", 1)
+    await ledger.messages.append("t", [assistant("another answer")])
+
+
+async def fork_aside(ledger: Ledger) -> None:
+    await ledger.branches.fork("t", 1, activate=False)
+
+
+async def activate_there_and_back(ledger: Ledger) -> None:
+    await ledger.branches.fork("t", 1)
+    await ledger.branches.activate("t", 0)
+
+
+async def add_an_output(ledger: Ledger) -> None:
+    async with ledger.begin() as tx:
+        await tx.branches.advance("t", await tx.branches.mark("t"))
+
+
+async def make_again(ledger: Ledger) -> None:
+    await ledger.threads.delete("t")
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [user("?"), assistant("!")])
+
+
+MOVES = [append, fork, fork_and_append, fork_aside, activate_there_and_back, add_an_output, make_again]
+
+
+@pytest.mark.parametrize("by", ["itself", "another"])
+@pytest.mark.parametrize("move", MOVES, ids=lambda move: move.__name__)
+async def test_whatever_moves_makes_a_mark_stale(
+    asked: Ledger, database: Database, move: Callable[[Ledger], Awaitable[None]], by: str
+) -> None:
+    """Also for a ledger that has the tip of the branch in its cache."""
+    mark = (await asked.messages.history("t")).mark
+    if by == "itself":
+        await move(asked)
+    else:
+        async with database.open() as other:
+            await move(other)
+    conflict = await refuse(asked, mark)
+    assert (conflict.thread_id, conflict.expected) == ("t", 2)
+    active = (await asked.threads.get("t")).active_branch
+    assert conflict.branch == active
+    if active:
+        assert "the mark is of branch 0, which is no longer the active one" in str(conflict)
+    assert (await refuse(asked, mark, branch=0)).branch == 0
+
+
+async def test_a_mark_of_the_other_answer_is_refused_at_the_same_version(asked: Ledger) -> None:
+    mark = (await asked.messages.history("t")).mark
+    await fork_and_append(asked)
+    assert (await asked.messages.history("t")).version == 2
+    with pytest.raises(
+        VersionConflict, match="branch 1 of thread 't' is still at version 2, but the mark is of branch 0"
+    ):
+        await asked.messages.append("t", [user("next")], expected=mark)
+
+
+async def test_a_piece_of_a_live_draft_makes_a_mark_stale(asked: Ledger) -> None:
+    async with asked.stream("t", interval=3_600, lease=7_200) as draft:
+        mark = await asked.branches.mark("t")
+        with pytest.raises(DraftLive):
+            await asked.messages.append("t", [user("next")], expected=mark)
+        await draft.feed("piece")
+        await draft.flush()
+        with pytest.raises(VersionConflict, match="still at version 3, but something else of it moved: a draft"):
+            await asked.messages.append("t", [user("next")], expected=mark)
+
+
+async def test_a_stale_mark_does_not_sync(asked: Ledger) -> None:
+    before = await asked.messages.history("t")
+    sent = [*before.messages, user("next")]
+    await append(asked)
+    with pytest.raises(VersionConflict):
+        await asked.messages.sync("t", [*sent, assistant("more")], expected=before.mark)
+    assert (await asked.messages.sync("t", sent, expected=before.mark)).replayed
+
+
+async def test_a_repeat_is_a_repeat_whatever_is_expected(asked: Ledger) -> None:
+    mark = await asked.branches.mark("t")
+    first = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
+    again = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
+    assert (again.replayed, again.mark) == (True, first.mark)
+    await append(asked)
+    again = await asked.messages.append("t", [user("next", message_id="n")], expected=mark)
+    await refuse(asked, again.mark)
+
+
+# --- What is no mark --------------------------------------------------------------------------------------------------
+
+
+GARBAGE = ["", "x", "2", "é" * 32, "A" * 31, "A" * 33, "A" * 36, "A" * 31 + "!", "\ud800", "A" * 32]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+async def test_what_is_no_mark_is_refused_before_anything_is_sent(asked: Ledger, garbage: str) -> None:
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        ("expected", lambda: asked.messages.append("t", [user("next")], expected=garbage)),
+        ("expected", lambda: asked.messages.sync("t", [], expected=garbage)),
+        ("expected", lambda: asked.branches.fork("t", 1, expected=garbage)),
+        ("mark", lambda: asked.branches.advance("t", garbage)),
+    ]
+    for name, make in calls:
+        with pytest.raises(InvalidArgument, match=r"mark") as caught:
+            await make()
+        assert caught.value.argument == name
+    with pytest.raises(InvalidArgument):
+        asked.stream("t", expected=garbage)
+
+
+async def test_the_mark_of_another_thread_is_refused(asked: Ledger) -> None:
+    await asked.threads.create("u")
+    with pytest.raises(InvalidArgument, match="expected is a mark of another thread"):
+        await asked.messages.append("t", [user("next")], expected=await asked.branches.mark("u"))
+    own = asked.tenant("another tenant")
+    await own.threads.create("t")
+    with pytest.raises(VersionConflict):
+        await own.messages.append("t", [user("next")], expected=await asked.branches.mark("t"))
+
+
+async def test_a_mark_contradicts_another_branch_and_a_version(asked: Ledger) -> None:
+    mark = await asked.branches.mark("t")
+    with pytest.raises(InvalidArgument, match="expected is a mark of branch 0, and branch=1 was given"):
+        await asked.messages.append("t", [user("next")], expected=mark, branch=1)
+    with pytest.raises(InvalidArgument, match="expected_version must not be given with expected"):
+        await asked.messages.append("t", [user("next")], expected=mark, expected_version=2)
+
+
+# --- Versions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["itself", "another"])
+@pytest.mark.parametrize("activate", [True, False])
+async def test_a_version_without_a_branch_is_ambiguous_once_the_thread_is_forked(
+    asked: Ledger, database: Database, activate: bool, by: str
+) -> None:
+    await asked.messages.append("t", [user("a"), assistant("b")], expected_version=2)
+    async with database.open() as other:
+        await (asked if by == "itself" else other).branches.fork("t", 1, activate=activate)
+    for batch in ([user("next")], []):
+        with pytest.raises(
+            InvalidArgument, match=r"expected_version says no branch.*pass expected=, the mark"
+        ) as caught:
+            await asked.messages.append("t", batch, expected_version=4)
+        assert caught.value.argument == "expected_version"
+    stored = await asked.messages.append("t", [user("next")], branch=0, expected_version=4)
+    assert stored.first_seq == 5
+    with pytest.raises(VersionConflict):
+        await asked.messages.append("t", [assistant("x")], branch=1, expected_version=4)
+
+
+async def test_neither_a_mark_nor_a_version_costs_a_round_trip(pg_database: Database) -> None:
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger:
+        await ledger.threads.create("t")
+        mark, version = "", 0
+        trips = []
+        for number in range(6):
+            before = proxy.round_trips
+            if number % 2:
+                stored = await ledger.messages.append("t", turn(), expected=mark)
+            else:
+                stored = await ledger.messages.append("t", turn(), expected_version=version)
+            trips.append(proxy.round_trips - before)
+            mark, version = stored.mark, stored.version
+    assert trips[2:] == [1] * 4
+
+
+# --- An append of nothing, and one that completes a partial message ---------------------------------------------------
+
+
+async def test_an_append_of_nothing_compares_and_writes_nothing(asked: Ledger) -> None:
+    mark = await asked.branches.mark("t")
+    for expectation in ({}, {"expected": mark}, {"expected_version": 2}, {"branch": 0, "expected_version": 2}):
+        nothing = await asked.messages.append("t", [], **expectation)
+        assert (nothing.first_seq, nothing.last_seq, nothing.version, nothing.messages) == (3, 2, 2, [])
+        assert (nothing.replayed, nothing.mark) == (False, mark)
+    for wrong in (1, 3):
+        with pytest.raises(VersionConflict):
+            await asked.messages.append("t", [], expected_version=wrong)
+    with pytest.raises(ThreadNotFound):
+        await asked.messages.append("nowhere", [], expected_version=0)
+    assert await asked.branches.mark("t") == mark
+
+
+async def test_an_append_of_nothing_closes_no_call(asked: Ledger) -> None:
+    await asked.messages.append("t", [user("?"), assistant(calls=[call("a")])])
+    assert (await asked.messages.append("t", [], on_open_calls="close")).version == 4
+    assert len(await asked.messages.history("t")) == 4
+
+
+async def test_completing_a_partial_message_compares_what_is_expected(asked: Ledger) -> None:
+    begun = await asked.messages.append("t", [assistant("so f", state="partial", message_id="p")])
+    whole = [assistant("so far so good", message_id="p")]
+    with pytest.raises(VersionConflict):
+        await asked.messages.append("t", whole, expected_version=2)
+    stale = begun.mark
+    await asked.branches.advance("t", stale)
+    with pytest.raises(VersionConflict):
+        await asked.messages.append("t", whole, expected=stale)
+    assert (await asked.messages.history("t")).messages[-1].state == "partial"
+    mark = await asked.branches.mark("t")
+    completed = await asked.messages.append("t", whole, expected=mark)
+    assert (completed.messages[0].state, completed.version) == ("complete", 3)
+    assert await asked.branches.mark("t") == completed.mark
+    again = await asked.messages.append("t", whole, expected=mark)
+    assert (again.replayed, again.mark) == (True, completed.mark)
+
+
+async def test_a_draft_that_is_begun_anew_is_not_compared_with_the_state_before_it(asked: Ledger) -> None:
+    mark = await asked.branches.mark("t")
+    options: dict[str, Any] = {"idempotency_key": "k", "interval": 3_600, "lease": 7_200}
+    left = asked.stream("t", expected=mark, **options)
+    await left.__aenter__()
+    await left._stop()
+    await pass_time(asked, 7_201)
+    async with asked.stream("t", expected=mark, **options) as draft:
+        await draft.feed("again")
+    assert texts(await asked.messages.history("t")) == ["?", "!", "again"]
+
+
+# --- A retry after a fork ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_repeat_is_found_on_the_inherited_part_of_the_branch(ledger: Ledger, key: str | None) -> None:
+    await ledger.threads.create("t")
+    question = [user("?", message_id=None if key else "q1")]
+    first = await ledger.messages.append("t", question, idempotency_key=key)
+    await ledger.messages.append("t", [assistant("!")])
+    await ledger.branches.fork("t", 1)
+    again = await ledger.messages.append("t", question, idempotency_key=key)
+    assert (again.replayed, again.version, again.messages) == (True, 1, first.messages)
+    answer = await ledger.messages.append("t", [assistant("another")], expected=again.mark)
+    assert answer.messages[0].branch == 1
+    await ledger.branches.fork("t", 2)
+    assert (await ledger.messages.append("t", question, idempotency_key=key)).replayed
+    assert (await ledger.messages.append("t", question, idempotency_key=key, branch=0)).replayed
+
+
+async def test_a_repeat_may_run_over_the_point_of_a_fork(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    question, answer = user("?", message_id="q"), assistant("!", message_id="a")
+    await ledger.messages.append("t", [question, assistant("no")])
+    await ledger.branches.fork("t", 1)
+    await ledger.messages.append("t", [answer])
+    again = await ledger.messages.append("t", [question, answer])
+    assert (again.replayed, again.first_seq, again.version) == (True, 1, 2)
+    assert [(one.branch, one.seq) for one in again.messages] == [(0, 1), (1, 2)]
+
+
+async def test_a_repeat_with_a_key_is_found_on_any_branch_and_activates_none(asked: Ledger) -> None:
+    first = await asked.messages.append("t", [user("a"), assistant("b")], idempotency_key="k")
+    await asked.branches.fork("t", 1)
+    for branch in (None, 0, 1):
+        again = await asked.messages.append("t", [user("a"), assistant("b")], idempotency_key="k", branch=branch)
+        assert (again.replayed, again.version, again.messages) == (True, 4, first.messages)
+        assert (await asked.threads.get("t")).active_branch == 1
+    stored = await asked.messages.append("t", [user("next")], branch=0, expected=again.mark)
+    assert stored.first_seq == 5
+    assert len(await asked.messages.history("t")) == 1
+
+
+async def test_a_repeat_with_a_key_and_other_content_is_a_conflict_on_any_branch(asked: Ledger) -> None:
+    await asked.messages.append("t", [user("a")], idempotency_key="k")
+    await asked.branches.fork("t", 1)
+    with pytest.raises(IdConflict, match="is stored already with other content"):
+        await asked.messages.append("t", [user("b")], idempotency_key="k")
+    with pytest.raises(IdConflict, match="not the batch as a whole"):
+        await asked.messages.append("t", [user("a"), ChatMessage(role="user", content="b")], idempotency_key="k")
+
+
+async def test_a_draft_with_the_key_of_a_draft_on_another_branch_does_not_write_it(asked: Ledger) -> None:
+    options: dict[str, Any] = {"idempotency_key": "k", "interval": 3_600, "lease": 7_200}
+    async with asked.stream("t", **options) as first:
+        await asked.branches.fork("t", 1)
+        with pytest.raises(IdConflict, match="is partial on branch 0"):
+            await asked.stream("t", **options).__aenter__()
+        await first.feed("mine")
+    async with asked.stream("t", **options) as again:
+        assert (again.replayed, again.message.text) == (True, "mine")
+    assert len(await asked.messages.history("t")) == 1
