@@ -704,6 +704,16 @@ async def test_a_draft_that_was_replaced_writes_nothing_more(asked: Ledger) -> N
     assert (await last(asked)).text == "Sunny"
 
 
+async def test_a_draft_may_cut_a_live_one_of_its_id(asked: Ledger) -> None:
+    with pytest.raises(DraftLost):
+        async with stream(asked, message_id="m") as first:
+            await first.feed("Rain")
+            await first.flush()
+            async with stream(asked, message_id="m", on_open_calls="interrupt") as second:
+                await second.feed("Sun")
+    assert (await last(asked)).text == "Sun"
+
+
 async def test_the_lease_of_a_draft_begins_when_it_is_entered(asked: Ledger) -> None:
     draft = stream(asked, lease=0.3, interval=0.1)
     await asyncio.sleep(0.4)

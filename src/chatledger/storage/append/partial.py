@@ -275,7 +275,7 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     """Whether the batch is one message with the id of the partial message at the end, which it completes. A draft may
     also take the place of a draft whose lease is over, and begin the message anew.
 
-    Raises DraftLive if a draft is opened while another one still writes the message.
+    Raises DraftLive if a draft is opened while another one still writes the message, and the caller does not cut it.
     """
     if len(request.messages) != 1 or seen.tip is None or seen.branch is None or seen.tip.partial_seq is None:
         return False
@@ -286,7 +286,7 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     lease = seen.tip.lease
     if request.draft is None or (lease is not None and lease.writer == request.draft):  # an attempt of this request
         return False
-    if lease is not None and is_live(seen.tip):
+    if lease is not None and is_live(seen.tip) and not request.interrupt:
         message_id = decode_text(request.message_ids[0])
         raise DraftLive(request.thread_id, seen.branch, seen.tip.partial_seq, message_id, lease.ends)
     return True
