@@ -265,7 +265,10 @@ def share_one_too_many() -> None:
 def meet_types_anywhere() -> None:
     from chatledger.storage.drivers import urls
 
-    _put(urls, _on_pooled_connect=lambda *_: None)
+    async def nothing(_: Any) -> None:
+        pass
+
+    _put(urls, _meet_arrays=nothing)
 
 
 def let_every_tenant_in() -> None:

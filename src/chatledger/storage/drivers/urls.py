@@ -113,8 +113,9 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
         pool_timeout=POOL_TIMEOUT,
     )
     event.listen(engine.sync_engine, "invalidate", _hang_up)
-    if pooler == "transaction":
-        event.listen(engine.sync_engine, "connect", _on_pooled_connect)
+    prepare = _meet_arrays if pooler == "transaction" else _compile_nothing
+    # After SQLAlchemy's own listener, which sets the codecs of JSON: a new codec makes asyncpg forget the types it met.
+    event.listen(engine.sync_engine, "connect", lambda connection, _record: connection.run_async(prepare))
     return engine
 
 
@@ -143,20 +144,24 @@ def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) 
     dbapi_connection.driver_connection.terminate()
 
 
+async def _compile_nothing(connection: Any) -> None:
+    """Switch PostgreSQL's just-in-time compiler off for the session. It compiles what it expects to be expensive, and
+    it expects that of a window of a very long thread: it would compile for fifty milliseconds what then runs for two.
+    As a startup parameter this would cost no round trip, but a pooler refuses startup parameters that it does not know.
+    """
+    await connection.execute("SET jit = off", timeout=CONNECT_TIMEOUT)
+
+
 _ARRAYS = "SELECT $1::text[], $2::int[], $3::bigint[], $4::boolean[], $5::timestamptz[]"
 
 
-def _on_pooled_connect(dbapi_connection: Any, _record: Any) -> None:
-    """Let asyncpg look up the array types of the parameters right after connecting, in a transaction. Otherwise asyncpg
-    does so when it first meets one, and switches `jit` off for the session meanwhile. Outside of a transaction the
-    pooler may send the switch back to another server connection, and the first one would stay without `jit`.
-    """
-    dbapi_connection.run_async(_meet_arrays)
-
-
 async def _meet_arrays(connection: Any) -> None:
+    """Let asyncpg look up the array types of the parameters, in a transaction. Otherwise asyncpg does so when it first
+    meets one, and switches `jit` off for the session meanwhile. Outside of a transaction the pooler may send the switch
+    back to another server connection, and the first one would stay without `jit`.
+    """
     async with connection.transaction():
-        await connection.prepare(_ARRAYS)
+        await connection.prepare(_ARRAYS, timeout=CONNECT_TIMEOUT)
 
 
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:
