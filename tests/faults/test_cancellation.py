@@ -19,7 +19,6 @@ import pytest
 
 from chatledger import Feedback, Ledger, RuleViolation, StorageError
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.storage.drivers import urls
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
@@ -339,13 +338,12 @@ async def test_a_time_out_fires_though_the_server_is_silent(
         await ledger.threads.update(THREAD, title="y")
 
 
-async def test_a_server_that_never_greets_is_a_retryable_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_never_greets_is_a_retryable_error() -> None:
     """It takes the connection, and then says nothing."""
-    monkeypatch.setattr(urls, "CONNECT_TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel takes it, and nobody ever reads
         port = silent.getsockname()[1]
         with pytest.raises(StorageError) as caught:
-            await asyncio.wait_for(Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/x")._opened(), 5)
+            await asyncio.wait_for(Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/x", timeout=0.2)._opened(), 5)
     assert caught.value.retryable
 
 

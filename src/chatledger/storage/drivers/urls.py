@@ -23,16 +23,14 @@ from chatledger.models.secrets import is_secret_name
 DEFAULT_URL = "chatledger.db"
 URL_VARIABLE = "CHATLEDGER_URL"
 MEMORY = ":memory:"
-BUSY_TIMEOUT = 10.0
-"""Seconds that a writer waits for another process's lock on a SQLite file."""
-CONNECT_TIMEOUT = 5.0
-"""Seconds that a new connection to PostgreSQL may take: an append must learn its outcome within ten."""
+TIMEOUT = 10.0
+"""The time limit of a read or a write in seconds, unless `Ledger.open` is given another."""
+BUSY_TIMEOUT = TIMEOUT
+"""Seconds that a migration, a copy or an application's engine waits for another process's lock on a SQLite file."""
 POOL_SIZE = 16
 """Connections to PostgreSQL that are kept open."""
 MAX_OVERFLOW = 16
 """The most further connections while all of those are busy."""
-POOL_TIMEOUT = 10.0
-"""Seconds that a call waits until another call returns a connection to the pool."""
 
 READ_ONLY = "chatledger_read_only"
 """Execution option of a connection that only reads. On SQLite its transactions then do not take the write lock."""
@@ -91,7 +89,7 @@ def sqlite_path(url: URL) -> str:
     return database if database == MEMORY else str(Path(database).expanduser())
 
 
-def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngine:
+def create_postgresql_engine(url: URL, *, pooler: str = "session", timeout: float = TIMEOUT) -> AsyncEngine:
     """An engine whose pool does not reset connections: a reset costs a round trip, and each unit of work ends its own
     transaction.
 
@@ -99,9 +97,12 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     statement may then not exist the next time, so each statement is parsed again, unnamed. asyncpg asks for its
     parameter types and sends the values in a second round trip. There is no Sync between the two, so the pooler keeps
     both on one server connection.
+
+    `timeout` is the time limit of a call. A call waits as long for a connection of the pool. A new connection may take
+    half of it, so that there is time for a second one.
     """
     url, given = connect_arguments(url)
-    arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, "async_creator_fn": connect_to_the_end, **given}
+    arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **given}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     engine = create_async_engine(
@@ -110,7 +111,7 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
         pool_size=POOL_SIZE,
         max_overflow=MAX_OVERFLOW,
         connect_args=arguments,
-        pool_timeout=POOL_TIMEOUT,
+        pool_timeout=timeout,
     )
     event.listen(engine.sync_engine, "invalidate", _hang_up)
     prepare = _meet_arrays if pooler == "transaction" else _compile_nothing
@@ -149,7 +150,7 @@ async def _compile_nothing(connection: Any) -> None:
     it expects that of a window of a very long thread: it would compile for fifty milliseconds what then runs for two.
     As a startup parameter this would cost no round trip, but a pooler refuses startup parameters that it does not know.
     """
-    await connection.execute("SET jit = off", timeout=CONNECT_TIMEOUT)
+    await connection.execute("SET jit = off", timeout=TIMEOUT)
 
 
 _ARRAYS = "SELECT $1::text[], $2::int[], $3::bigint[], $4::boolean[], $5::timestamptz[]"
@@ -161,7 +162,7 @@ async def _meet_arrays(connection: Any) -> None:
     back to another server connection, and the first one would stay without `jit`.
     """
     async with connection.transaction():
-        await connection.prepare(_ARRAYS, timeout=CONNECT_TIMEOUT)
+        await connection.prepare(_ARRAYS, timeout=TIMEOUT)
 
 
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:
@@ -184,9 +185,10 @@ def _on_connect(dbapi_connection: Any, _record: Any) -> None:
     cursor.close()
 
 
-def sqlite_pragmas() -> tuple[str, ...]:
+def sqlite_pragmas(timeout: float = BUSY_TIMEOUT) -> tuple[str, ...]:
+    """`timeout`: the seconds to wait for another process's lock."""
     return (
-        f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}",
+        f"PRAGMA busy_timeout = {int(timeout * 1000)}",
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = FULL",
         "PRAGMA foreign_keys = ON",

@@ -33,6 +33,7 @@ from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.rules import Lease, Tip, complete, grow
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
@@ -43,9 +44,6 @@ INTERVAL = 0.25
 """The most seconds that a fed piece waits before it is written."""
 SIZE = 4096
 """The bytes of fed text that are written without waiting."""
-COMPLETE_TIMEOUT = 10.0
-"""Seconds in which completing a message is tried again while the database is away."""
-_PAUSE = 0.25
 _ATTEMPTS = 4
 """Attempts of a write. Other writes to the branch, such as outputs, move its stamp too; more in a row are unlikely."""
 
@@ -178,7 +176,7 @@ class Draft:
         now on. A second call returns the same.
 
         Raises RuleViolation as an append of the whole message would, DraftLost, and StorageError if the database stays
-        away; the message then stays partial.
+        away until the time limit of the ledger; the message then stays partial.
         """
         fields = {"response_metadata": response_metadata, "custom_data": custom_data}
         return await self._finish("complete", {name: value for name, value in fields.items() if value is not None})
@@ -265,15 +263,14 @@ class Draft:
             if self._finished:
                 return self.message
             self._require_open()
-            until = time.monotonic() + COMPLETE_TIMEOUT
+            retries = Retries(self._scope.timeout)
             while True:
                 try:
                     await self._write(state, fields)
                     break
                 except StorageError as error:
-                    if not error.retryable or state != "complete" or time.monotonic() > until:
+                    if not error.retryable or state != "complete" or not await retries.next():
                         raise
-                await asyncio.sleep(_PAUSE)
             self._finished = True
         await self._stop()
         return self.message
