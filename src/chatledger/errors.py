@@ -31,8 +31,8 @@
       MissingExtra              .extra
 
 Building a model raises Pydantic's ValidationError for errors that the model itself can see: an unknown role, a date
-without a zone, a NaN score. It and InvalidArgument are ValueErrors. The library raises no other types. To a tenant, the
-ids of another tenant do not exist.
+without a zone, a NaN score. A call raises InvalidArgument for them. Both are ValueErrors. The library raises no other
+types. To a tenant, the ids of another tenant do not exist.
 """
 
 from __future__ import annotations
@@ -53,6 +53,14 @@ def _again(kind: type[ChatLedgerError], args: tuple[object, ...]) -> ChatLedgerE
     return kind.__new__(kind, *args)
 
 
+def _text(given: object, form: str = "") -> str:
+    """A number in that form, or another value as Python writes it."""
+    try:
+        return format(given, form) if isinstance(given, int) else repr(given)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of more than 4,300 digits"
+
+
 class NotFound(ChatLedgerError):
     """The requested object does not exist for this tenant."""
 
@@ -65,7 +73,7 @@ class ThreadNotFound(NotFound):
 
 class BranchNotFound(NotFound):
     def __init__(self, thread_id: str, branch: int) -> None:
-        super().__init__(f"thread {thread_id!r} has no branch {branch}")
+        super().__init__(f"thread {thread_id!r} has no branch {_text(branch)}")
         self.thread_id = thread_id
         self.branch = branch
 
@@ -74,7 +82,7 @@ class MessageNotFound(NotFound):
     """The message was requested by its id or by its seq; the other is None."""
 
     def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
-        which = repr(message_id) if seq is None else f"at seq {seq}"
+        which = repr(message_id) if seq is None else f"at seq {_text(seq)}"
         super().__init__(f"thread {thread_id!r} has no message {which}")
         self.thread_id = thread_id
         self.message_id = message_id
@@ -96,7 +104,7 @@ class VersionConflict(Conflict):
 
     def __init__(self, thread_id: str, branch: int, expected: int, actual: int, detail: str = "") -> None:
         super().__init__(
-            f"branch {branch} of thread {thread_id!r} is at version {actual}, not {expected}"
+            f"branch {_text(branch)} of thread {thread_id!r} is at version {actual}, not {_text(expected)}"
             + (detail and f": {detail}")
         )
         self.thread_id = thread_id
@@ -191,7 +199,7 @@ class EncodeError(FormatError):
 class LimitExceeded(ChatLedgerError):
     def __init__(self, limit: str, given: int, maximum: int, *, minimum: int = 0, detail: str = "") -> None:
         bound = f"at least {minimum:,}" if given < minimum else f"at most {maximum:,}"
-        super().__init__(detail or f"{limit}: {given:,} given, {bound} allowed")
+        super().__init__(detail or f"{limit}: {_text(given, ',')} given, {bound} allowed")
         self.limit = limit
         self.given = given
         self.maximum = maximum
@@ -207,7 +215,7 @@ class InvalidArgument(ChatLedgerError, ValueError):
 
 class InvalidCursor(ChatLedgerError):
     def __init__(self, cursor: object, detail: str = "not a cursor that this list gave") -> None:
-        super().__init__(detail if cursor is None else f"cursor {cursor!r}: {detail}")
+        super().__init__(detail if cursor is None else f"cursor {_text(cursor)}: {detail}")
         self.cursor = cursor
 
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from chatledger.errors import InvalidArgument
 
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="constants")
+
+
+@contextmanager
+def refusing(argument: str | None = None) -> Iterator[None]:
+    """Raises InvalidArgument where a model refuses the argument of a call. It says the place and the reason, and not
+    the value: Pydantic's own error quotes that. Without `argument`, the fields of the model are the arguments.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_context=False, include_input=False)
+        name, *steps = first["loc"] if argument is None else (argument, *first["loc"])
+        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+        unknown = first["type"].startswith("union_tag")  # its text quotes the tag
+        detail = "has no known type" if unknown else first["msg"].removeprefix("Value error, ")
+        raise InvalidArgument(str(name), f"is not valid{place and f' at {place}'}: {detail}") from None
 
 
 def _to_utc(moment: datetime) -> datetime:

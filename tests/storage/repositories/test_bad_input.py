@@ -20,6 +20,7 @@ from chatledger import (
     DecodeError,
     Feedback,
     IdConflict,
+    InvalidArgument,
     Ledger,
     LimitExceeded,
     MessageNotFound,
@@ -319,7 +320,7 @@ async def test_a_number_that_python_will_not_write_is_refused(ledger: Ledger, t:
     """Of more than 4,300 digits: Python guards the conversion, whose time grows with the square."""
     with pytest.raises(ValidationError):
         user("x", custom_data={"n": 10**5_000})
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidArgument, match="metadata is not valid: "):
         await ledger.threads.update(t, metadata={"n": -(10**5_000)})
 
 

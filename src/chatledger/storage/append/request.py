@@ -7,7 +7,8 @@ whose acknowledgement was lost by looking for the ids.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,6 +17,7 @@ from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
+from chatledger.models.base import refusing
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, encode_key
@@ -135,7 +137,7 @@ def make_request(
     if not (strings <= STR_OR_NONE.plain and numbers <= INT_OR_NONE.plain):
         require(STR_OR_NONE, run_id=run_id, idempotency_key=idempotency_key)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
-    if rules is not None or on_open_calls != "error":
+    if rules is not None or type(on_open_calls) is not str or on_open_calls != "error":
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
     if limits is not None and len(messages) > limits.messages:
@@ -145,12 +147,14 @@ def make_request(
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
     messages = _in_run(messages, run_id)
+    with refusing_copies(messages):
+        rows = tuple(map(encode_message, messages, ids))
     request = AppendRequest(
         tenant=tenant,
         thread=encode_key(thread_id, "thread_id"),
         thread_id=thread_id,
         messages=messages,
-        rows=tuple(map(_encode, messages, ids)),
+        rows=rows,
         now=datetime.now(UTC),
         branch=branch,
         expected_version=expected_version,
@@ -180,13 +184,17 @@ def _is_message(value: object) -> bool:
     return type(value) is ChatMessage or isinstance(value, ChatMessage)  # Pydantic's own isinstance is slow
 
 
-def _encode(message: ChatMessage, message_id: str) -> EncodedMessage:
+@contextmanager
+def refusing_copies(messages: Sequence[ChatMessage]) -> Iterator[None]:
+    """Raises InvalidArgument for a copy that skipped validation (model_copy, model_construct): only such a message
+    cannot be encoded.
+    """
     try:
-        return encode_message(message, message_id)
-    except (TypeError, ValueError, AttributeError):
-        # Only a copy that skipped validation (model_copy, model_construct) cannot be encoded: validate it, so that the
-        # error says what is wrong.
-        ChatMessage.model_validate(dict(message), context=LENIENT)
+        yield
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        for index, message in enumerate(messages):
+            with refusing(f"messages[{index}]"):
+                ChatMessage.model_validate(dict(message), context=LENIENT)
         raise
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, insert, select, update
 
-from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, require
+from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, Kind, require
 from chatledger.errors import BranchNotFound, LimitExceeded, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
@@ -19,7 +19,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import interrupts_calls, turn_start
 from chatledger.storage.history.path import Path, Segment, find_path, forked, load_path, read_lineage, write_lineage
-from chatledger.storage.history.window import Window
+from chatledger.storage.history.window import Window, branch_column
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import decode_json
@@ -67,6 +67,8 @@ class BranchRepository:
     async def advance(self, thread_id: str, mark: Mark) -> Mark:
         """Lock the branch until the transaction ends, if it still is in the marked state. Raises VersionConflict."""
         require(STR, thread_id=thread_id)
+        require(_MARK, mark=mark)
+        require(INT, **{"mark.branch": mark.branch, "mark.version": mark.version, "mark.stamp": mark.stamp})
         return await self._scope.write(lambda sql: advance_mark(sql, self._scope.tenant, thread_id, mark))
 
 
@@ -206,6 +208,9 @@ class Mark:
     stamp: int
 
 
+_MARK = Kind("a Mark", Mark)
+
+
 def read_mark(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> Mark:
     """The present mark of a branch (None: the active one)."""
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
@@ -223,7 +228,8 @@ def read_mark(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -> M
 def advance_mark(sql: Sql, tenant: Tenant, thread_id: str, mark: Mark) -> Mark:
     """Replace the mark by a new one. Raises VersionConflict if anyone has written to the branch since."""
     stamp = new_stamp()
-    own = and_(_row_of(tenant, thread_id, mark.branch), branches.c.stamp == mark.stamp)
+    marked = mark.stamp if 0 <= mark.stamp < 2**63 else -1  # a number that does not fit the column is no branch's
+    own = and_(_row_of(tenant, thread_id, mark.branch), branches.c.stamp == marked)
     if sql.execute(update(branches).where(own).values(stamp=stamp)).rowcount:
         return Mark(mark.branch, mark.version, stamp)
     found = read_mark(sql, tenant, thread_id, mark.branch)
@@ -232,4 +238,5 @@ def advance_mark(sql: Sql, tenant: Tenant, thread_id: str, mark: Mark) -> Mark:
 
 
 def _row_of(tenant: Tenant, thread_id: str, branch: int) -> Any:
-    return and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id, branches.c.branch == branch)
+    of_thread = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
+    return and_(of_thread, branches.c.branch == branch_column(branch))

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from chatledger.arguments import DICT_OR_NONE, require
 from chatledger.errors import (
     ChatLedgerError,
     DecodeError,
@@ -29,6 +30,7 @@ from chatledger.errors import (
 )
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Delta, RulesLevel, State
+from chatledger.models.base import refusing
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.rules import Lease, Tip, complete, grow
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
@@ -72,9 +74,9 @@ class Pace:
 
     def __post_init__(self) -> None:
         if self.interval < 0:
-            raise InvalidArgument("interval", f"must not be below 0 seconds: {self.interval:g}")
+            raise InvalidArgument("interval", "must not be below 0 seconds")
         if self.size < 1:
-            raise InvalidArgument("size", f"must not be below 1 byte: {self.size}")
+            raise InvalidArgument("size", "must not be below 1 byte")
 
 
 _DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
@@ -175,10 +177,13 @@ class Draft:
         """Store the message as complete and return it. It has no content if nothing was fed. Its calls are open from
         now on. A second call returns the same.
 
-        Raises RuleViolation as an append of the whole message would, DraftLost, and StorageError if the database stays
-        away until the time limit of the ledger; the message then stays partial.
+        Raises InvalidArgument, RuleViolation as an append of the whole message would, DraftLost, and StorageError if
+        the database stays away until the time limit of the ledger; the message then stays partial.
         """
         fields = {"response_metadata": response_metadata, "custom_data": custom_data}
+        require(DICT_OR_NONE, **fields)
+        with refusing():
+            ChatMessage(role="assistant", response_metadata=response_metadata, custom_data=custom_data)
         return await self._finish("complete", {name: value for name, value in fields.items() if value is not None})
 
     async def interrupt(self) -> ChatMessage:

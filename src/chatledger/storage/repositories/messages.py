@@ -21,7 +21,7 @@ from chatledger.errors import MessageNotFound, VersionConflict
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
-from chatledger.storage.append.request import make_request, require_messages
+from chatledger.storage.append.request import make_request, refusing_copies, require_messages
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_path, load_range
@@ -105,7 +105,8 @@ class MessageRepository:
         require_messages(messages)
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
-            rest = following(history, messages)
+            with refusing_copies(messages):
+                rest = following(history, messages)
             if not rest:
                 return Appended(history.version + 1, history.version, history.version, [], replayed=True)
             try:
