@@ -9,7 +9,7 @@ import shlex
 from sqlalchemy import URL, Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chatledger.errors import SchemaMismatch, StorageError
+from chatledger.errors import ChatLedgerError, SchemaMismatch, StorageError
 from chatledger.storage.databases.database import OpenDatabase
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.databases.replica import Replica
@@ -184,6 +184,8 @@ async def require_engine(engine: AsyncEngine, schema: str | None, command: str, 
             secured = status.usable and await connection.run_sync(agreed, schema, rls, command)
     except Exception as error:
         ours = translate(error)
+        if isinstance(error, (ValueError, OverflowError)) and not isinstance(error, ChatLedgerError):
+            ours = StorageError(f"the connection failed: its host or a parameter is not valid ({type(error).__name__})")
         if ours is None:
             raise
         retryable = isinstance(ours, StorageError) and ours.retryable

@@ -48,6 +48,8 @@ def read_url(url: Address) -> URL:
         if not isinstance(text, (str, os.PathLike)):
             raise InvalidArgument("url", f"must be a str or a path, not {type(text).__name__}")
         text = os.fspath(text)
+        if not isinstance(text, str) or _UNUSABLE.search(text):
+            raise InvalidArgument("url", "must be text without NUL and without half of a surrogate pair")
         if not text:  # as a path it would be a database in memory, which loses all that is written to it
             raise StorageError(f"the database URL is empty; leave it (and {URL_VARIABLE}) out for ./{DEFAULT_URL}")
         if _ALMOST_A_URL.match(text):  # taken as a path, errors would quote it with the password in it
@@ -59,6 +61,7 @@ def read_url(url: Address) -> URL:
     if backend == "sqlite":
         return text.set(drivername="sqlite+aiosqlite", database=text.database or MEMORY)
     if backend == "postgresql":
+        _require_ports(text)
         return text.set(drivername="postgresql+asyncpg")
     raise StorageError(f"{backend} is not supported; use a path, sqlite:///… or postgresql://…")
 
@@ -68,6 +71,20 @@ def _made(text: str) -> URL:
         return make_url(text)
     except (ArgumentError, ValueError):  # not chained: the cause would quote the text, which may hold a password
         raise StorageError(f"not a database URL: {_scheme(text)}") from None
+
+
+_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+"""What no name of a file, a host or a parameter can hold."""
+_PORT = re.compile(r":(-?\d+)$")
+
+
+def _require_ports(url: URL) -> None:
+    """Raises InvalidArgument for a port that there is not, wherever the URL names one."""
+    hosts, ports = (",".join(url.normalized_query.get(name, ())).split(",") for name in ("host", "port"))
+    named = [match[1] for host in hosts if (match := _PORT.search(host))]
+    for port in [*([] if url.port is None else [str(url.port)]), *filter(None, ports), *named]:
+        if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65_535):
+            raise InvalidArgument("url", f"must have a port from 1 to 65,535, not {port:.20}")
 
 
 _ALMOST_A_URL = re.compile(r"(postgres|postgresql|sqlite)(\+\w+)?(:(?!//)|//)", re.IGNORECASE)
@@ -86,7 +103,10 @@ def without_password(url: URL) -> str:
 
 def sqlite_path(url: URL) -> str:
     database = url.database or MEMORY
-    return database if database == MEMORY else str(Path(database).expanduser())
+    try:
+        return database if database == MEMORY else str(Path(database).expanduser())
+    except RuntimeError as error:
+        raise StorageError(f"cannot open {database}: the folder of that user is not known") from error
 
 
 def create_postgresql_engine(url: URL, *, pooler: str = "session", timeout: float = TIMEOUT) -> AsyncEngine:
@@ -105,14 +125,17 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session", timeout: floa
     arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **given}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
-    engine = create_async_engine(
-        url,
-        pool_reset_on_return=None,
-        pool_size=POOL_SIZE,
-        max_overflow=MAX_OVERFLOW,
-        connect_args=arguments,
-        pool_timeout=timeout,
-    )
+    try:
+        engine = create_async_engine(
+            url,
+            pool_reset_on_return=None,
+            pool_size=POOL_SIZE,
+            max_overflow=MAX_OVERFLOW,
+            connect_args=arguments,
+            pool_timeout=timeout,
+        )
+    except ArgumentError as error:
+        raise StorageError(f"not a PostgreSQL URL that can be used: {error}") from None
     event.listen(engine.sync_engine, "invalidate", _hang_up)
     prepare = _meet_arrays if pooler == "transaction" else _compile_nothing
     # After SQLAlchemy's own listener, which sets the codecs of JSON: a new codec makes asyncpg forget the types it met.
@@ -216,6 +239,7 @@ _NUMBERS: dict[str, Callable[[str], float]] = {
     "timeout": float,
 }
 """Arguments of `connect`, and libpq's `connect_timeout`, which `connect` calls `timeout`."""
+_LARGEST = 1_000_000_000
 _UNSUPPORTED = {"channel_binding": ("disable", "prefer"), "gssencmode": ("disable", "prefer")}
 """libpq's parameters that asyncpg lacks, with the values that change nothing."""
 _SQLALCHEMY = frozenset(["host", "port", "user", "password", "database", "ssl", "service", "servicefile"])
@@ -247,9 +271,13 @@ def connect_arguments(url: URL) -> tuple[URL, dict[str, Any]]:
 
 def _number(name: str, value: str) -> float:
     try:
-        return _NUMBERS[name](value)
+        number = _NUMBERS[name](value)
     except ValueError:
         raise StorageError(f"not a PostgreSQL URL: {name} must be a number") from None
+    least = 0 if _NUMBERS[name] is int else 0.001  # a size of nothing switches a cache off, a time of nothing fails
+    if not least <= number <= _LARGEST:
+        raise StorageError(f"not a PostgreSQL URL: {name} must be from {least} to {_LARGEST:,}")
+    return number
 
 
 def _refuse_unless(fine: bool, detail: str) -> None:
