@@ -52,7 +52,7 @@ class SqliteConnection:
     def __init__(self, path: str, *, read_only: bool = False, timeout: float = BUSY_TIMEOUT) -> None:
         """`timeout`: the seconds to wait for another process's lock."""
         self._driver = _connect(path, read_only=read_only, timeout=timeout)
-        engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool)
+        engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool, hide_parameters=True)
         self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self.sql = Sql(self._connection, None, SqliteDriver(self._driver))
 

@@ -128,6 +128,7 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session", timeout: floa
     try:
         engine = create_async_engine(
             url,
+            hide_parameters=True,  # they hold what people said, and SQLAlchemy's errors would quote them
             pool_reset_on_return=None,
             pool_size=POOL_SIZE,
             max_overflow=MAX_OVERFLOW,
