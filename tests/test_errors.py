@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from datetime import UTC, datetime
 
 import pytest
 
@@ -36,6 +37,7 @@ def test_the_tree_in_the_docstring_is_that_of_the_classes() -> None:
     assert drawn() == defined()
 
 
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.ThreadNotFound("t"), {"thread_id": "t"}),
     (errors.BranchNotFound("t", 1), {"thread_id": "t", "branch": 1}),
@@ -46,6 +48,16 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),
     (errors.AlreadyExists("t", "there is one"), {"id": "t"}),
     (errors.Erased("t"), {"thread_id": "t"}),
+    (
+        errors.DraftLive("t", 0, 3, "m", MOMENT),
+        {
+            "thread_id": "t",
+            "branch": 0,
+            "seq": 3,
+            "message_id": "m",
+            "until": MOMENT,
+        },
+    ),
     (errors.DraftLost("t", 0, 3), {"thread_id": "t", "branch": 0, "seq": 3}),
     (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "message": "no call"}),
     (errors.UnknownFormat("x", "not known"), {"format": "x"}),
@@ -108,6 +120,13 @@ def test_an_error_can_be_sent_to_another_process(error: ChatLedgerError) -> None
             "the database is at schema none, this release needs 0001; run: run",
         ),
         (errors.KeyUnavailable("k1", "no keys", "threads.title of 't'"), "threads.title of 't': no keys"),
+        (
+            errors.DraftLive("t", 0, 3, "m", MOMENT),
+            (
+                "message 3 of branch 0 of thread 't' is still being written, and its writer holds it until "
+                "2026-01-02T03:04:05+00:00; wait, or cut it short with on_open_calls='interrupt'"
+            ),
+        ),
         (errors.MissingExtra("cli", "it"), "it needs an extra: pip install 'chatledger[cli]'"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

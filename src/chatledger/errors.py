@@ -12,6 +12,7 @@
         RunConflict             .run_id
         AlreadyExists           .id
         Erased                  .thread_id
+        DraftLive               .thread_id .branch .seq .message_id .until
         DraftLost               .thread_id .branch .seq
       RuleViolation             .rule .index .message
       FormatError
@@ -38,6 +39,7 @@ types. To a tenant, the ids of another tenant do not exist.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 
@@ -144,6 +146,23 @@ class Erased(Conflict):
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"thread {thread_id!r} was erased; its id is not used again")
         self.thread_id = thread_id
+
+
+class DraftLive(Conflict):
+    """The message at the end of the branch is partial, and its writer holds a lease on it `until` that time. The call
+    wrote nothing.
+    """
+
+    def __init__(self, thread_id: str, branch: int, seq: int, message_id: str | None, until: datetime) -> None:
+        super().__init__(
+            f"message {seq} of branch {branch} of thread {thread_id!r} is still being written, and its writer holds it "
+            f"until {until.isoformat(timespec='seconds')}; wait, or cut it short with on_open_calls='interrupt'"
+        )
+        self.thread_id = thread_id
+        self.branch = branch
+        self.seq = seq
+        self.message_id = message_id
+        self.until = until
 
 
 class DraftLost(Conflict):

@@ -69,6 +69,8 @@ class Ledger(Repositories):
 
         Opening creates a SQLite file that does not exist, and migrates one of an older schema after making a copy. On
         PostgreSQL it changes the schema only with `migrate=True`. `open(engine=…)` never creates or migrates tables.
+        Only its owner can read a file that is created. A file that cannot be written is opened to read; each write then
+        raises StorageError.
 
         `rls=True` requires PostgreSQL's row-level security; each transaction then sets the tenant. By default the
         ledger does so where row-level security is on. `replica` is the URL or engine of a standby. It answers the

@@ -66,6 +66,7 @@ class Repositories:
         branch: int | None = None,
         expected_version: int | None = None,
         message_id: str | None = None,
+        idempotency_key: str | None = None,
         name: str | None = None,
         format: str | None = None,  # noqa: A002
         rules: RulesLevel | None = None,
@@ -83,10 +84,15 @@ class Repositories:
         next append then interrupts it.
 
         With `format`, feed the events of a provider's stream (openai-chat, anthropic, openai-responses), as dicts or as
-        the SDK's objects. Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and
-        InvalidArgument.
+        the SDK's objects. The draft then stores what `append(…, format=…)` of the whole response would store.
+
+        A retry names the same `message_id` or `idempotency_key`. If the message is finished, the draft has
+        `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing it,
+        entering raises DraftLive. If that draft's lease is over, this one begins the message anew in its place.
+
+        Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
         """
-        require(STR_OR_NONE, message_id=message_id, name=name, format=format)
+        require(STR_OR_NONE, message_id=message_id, idempotency_key=idempotency_key, name=name, format=format)
         require(NUMBER, interval=interval, lease=lease)
         require(INT, size=size)
         require_between(0, _LONGEST, interval=interval, lease=lease)
@@ -103,10 +109,12 @@ class Repositories:
             run_id=run_id,
             branch=branch,
             expected_version=expected_version,
+            idempotency_key=idempotency_key,
             rules=rules,
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             lease=lease,
+            opens_draft=True,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 

@@ -52,7 +52,7 @@ def test_every_command_has_the_common_options(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["bogus", "show", "import", "threads --limit 0", "threads --limit x", "feedback record r k x"]
+    "words", ["bogus", "show", "history", "import", "threads --limit 0", "threads --limit x", "feedback record r k x"]
 )
 def test_wrong_words_are_a_usage_error(words: str) -> None:
     outcome = chatledger(*words.split())

@@ -83,7 +83,7 @@ def test_failures_exit_with_3(folder: Path, words: str, said: str) -> None:
     ("file", "code", "said"),
     [
         ("empty.json", ExitCode.FOUND, "empty.json, record 0, byte 2: the file is empty"),
-        ("wide.json", ExitCode.FOUND, "wide.json, record 0, byte 0: not UTF-8 but perhaps UTF-16; save it as UTF-8"),
+        ("wide.json", ExitCode.FOUND, "wide.json, record 0, byte 0: not JSON but perhaps UTF-16; save it as UTF-8"),
         ("none.json", ExitCode.OK, "none.json: no record in it"),
         ("none.jsonl", ExitCode.OK, "none.jsonl: no record in it"),
         ("torn.jsonl", ExitCode.FOUND, "torn.jsonl, line 2, byte 63: not UTF-8"),

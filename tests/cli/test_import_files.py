@@ -62,13 +62,43 @@ def test_dry_run_makes_no_file(folder: Path) -> None:
     assert not (folder / "l.db").exists()
 
 
-def test_failures_of_one_kind_are_said_once(folder: Path) -> None:
+def test_a_field_that_is_not_there_is_said_once(folder: Path) -> None:
     outcome = chatledger("import", "two.json", "--field", "talk", url="l.db", cwd=folder)
+    assert outcome.code == 3
+    assert outcome.err.splitlines()[0] == (
+        "chatledger: two.json, record 0, byte 3: talk: the record has no such field; it has a list under 'messages': "
+        "try --field messages (and 1 more)"
+    )
+
+
+def test_failures_of_one_kind_are_said_once(folder: Path) -> None:
+    (folder / "ids.jsonl").write_bytes(lines(*({"id": [], "messages": talk("a")} for _ in range(3))))
+    outcome = chatledger("import", "ids.jsonl", "--id-field", "id", url="l.db", cwd=folder)
     assert outcome.code == 1
     assert outcome.error == (
-        "chatledger: two.json, record 0, byte 3: talk: the record has no such field; there is a list under 'messages'"
-        " (and 1 record more)"
+        "chatledger: ids.jsonl, line 1, byte 0: id: an id must be text or a whole number, not [] (and 2 records more)"
     )
+
+
+def test_records_of_erased_threads_are_counted_and_named(folder: Path) -> None:
+    records = [{"id": f"t{number}", "messages": talk("a")} for number in range(6)]
+    (folder / "six.jsonl").write_bytes(lines(*records))
+    words = ("import", "six.jsonl", "--thread-field", "id")
+    chatledger(*words, url="l.db", cwd=folder)
+    for number in range(5):
+        chatledger("erase", "--thread", f"t{number}", "--yes", url="l.db", cwd=folder)
+    outcome = chatledger(*words, url="l.db", cwd=folder)
+    assert outcome.code == 1
+    assert "1 thread (1 unchanged), 0 messages stored, 5 records skipped (erased)" in outcome.out
+    assert outcome.err.splitlines() == [
+        "chatledger: six.jsonl, line 1: thread 't0' was erased; its id is not used again; skipped",
+        "chatledger: six.jsonl, line 2: thread 't1' was erased; its id is not used again; skipped",
+        "chatledger: six.jsonl, line 3: thread 't2' was erased; its id is not used again; skipped",
+        "chatledger: … and 2 records more of erased threads; --json lists them all",
+    ]
+    assert [one["place"] for one in chatledger(*words, "--json", url="l.db", cwd=folder).json["erased"]] == [
+        f"line {number}" for number in range(1, 6)
+    ]
 
 
 def test_standard_input_is_read(folder: Path) -> None:

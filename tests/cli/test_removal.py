@@ -32,6 +32,25 @@ def test_nothing_goes_without_yes(url: str) -> None:
     assert thread(url)
 
 
+def test_a_dry_run_says_what_would_go_and_needs_no_yes(url: str) -> None:
+    id_ = thread(url)
+    before = chatledger("show", id_, "--json", "--url", url).out
+    for whom in (["--thread", id_], ["--whole-tenant"]):
+        outcome = chatledger("erase", *whom, "--dry-run", "--yes", "--url", url)
+        assert (outcome.code, outcome.error) == (0, "chatledger: dry run, nothing is written")
+        assert [line.split() for line in outcome.out.splitlines()] == [
+            ["TABLE", "ROWS", "TO", "GO"],
+            ["messages", "2"],
+            ["branches", "1"],
+            ["threads", "1"],
+        ]
+    retained = chatledger("retain", "--older-than", "0h", "--dry-run", "--json", "--url", url).json
+    assert (retained["dry_run"], retained["rows"]["messages"]) == (True, 2)
+    redacted = chatledger("redact", id_, "2", "--dry-run", "--url", url)
+    assert redacted.error == f"chatledger: message 2 of {id_} has 4 characters to redact; dry run, nothing is written"
+    assert chatledger("show", id_, "--json", "--url", url).out == before
+
+
 @pytest.mark.parametrize("whom", [[], ["--thread", "a", "--user", "b"]])
 def test_one_is_erased_at_a_time(url: str, whom: list[str]) -> None:
     outcome = chatledger("erase", *whom, "--yes", "--url", url)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,65 @@ async def test_threads_are_listed_newest_first_by_page(sqlite_database: Database
     assert (users, rest["next_cursor"]) == (["ada", "bob", "ada"], None)
     table = chatledger("threads", url=sqlite_database.url).out.splitlines()
     assert [line.split()[-1] for line in table] == ["TEXT", "ada", "bob", "ada"]
+
+
+@pytest.fixture
+async def several(database: Database) -> Database:
+    async with Ledger.open(database.url) as ledger:
+        for name in ("ab", "abc", "abd", "b%", "b_1", "é-1"):
+            await ledger.threads.create(name)
+            await ledger.messages.append(name, [ChatMessage(role="user", content=f"of {name}")])
+        await ledger.tenant("other").threads.create("xyz")
+    return database
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("ab", "ab"), ("abc", "abc"), ("abd", "abd"), ("b_", "b_1"), ("b%", "b%"), ("é", "é-1")]
+)
+async def test_the_beginning_of_an_id_is_enough(several: Database, given: str, meant: str) -> None:
+    shown = chatledger("show", given, "--json", url=several.url).json
+    assert (shown["thread"]["thread_id"], shown["messages"][0]["content"]) == (meant, f"of {meant}")
+    assert chatledger("history", given, url=several.url).json == [{"role": "user", "content": f"of {meant}"}]
+    assert chatledger("export", given, url=several.url).json == [{"role": "user", "content": f"of {meant}"}]
+    assert chatledger("check", given, "--json", url=several.url).json["checked"] == 1
+
+
+async def test_the_beginning_of_several_ids_lists_them(several: Database) -> None:
+    outcome = chatledger("show", "a", url=several.url)
+    assert (outcome.code, outcome.error) == (2, "chatledger: several threads begin with 'a': ab, abc, abd")
+    for unknown in ("abcd", "x", "B", ""):
+        outcome = chatledger("show", unknown, url=several.url)
+        assert (outcome.code, outcome.error) == (3, f"chatledger: there is no thread {unknown!r}")
+
+
+async def test_many_ids_are_not_all_listed(sqlite_database: Database) -> None:
+    async with Ledger.open(sqlite_database.url) as ledger:
+        for number in range(9):
+            await ledger.threads.create(f"t{number}")
+    assert chatledger("show", "t", url=sqlite_database.url).error.endswith("'t': t0, t1, t2, t3, t4, …")
+
+
+async def test_latest_is_the_thread_with_the_newest_activity(sqlite_database: Database) -> None:
+    assert chatledger("show", "--latest", url=sqlite_database.url).error == "chatledger: there is no thread yet"
+    async with Ledger.open(sqlite_database.url) as ledger:
+        now = datetime.now(UTC)
+        for name, days in (("old", 2), ("new", 0), ("older", 3)):
+            await ledger.threads.create(name, created_at=now - timedelta(days=days))
+    assert chatledger("show", "--latest", "--json", url=sqlite_database.url).json["thread"]["thread_id"] == "new"
+    async with Ledger.open(sqlite_database.url) as ledger:
+        await ledger.messages.append("old", [ChatMessage(role="user", content="of old")])
+    for command in ("history", "export"):
+        said = chatledger(command, "--latest", url=sqlite_database.url).json
+        assert said == [{"role": "user", "content": "of old"}]
+    assert chatledger("check", "--latest", "--json", url=sqlite_database.url).json["checked"] == 1
+    for words in (["show"], ["show", "old", "--latest"], ["export", "--all", "--latest"]):
+        assert chatledger(*words, url=sqlite_database.url).code == 2
+
+
+async def test_what_cannot_be_undone_takes_a_whole_id(sqlite_database: Database) -> None:
+    """The id of an erased thread may begin the id of another."""
+    await store(sqlite_database.url, CONVERSATION)
+    async with Ledger.open(sqlite_database.url) as ledger:
+        await ledger.threads.create("thread")
+    for words in (["erase", "--thread", "th", "--yes"], ["redact", "th", "1", "--yes"], ["repair", "th"]):
+        assert chatledger(*words, url=sqlite_database.url).code == 3

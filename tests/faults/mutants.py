@@ -222,8 +222,8 @@ def write_without_the_stamp() -> None:
     from chatledger.storage.append import write
 
     guarded = " AND stamp = :stamp"
-    assert guarded in write._UPDATE_TIP
-    write._UPDATE_TIP = write._UPDATE_TIP.replace(guarded, " AND (stamp = :stamp OR true)")
+    assert guarded in write.UPDATE_TIP
+    write.UPDATE_TIP = write.UPDATE_TIP.replace(guarded, " AND (stamp = :stamp OR true)")
 
 
 def let_others_in() -> None:
@@ -305,23 +305,40 @@ def write_only_when_asked() -> None:
 
 
 def take_an_unheard_end_for_a_loss() -> None:
-    from chatledger.storage.repositories.drafts import _Writing
+    from chatledger.storage.repositories.draft_write import DraftWrite
 
     def lost(self: Any, *_: Any) -> Any:
         raise self._lost()
 
-    _Writing._found_whole = lost  # type: ignore[method-assign,assignment]
+    DraftWrite._found_whole = lost  # type: ignore[method-assign,assignment]
+
+
+def leave_an_abandoned_draft_alone() -> None:
+    from chatledger.storage.append import attempt, partial
+
+    overwrites = partial.overwrites_partial
+
+    def only_whole(request: Any, seen: Any) -> bool:
+        return not request.opens_draft and overwrites(request, seen)
+
+    _put(attempt, overwrites_partial=only_whole)
+
+
+def store_the_first_message_alone() -> None:
+    from chatledger.storage.repositories import draft_write
+
+    _put(draft_write, plan_rows=lambda *_: {})
 
 
 def take_a_lost_draft_for_done() -> None:
     from chatledger.rules import Tip
     from chatledger.storage.append.partial import Held
-    from chatledger.storage.repositories.drafts import _Writing
+    from chatledger.storage.repositories.draft_write import DraftWrite
 
-    def done(self: Any, _: Any, encoded: Any) -> Any:
-        return Held(Tip(), 0, None), encoded, self.message
+    def done(self: Any, _: Any, rows: Any) -> Any:
+        return Held(Tip(), 0, None), rows[0], self.messages
 
-    _Writing._found_whole = done  # type: ignore[method-assign,assignment]
+    DraftWrite._found_whole = done  # type: ignore[method-assign,assignment]
 
 
 def migrate_side_by_side() -> None:
@@ -672,6 +689,20 @@ MUTANTS = (
         "finding a draft completed by an attempt that got no answer",
         "DraftLost",
         take_an_unheard_end_for_a_loss,
+    ),
+    Mutant(
+        "stream-retry",
+        "test_streaming.py -k 'retry_answers and sqlite'",
+        "beginning anew a message whose draft was abandoned",
+        "with other content",
+        leave_an_abandoned_draft_alone,
+    ),
+    Mutant(
+        "stream-following",
+        "test_streaming.py -k 'retry_answers and postgresql'",
+        "the messages that follow the first one of a response",
+        "assert",
+        store_the_first_message_alone,
     ),
     Mutant(
         "stream-once",

@@ -16,7 +16,15 @@ def word(number: int) -> str:
 async def say_words(url: str, run: str, interval: float, size: int, lease: float) -> None:
     """Words and fragments of a call in turn, for ever; a line on stdout after each word and each write."""
     async with Ledger.open(url) as ledger:
-        stream = ledger.stream(THREAD, run_id=run, on_open_calls="close", interval=interval, size=size, lease=lease)
+        stream = ledger.stream(
+            THREAD,
+            run_id=run,
+            idempotency_key=run,
+            on_open_calls="close",
+            interval=interval,
+            size=size,
+            lease=lease,
+        )
         async with stream as draft:
             await draft.feed(ToolCallDelta(index=0, id=f"call of {run}", name="f", arguments=""))
             number = 0

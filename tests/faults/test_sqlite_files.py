@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -140,8 +140,8 @@ def _run(script: str, *arguments: str) -> str:
 # --- No right to write ------------------------------------------------------------------------------------------------
 
 READ_ONLY = """
-import asyncio, os, sys
-from chatledger import ChatMessage, Ledger, StorageError
+import asyncio, os, sys, tempfile
+from chatledger import ChatMessage, Ledger, StorageError, backup
 from tests.faults import mutants
 mutants.activate()
 
@@ -150,10 +150,22 @@ async def main(path, account):
         os.setgid(int(account)), os.setuid(int(account))
     try:
         async with Ledger.open(path) as ledger:
-            print((await ledger.messages.history("t")).version)
-            await ledger.messages.append("t", [ChatMessage(role="user", content="x")])
+            print((await ledger.messages.history("t")).version, len(await ledger.threads.check("t")))
+            for write in (lambda: ledger.messages.append("t", [ChatMessage(role="user", content="x")]), begin(ledger)):
+                try:
+                    await write()
+                except StorageError as error:
+                    print(error, error.retryable)
+        with tempfile.TemporaryDirectory() as folder:
+            print(backup(path, os.path.join(folder, "copy.db")).stat().st_size > 0)
     except StorageError as error:
-        print("refused", error.retryable)
+        print("not opened:", error)
+
+def begin(ledger):
+    async def write():
+        async with ledger.begin() as tx:
+            await tx.threads.create("u")
+    return write
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -180,8 +192,79 @@ def _set_modes(folder: Path, mode: int, of_file: int) -> None:
     folder.chmod(mode)
 
 
-async def test_a_file_that_may_not_be_written_refuses(read_only: str) -> None:
-    """Opened by somebody who may only read it; root, who may do everything, becomes somebody else."""
-    account = str(pwd.getpwnam("nobody").pw_uid) if os.geteuid() == 0 else ""
-    said = await asyncio.to_thread(_run, READ_ONLY, read_only, account)
-    assert said.splitlines()[-1] == "refused False"
+def _unprivileged() -> str:
+    """The account to become: root may do everything."""
+    return str(pwd.getpwnam("nobody").pw_uid) if os.geteuid() == 0 else ""
+
+
+async def test_a_file_that_may_not_be_written_is_read_and_refuses_writes(read_only: str) -> None:
+    said = await asyncio.to_thread(_run, READ_ONLY, read_only, _unprivileged())
+    refused = f"{read_only} is read-only, or its folder is: it can be read, but nothing can be written to it False"
+    assert said.splitlines() == ["2 0", refused, refused, "True"]
+    assert [file.name for file in Path(read_only).parent.iterdir()] == ["ledger.db"]
+
+
+async def test_a_file_whose_wal_cannot_be_read_is_not_read_without_it(read_only: str, tmp_path: Path) -> None:
+    """What the WAL holds is committed, so the file alone would be an older state."""
+    folder = Path(read_only).parent
+    _set_modes(folder, 0o755, 0o644)
+    async with Ledger.open(read_only) as ledger:
+        await Recorder(ledger, Recording()).append("b", THREAD)
+        for end in ("", "-wal"):
+            shutil.copyfile(f"{read_only}{end}", tmp_path / f"copy{end}")
+    for end in ("", "-wal"):
+        shutil.copyfile(tmp_path / f"copy{end}", f"{read_only}{end}")
+    _set_modes(folder, 0o555, 0o444)
+    said = await asyncio.to_thread(_run, READ_ONLY, read_only, _unprivileged())
+    (folder / "ledger.db-wal").unlink()
+    assert said == (
+        f"not opened: cannot open {read_only}: its WAL, {read_only}-wal, cannot be read in a read-only folder; "
+        "copy both files to another\n"
+    )
+
+
+# --- Who may read it --------------------------------------------------------------------------------------------------
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {file.name: f"{file.stat().st_mode & 0o777:o}" for file in sorted(folder.iterdir())}
+
+
+@pytest.fixture
+def generous_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("generous_umask")
+async def test_a_file_that_is_made_is_private_and_so_are_its_wal_and_its_copies(tmp_path: Path) -> None:
+    async with Ledger.open(tmp_path / "a.db") as ledger:
+        await ledger.threads.create(THREAD)
+        assert modes(tmp_path) == {"a.db": "600", "a.db-shm": "600", "a.db-wal": "600"}
+    (tmp_path / "b.db.unfinished").write_text("of a backup that was killed")
+    await asyncio.to_thread(chatledger.backup, tmp_path / "a.db", tmp_path / "b.db")
+    await asyncio.to_thread(chatledger.restore, tmp_path / "b.db", tmp_path / "c.db")
+    await asyncio.to_thread(chatledger.migrate, tmp_path / "d.db")
+    await asyncio.to_thread(chatledger.migrate, tmp_path / "d.db", to="0003")
+    names = ("a.db", "b.db", "c.db", "d.db", "d.db.0004.bak")
+    assert modes(tmp_path) == dict.fromkeys(names, "600")
+
+
+@pytest.mark.usefixtures("generous_umask")
+async def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.touch(0o664)
+    path.chmod(0o664)
+    async with Ledger.open(path) as ledger:
+        await ledger.threads.create(THREAD)
+        assert set(modes(tmp_path).values()) == {"664"}
+    await asyncio.to_thread(chatledger.backup, path, tmp_path / "b.db")
+    assert modes(tmp_path) == {"a.db": "664", "b.db": "600"}
+
+
+@pytest.mark.usefixtures("generous_umask")
+async def test_a_file_that_is_made_through_a_link_is_private(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
+    async with Ledger.open(tmp_path / "link.db"):
+        assert modes(tmp_path)["real.db"] == "600"

@@ -17,6 +17,8 @@ from tests.faults.connections import set_limits
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.streamer import THREAD
 from tests.faults.streams import LEASE, SIZE, kill_after, kill_streamers
+from tests.formats.streams.split_responses import split
+from tests.formats.streams.test_storage import SEARCH, said
 
 KILLS = 4
 
@@ -41,6 +43,25 @@ async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over
     states = [message.state for message in await ledger.messages.history(THREAD)]
     assert [state for state in states if state != "synthetic"] == ["interrupted", "complete"]  # its call, if it was in
     assert await ledger.partials.list() == []
+
+
+async def test_a_retry_answers_the_request_of_a_killed_streamer(ledger: Ledger, database: Database) -> None:
+    await ledger.threads.create(THREAD)
+    with nursery() as streamers:
+        streamer = streamers.stream(database.url, "k", interval=0.01, size=SIZE, lease=0.05)
+        await asyncio.to_thread(kill_after, streamer, 5, 0.01)
+    async with asyncio.timeout(10):
+        while not await ledger.partials.abandoned():
+            pass
+    for replayed in (False, True):
+        async with ledger.stream(THREAD, run_id="k", idempotency_key="k", format="openai-responses") as draft:
+            for event in split([said("m1", "One."), SEARCH, said("m2", "Two.")]):
+                await draft.feed(event)
+        assert draft.replayed == replayed
+        history = (await ledger.messages.history(THREAD)).messages
+        assert history == list(draft.messages)
+        assert [(message.text, message.state) for message in history] == [("One.", "complete"), ("Two.", "complete")]
+    assert await ledger.threads.check(THREAD) == []
 
 
 # --- A connection that is cut -----------------------------------------------------------------------------------------

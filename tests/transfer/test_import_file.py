@@ -16,6 +16,7 @@ from chatledger import (
     Limits,
     RuleViolation,
     StorageError,
+    UnknownFormat,
     VersionConflict,
 )
 from chatledger.storage.repositories.threads import ThreadRepository
@@ -347,3 +348,50 @@ async def test_a_database_that_fails_while_more_is_planned_ends_the_import(
         await bring(ledger, content, thread_field="id")
     assert sorted(await texts(ledger)) == [["a"], ["b"]]
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_a_record_of_an_erased_thread_is_skipped_and_the_others_go_in(ledger: Ledger, dry_run: bool) -> None:
+    records = [{"id": f"t{number}", "user": f"u{number % 4}", "messages": talk(f"{number}")} for number in range(20)]
+    options: dict[str, Any] = {"thread_field": "id", "user_field": "user"}
+    await bring(ledger, lines(*records[:12]), **options)
+    await ledger.erasures.erase_user("u1")
+    report = await bring(ledger, lines(*records), **options, dry_run=dry_run)
+    assert outcome(report) == (8, 0, 9, 0, 8)
+    assert [(one.place, str(one.error)) for one in report.erased] == [
+        (f"line {number + 1}", f"thread 't{number}' was erased; its id is not used again") for number in (1, 5, 9)
+    ]
+    assert len(await texts(ledger)) == (9 if dry_run else 17)
+
+
+async def test_a_field_that_no_record_has_refuses_the_file_once(ledger: Ledger) -> None:
+    records = [{"id": number, "turns": talk("a"), "meta": {"talk": talk("b")}, "tags": ["x"]} for number in range(5)]
+    with pytest.raises(UnknownFormat) as caught:
+        await bring(ledger, lines(*records), field="dialog")
+    assert str(caught.value) == (
+        "in.json, line 1, byte 0: dialog: the record has no such field; it has lists under 'turns', 'meta.talk': "
+        "try --field turns (and 4 more)"
+    )
+    assert await texts(ledger) == []
+
+
+async def test_a_record_without_the_field_that_others_have_is_a_bad_one(ledger: Ledger) -> None:
+    report = await bring(ledger, lines({"n": 1}, {"n": 2}, {"dialog": talk("a")}, {"n": 4}), field="dialog")
+    assert [(failure.place, failure.problem) for failure in report.failures] == [
+        (f"line {number}", "dialog: the record has no such field; --field names the field that holds the messages")
+        for number in (1, 2, 4)
+    ]
+    assert await texts(ledger) == [["a"]]
+
+
+async def test_a_record_whose_conversation_is_broken_does_have_the_field(ledger: Ledger) -> None:
+    report = await bring(ledger, lines({"n": 1}, {"dialog": [17]}), field="dialog")
+    assert [failure.place for failure in report.failures] == ["line 1", "line 2"]
+
+
+async def test_a_record_of_unknown_format_names_the_lists_in_it() -> None:
+    async with Ledger.open(":memory:") as ledger:
+        with pytest.raises(UnknownFormat, match=r"it has lists under 'turns', 'dialog box': try --field turns$"):
+            await bring(ledger, lines({"turns": [{"a": 1}], "dialog box": [{"b": 2}]}), format="auto")
+        with pytest.raises(UnknownFormat, match=r"it has a list under 'dialog box': try --field 'dialog box'$"):
+            await bring(ledger, lines({"dialog box": [{"b": 2}]}), format="auto")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatledger.models.json import MAX_DEPTH, same_json
+from chatledger.models.json import same_json
 from chatledger.transfer import records, source
 from chatledger.transfer.records import BadRecord, Record, read_records
 
@@ -54,7 +55,7 @@ def test_lines_are_counted_with_the_blank_ones() -> None:
 
 
 def test_object_over_several_lines_is_one_record() -> None:
-    assert read(b'\n{\n"a": [1]\n}\n') == [Record({"a": [1]}, "object", 0, None, 1, 14)]
+    assert read(b'\n{\n"a": [1]\n}\n') == [Record({"a": [1]}, "object", 0, None, 1, 13)]
 
 
 def test_message_list_is_one_record() -> None:
@@ -118,29 +119,86 @@ def test_torn_array_gives_what_stood_before(torn: bytes, byte: int, detail: str)
 
 def test_torn_object_and_what_is_neither() -> None:
     assert outcomes(b'{"a":\n [1') == [(0, 9, "the record ends too early (Expecting ',' delimiter)")]
-    assert outcomes(b"PK\x03\x04") == [(0, 0, "neither an array nor an object")]
+    assert outcomes(b'"a"') == [(0, 0, "neither an array nor an object")]
 
 
-@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5_000, 200_000])
-def test_json_deeper_than_the_limit_is_a_bad_record(depth: int) -> None:
-    content = b'[{"a": 1}, ' + nested(depth) + b', {"a": 3}]'
-    assert outcomes(content) == [{"a": 1}, (1, 11, "JSON nested deeper than 500"), {"a": 3}]
+@pytest.mark.parametrize("as_lines", [False, True])
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PK\x03\x04\n{", "a zip archive; unpack it first"),
+        (gzip.compress(b'{"a": 1}\n'), "gzip; decompress it first (gunzip)"),
+        ('{"a": 1}'.encode("utf-16"), "perhaps UTF-16; save it as UTF-8"),
+        (b"SQLite format 3\x00\x10\x00", "a SQLite database; give it as --url if it is chatledger's"),
+        (b"\n<!doctype html>\n<p>{", "HTML or XML; is it an error page?"),
+        (b"id,text\na,hello\n", "perhaps CSV; write it as JSON lines, one record a line"),
+        (b'"id";"text"\n"a";"hello"\n', "perhaps CSV; write it as JSON lines, one record a line"),
+        (b"\x00\x01\x02", "binary data"),
+        ("Grüße".encode("latin-1"), "text that is not UTF-8, or binary data"),
+        (b"Dear reader,\nhello\n", "other text"),
+    ],
+)
+def test_a_file_that_is_no_json_says_what_it_looks_like(content: bytes, kind: str, as_lines: bool) -> None:
+    assert [one[2] for one in outcomes(content, lines=as_lines)] == [f"not JSON but {kind}"]
 
 
-def test_json_of_the_depth_allowed_is_read() -> None:
-    [record] = read(b"[" + nested(MAX_DEPTH) + b"]")
-    assert isinstance(record, Record)
+def test_a_broken_first_line_is_not_taken_for_a_file_of_something_else() -> None:
+    assert outcomes(b'# exported\n{"a": 1}\n', lines=True)[1:] == [{"a": 1}]
 
 
-def test_integer_that_python_does_not_read_is_a_bad_record() -> None:
-    [bad] = read(b'{"a": ' + b"9" * 5_000 + b"}")
-    assert isinstance(bad, BadRecord)
+@pytest.mark.parametrize("as_lines", [False, True])
+@pytest.mark.parametrize("indent", [0, 1, "\t"])
+def test_objects_over_several_lines_are_records(indent: Any, as_lines: bool) -> None:
+    values = [{"a": 1, "b": [{"c": {}}, []]}, {"d": "}\n{"}, {"e": [{"f": 2}]}]
+    content = "\n".join(json.dumps(value, indent=indent) for value in values).encode()
+    assert outcomes(content, lines=as_lines) == values
+    assert [(one.container, content[one.byte : one.end][:1]) for one in read(content) if isinstance(one, Record)] == [
+        ("lines", b"{")
+    ] * 3
 
 
-def test_repeated_keys_are_named() -> None:
-    [record] = read(b'{"a": {"x": 1, "x": 2}}')
-    assert isinstance(record, Record)
-    assert (record.value, record.repeated) == ({"a": {"x": 2}}, ("x",))
+def test_objects_need_nothing_between_them() -> None:
+    assert outcomes(b'{"a": 1}{"b": 2} {"c": 3}') == [{"a": 1}, {"b": 2}, {"c": 3}]
+
+
+def test_an_array_over_several_lines_is_one_whatever_its_name() -> None:
+    assert outcomes(b'[\n{"a": 1},\n{"b": 2}\n]\n', lines=True) == [{"a": 1}, {"b": 2}]
+
+
+def test_a_broken_object_over_several_lines_hides_no_other() -> None:
+    content = b'{\n "a": 1\n}\n{\n "b" 2\n}\nnoise\nmore {\n{\n "c": 3\n}\n{\n "d":\n{\n "e": 5\n}\n'
+    assert outcomes(content) == [
+        {"a": 1},
+        (1, 19, "not JSON: Expecting ':' delimiter"),
+        (2, 23, "not JSON: Expecting value"),
+        {"c": 3},
+        (4, 56, "the record ends too early (Expecting value)"),
+        {"e": 5},
+    ]
+
+
+@pytest.mark.parametrize("as_lines", [False, True])
+def test_a_broken_first_line_hides_no_other(as_lines: bool) -> None:
+    assert outcomes(b'{"a": \n{"b": 2}\n{"c": 3}\n', lines=as_lines) == [
+        (0, 7, "the record ends too early (Expecting value)"),
+        {"b": 2},
+        {"c": 3},
+    ]
+
+
+def test_a_file_of_nothing_but_torn_objects_is_read_once() -> None:
+    """Each is searched for its end, so that the search must not begin anew for each."""
+    searched: list[int] = []
+
+    class Counted(source.ByteSource):
+        def value_length(self) -> int | None:
+            searched.append(self.byte)
+            return super().value_length()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "ByteSource", Counted)
+        assert len(read(b"{\n" * 1_000)) == 1_000
+    assert searched == [0]
 
 
 json_values = st.recursive(
@@ -173,8 +231,21 @@ def test_what_is_parsed_in_place_is_what_is_found_by_its_bounds(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "CHUNK", chunk)
         in_place = read(content, field="x")
-        patch.setattr(records, "_BRACKETS", ())
+        patch.setattr(records, "_read_good", lambda source, index: None)
         assert repr(in_place) == repr(read(content, field="x"))  # as NaN is not NaN, and an error not its like
+
+
+@given(
+    st.lists(st.dictionaries(st.text(), json_values, min_size=1), min_size=1, max_size=5),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(["", " ", "\n"]),
+    st.integers(1, 9),
+)
+def test_any_objects_are_read_in_any_chunks(values: list[Any], indent: int | None, between: str, chunk: int) -> None:
+    content = between.join(json.dumps(value, indent=indent) for value in values).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "CHUNK", chunk)
+        assert same_json(outcomes(content), values)
 
 
 @given(st.lists(json_values, min_size=1, max_size=5), st.integers(1, 9))

@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, require_folder, require_one, with_ledger
+from chatledger.cli.options import (
+    THREAD_HELP,
+    Debug,
+    Json,
+    Latest,
+    Tenant,
+    Url,
+    require_folder,
+    require_one,
+    with_ledger,
+)
 from chatledger.cli.output import lost, plural
 from chatledger.cli.progress import count_bar, working
+from chatledger.cli.threads import thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -28,7 +39,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def export(
-    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="The thread's id.")] = None,
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
+    latest: Latest = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Export all threads, in the order of their import or creation.")
     ] = False,
@@ -71,20 +83,22 @@ def export(
     """
 
     async def work(ledger: Ledger) -> int:
-        several = everything or (jsonl and thread is None)
-        require_one({"THREAD": thread is not None, "--all": several})
+        one = thread is not None or latest
+        several = everything or (jsonl and not one)
+        require_one({"THREAD": thread is not None, "--latest": latest, "--all": several})
         if view != "stored" and not jsonl:
             raise UsageError("--view goes with --jsonl; chatledger history shows one thread as a model gets it")
         minima = dict(map(_minimum, min_score or ()))
-        if thread is not None and minima:
-            raise UsageError("--min-score chooses among all threads; it does not go with THREAD")
+        if one and minima:
+            raise UsageError("--min-score chooses among all threads; it does not go with THREAD or --latest")
         require_folder(output)
         _require_format(format)
+        chosen = await thread_id_of(ledger, thread, latest=latest) if one else None
         with open_output(output) as write:
-            if thread is not None and not jsonl:
-                losses, repairs = await _export_one(ledger, write, thread, format), 0
+            if chosen is not None and not jsonl:
+                losses, repairs = await _export_one(ledger, write, chosen, format), 0
             else:
-                index = await _index(ledger, thread, minima)
+                index = await _index(ledger, chosen, minima)
                 losses, repairs = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import lost, print_json
+from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -21,7 +22,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def history(
-    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
+    latest: Latest = False,
     format: Annotated[str, typer.Option("--format", help="The format of the messages.")] = "openai-chat",  # noqa: A002
     view: Annotated[
         Literal["stored", "model"],
@@ -47,7 +49,13 @@ def history(
 
     async def work(ledger: Ledger) -> int:
         found = await ledger.history(
-            thread, format=format, view=view, as_="dicts", max_tokens=max_tokens, last_turns=last_turns, branch=branch
+            await thread_id_of(ledger, thread, latest=latest),
+            format=format,
+            view=view,
+            as_="dicts",
+            max_tokens=max_tokens,
+            last_turns=last_turns,
+            branch=branch,
         )
         if as_json:
             print_json(_with_account(found))
@@ -56,7 +64,7 @@ def history(
             _say_account(found)
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
 
 
 def _with_account(found: FormattedHistory) -> dict[str, object]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 SHOWN_FAILURES = 20
+SHOWN_ERASED = 3
 
 
 def add_to(app: typer.Typer) -> None:
@@ -67,10 +68,10 @@ def import_files(
 ) -> None:
     """Import conversations, one thread per record. A second import stores nothing twice.
 
-    A file is an array of records, one record per line, a single record, or a recording of requests. A record is a
-    message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body; its other
-    keys become the thread's metadata. Bad records are reported and the others are imported; the exit code is then 1. A
-    file of unknown format is refused as a whole.
+    A file is an array of records, one record per line, records one after the other, or a recording of requests. A
+    record is a message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body;
+    its other keys become the thread's metadata. Bad records are reported, records of erased threads are skipped, and
+    the others are imported; the exit code is then 1. A file of unknown format is refused as a whole.
     """
 
     async def command() -> int:
@@ -154,7 +155,7 @@ def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
 def _code_of(report: ImportReport, files: Sequence[str]) -> ExitCode:
     if len(report.refused) == len(files):
         return ExitCode.FAILED
-    return ExitCode.FOUND if report.failed or report.refused else ExitCode.OK
+    return ExitCode.FOUND if report.failed or report.refused or report.erased else ExitCode.OK
 
 
 def say_unknown(unknown: Sequence[UnknownFormat], *, option: str) -> None:
@@ -175,6 +176,10 @@ def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read:
         return
     for line in failure_lines(report.failures):
         say(line)
+    for one in report.erased[:SHOWN_ERASED]:
+        say(f"{one}; skipped")
+    if len(report.erased) > SHOWN_ERASED:
+        say(f"… and {len(report.erased) - SHOWN_ERASED:,} records more of erased threads; --json lists them all")
     for file in report.empty:
         say(f"{file}: no record in it")
     if report.stopped:
@@ -219,7 +224,8 @@ def describe(report: ImportReport, *, time_field: str | None = None, dry_run: bo
     threads = plural(report.threads, "thread") + (f" ({', '.join(counts)})" if counts else "")
     messages = f"{plural(report.messages, 'message')} {'to store' if dry_run else 'stored'}"
     failed = [f"{plural(report.failed, 'record')} failed"] if report.failed else []
-    lines = [("dry run, nothing is written: " if dry_run else "") + ", ".join([threads, messages, *failed])]
+    erased = [f"{plural(len(report.erased), 'record')} skipped (erased)"] if report.erased else []
+    lines = [("dry run, nothing is written: " if dry_run else "") + ", ".join([threads, messages, *failed, *erased])]
     for what, counted in (("kept with a violation", report.violations), ("lost", report.losses)):
         if counted:
             lines.append(f"{what}: " + ", ".join(f"{name} × {count:,}" for name, count in sorted(counted.items())))

@@ -25,6 +25,8 @@ Url = Annotated[
     ),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant whose conversations to use.")]
+THREAD_HELP = "The thread's id, or as much of its beginning as no other has."
+Latest = Annotated[bool, typer.Option("--latest", help="The thread with the newest activity.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if the command fails.")]
 
@@ -58,8 +60,10 @@ def with_ledger(
     *,
     debug: bool,
     plaintext: bool = False,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `work` on an existing ledger and exit with the code that it returns.
+    """Run `work` on an existing ledger and exit with the code that it returns. `check` judges the arguments before the
+    ledger is opened.
 
     A missing file is an error: a typo in its name must not create a new, empty ledger.
     """
@@ -67,6 +71,7 @@ def with_ledger(
     async def opened() -> int:
         from chatledger import Ledger
 
+        check()
         _require_file(url)
         async with Ledger.open(url, tenant=tenant, keys=given_keys(), plaintext=plaintext) as ledger:
             return await work(ledger)

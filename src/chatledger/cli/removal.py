@@ -16,9 +16,13 @@ from chatledger.cli.progress import working
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.models import Erasure
+    from chatledger.models import ChatMessage, Erasure
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be removed, and write nothing.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,7 +38,8 @@ def erase(
     keep_scores: Annotated[
         bool, typer.Option("--keep-scores", help="Keep the scores of feedback, without comments.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -43,15 +48,15 @@ def erase(
     """Permanently erase a thread, a user or a tenant. A tombstone keeps the threads' ids from being used again."""
 
     async def work(ledger: Ledger) -> int:
-        with working("erasing", quiet=as_json):
-            erasure = await _erase(ledger, thread, user, keep_scores)
-        _say_erased(erasure, as_json=as_json)
+        with working("counting" if dry_run else "erasing", quiet=as_json):
+            erasure = await _erase(ledger, thread, user, keep_scores=keep_scores, dry_run=dry_run)
+        _say_erased(erasure, dry_run=dry_run, as_json=as_json)
         return ExitCode.OK
 
     if (thread is not None) + (user is not None) + whole_tenant != 1:
         run(lambda: _refuse("give one of --thread, --user and --whole-tenant"), debug=debug)
-    if not yes:
-        run(lambda: _refuse("this cannot be undone; add --yes to do it"), debug=debug)
+    if not (yes or dry_run):
+        run(_unconfirmed, debug=debug)
     with_ledger(url, tenant, work, debug=debug)
 
 
@@ -59,7 +64,8 @@ def redact(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
     seq: Annotated[int, typer.Argument(metavar="SEQ", help="The message's seq, as `show` prints it.")],
     branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -68,21 +74,25 @@ def redact(
     """Permanently remove the text of one message; its position, ids and links stay."""
 
     async def work(ledger: Ledger) -> int:
-        redacted = await ledger.messages.redact(thread, seq, branch=branch)
+        redacted = await ledger.messages.redact(thread, seq, branch=branch, dry_run=dry_run)
         if as_json:
-            print_json(redacted.model_dump())
+            print_json(redacted.model_dump() | {"dry_run": dry_run})
+        elif dry_run:
+            [stored] = await ledger.messages.history(thread, branch=branch, after=seq - 1, limit=1)
+            say(f"message {seq} of {thread} has {_words_of(stored)} to redact; dry run, nothing is written")
         else:
             say(f"message {seq} of {thread} is redacted")
         return ExitCode.OK
 
-    if not yes:
-        run(lambda: _refuse("this cannot be undone; add --yes to do it"), debug=debug)
+    if not (yes or dry_run):
+        run(_unconfirmed, debug=debug)
     with_ledger(url, tenant, work, debug=debug)
 
 
 def retain(
     older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="An age such as 12h, 90d or 52w.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -91,46 +101,59 @@ def retain(
     """Permanently delete threads without a write for longer than AGE."""
 
     async def work(ledger: Ledger) -> int:
-        with working("deleting", quiet=as_json):
-            deleted = await ledger.threads.retain(older_than=_age(older_than))
+        with working("counting" if dry_run else "deleting", quiet=as_json):
+            deleted = await ledger.threads.retain(older_than=_age(older_than), dry_run=dry_run)
         if as_json:
-            print_json(deleted.model_dump())
+            print_json(deleted.model_dump() | {"dry_run": dry_run})
         else:
-            _say_rows(deleted.rows)
+            _say_rows(deleted.rows, dry_run=dry_run)
         return ExitCode.OK
 
     def unconfirmed() -> int:
         _age(older_than)  # a bad age is reported before the missing --yes
-        return _refuse("this cannot be undone; add --yes to do it")
+        return _unconfirmed()
 
-    if not yes:
+    if not (yes or dry_run):
         run(unconfirmed, debug=debug)
     with_ledger(url, tenant, work, debug=debug)
 
 
-async def _erase(ledger: Ledger, thread: str | None, user: str | None, keep_scores: bool) -> Erasure:
+async def _erase(ledger: Ledger, thread: str | None, user: str | None, *, keep_scores: bool, dry_run: bool) -> Erasure:
     if thread is not None:
-        return await ledger.erasures.erase_thread(thread, keep_scores=keep_scores)
+        return await ledger.erasures.erase_thread(thread, keep_scores=keep_scores, dry_run=dry_run)
     if user is not None:
-        return await ledger.erasures.erase_user(user, keep_scores=keep_scores)
-    return await ledger.erasures.erase_tenant(keep_scores=keep_scores)
+        return await ledger.erasures.erase_user(user, keep_scores=keep_scores, dry_run=dry_run)
+    return await ledger.erasures.erase_tenant(keep_scores=keep_scores, dry_run=dry_run)
 
 
-def _say_erased(erasure: Erasure, *, as_json: bool) -> None:
+def _words_of(message: ChatMessage) -> str:
+    parts = sum(len(field) for field in (message.content, message.reasoning) if isinstance(field, list))
+    thought = len(message.reasoning) if isinstance(message.reasoning, str) else 0
+    counted = ((len(message.text) + thought, "character"), (parts, "part"), (len(message.tool_calls or ()), "call"))
+    return ", ".join(plural(count, noun) for count, noun in counted if count) or "no words"
+
+
+def _say_erased(erasure: Erasure, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        print_json(erasure.model_dump())
+        print_json(erasure.model_dump() | {"dry_run": dry_run})
         return
-    _say_rows(erasure.rows)
+    _say_rows(erasure.rows, dry_run=dry_run)
     if erasure.scores:
-        say(f"{plural(erasure.scores, 'score')} kept, without comments")
+        say(f"{plural(erasure.scores, 'score')} {'to keep' if dry_run else 'kept'}, without comments")
 
 
-def _say_rows(rows: Mapping[str, int]) -> None:
+def _say_rows(rows: Mapping[str, int], *, dry_run: bool) -> None:
     gone = [(table, f"{count:,}") for table, count in rows.items() if count]
     if gone:
-        print_table(("table", "rows gone"), gone)
+        print_table(("table", "rows to go" if dry_run else "rows gone"), gone)
     else:
         say("nothing to remove")
+    if dry_run:
+        say("dry run, nothing is written")
+
+
+def _unconfirmed() -> int:
+    return _refuse("this cannot be undone; add --yes to do it, or --dry-run to see what would go")
 
 
 def _refuse(text: str) -> int:

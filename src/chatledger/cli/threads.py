@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, require_one, with_ledger
 from chatledger.cli.output import console, moment, plural, print_json, print_table, short
 from chatledger.cli.progress import working
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import Page, Thread
+
+
+SHOWN_IDS = 5
 
 
 def add_to(app: typer.Typer) -> None:
@@ -61,7 +64,8 @@ def _print_threads(page: Page[Thread]) -> None:
 
 
 def show(
-    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
+    latest: Latest = False,
     branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
     last: Annotated[
         int | None, typer.Option("--last", min=0, help="At most so many of the last messages, in whole turns.")
@@ -75,8 +79,9 @@ def show(
     """Print a conversation, each call with its result, and the rules that are broken."""
 
     async def work(ledger: Ledger) -> int:
-        found = await ledger.threads.get(thread)
-        history = await ledger.messages.history(thread, branch=branch, last=last)
+        thread_id = await thread_id_of(ledger, thread, latest=latest)
+        found = await ledger.threads.get(thread_id)
+        history = await ledger.messages.history(thread_id, branch=branch, last=last)
         if as_json:
             messages = [message.model_dump() for message in history]
             print_json({"thread": found.model_dump(), "version": history.version, "messages": messages})
@@ -86,11 +91,12 @@ def show(
             render(console(), found, history.messages, full=full)
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug)
+    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
 
 
 def check(
-    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="A thread's id; default: all threads.")] = None,
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=f"{THREAD_HELP} Default: all threads.")] = None,
+    latest: Latest = False,
     provider: Annotated[
         str | None, typer.Option("--provider", help="List what this provider, named by its format, would refuse.")
     ] = None,
@@ -107,8 +113,9 @@ def check(
     """
 
     async def work(ledger: Ledger) -> int:
+        chosen = await thread_id_of(ledger, thread, latest=latest) if latest or thread is not None else None
         with working("checking", quiet=as_json):
-            checked, found = await (_check(ledger, thread) if provider is None else _refused(ledger, thread, provider))
+            checked, found = await (_check(ledger, chosen) if provider is None else _refused(ledger, chosen, provider))
         if as_json:
             print_json({"checked": checked, "findings": found})
             return ExitCode.FOUND if found else ExitCode.OK
@@ -149,6 +156,33 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
             if is_refusal(one)
         ]
     return checked, found
+
+
+def require_thread(thread: str | None, *, latest: bool) -> None:
+    """Raises UsageError unless the user named a thread, or asked for the latest one."""
+    require_one({"THREAD": thread is not None, "--latest": latest})
+
+
+async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> str:
+    """The id that begins with `thread`, or that of the latest thread. An id that is there means itself, and one that is
+    not is returned for the command to refuse. Raises UsageError unless one of the two is given, and for the beginning
+    of several ids.
+
+    Only commands that read use it. After a deletion, the id of the deleted thread may begin that of another.
+    """
+    from chatledger.errors import NotFound
+
+    require_thread(thread, latest=latest)
+    if thread is None:
+        newest = (await ledger.threads.list(limit=1)).items
+        if not newest:
+            raise NotFound("there is no thread yet")
+        return newest[0].thread_id
+    ids = await ledger.threads.complete(thread, limit=SHOWN_IDS + 1) if thread else []
+    if thread in ids or len(ids) < 2:
+        return thread if thread in ids or not ids else ids[0]
+    more = ", …" if len(ids) > SHOWN_IDS else ""
+    raise UsageError(f"several threads begin with {thread!r}: {', '.join(ids[:SHOWN_IDS])}{more}")
 
 
 async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:

@@ -26,6 +26,10 @@ class Lease(NamedTuple):
     written: datetime
     seconds: float
 
+    @property
+    def ends(self) -> datetime:
+        return self.written + timedelta(seconds=self.seconds)
+
     def holds(self, now: datetime) -> bool:
         """Also false for a write in the far future: the clock was set back since."""
         return abs(now - self.written) < timedelta(seconds=self.seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chatledger.errors import UnknownFormat
 from chatledger.models.json import JsonValue
+from chatledger.transfer.fields import other_lists
 from chatledger.transfer.records import Record
 from chatledger.transfer.shapes import AUTO, Shape, get_shape, recognise_record
 from chatledger.transfer.shapes.requests import spoken_by
@@ -34,7 +35,7 @@ class ShapeOfFile:
         if found is None and self._field is not None:
             found = get_shape(DEFAULT_FORMAT)  # a caller who names the field has messages there
         if found is None:
-            raise UnknownFormat(None, f"{_description(record.value)} is of no known format")
+            raise UnknownFormat(None, f"{_description(record.value)} is of no known format{other_lists(record.value)}")
         return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +28,39 @@ def find_path(record: JsonValue, field: str) -> list[str] | None:
             return None
         value = value[key]
     return path
+
+
+class FieldMissing(DecodeError):
+    """A record does not have its conversation where it was looked for."""
+
+
+def require_path(record: JsonValue, *names: str) -> list[str]:
+    """The keys that lead to the first of these fields that the record has. Raises FieldMissing."""
+    for name in names:
+        if (path := find_path(record, name)) is not None:
+            return path
+    raise FieldMissing(names[0], f"the record has no such field{other_lists(record) or _NO_LISTS}")
+
+
+def other_lists(record: JsonValue) -> str:
+    """The fields of a record that may hold its conversation, as the end of a sentence; empty if there is none."""
+    names = list(_lists(record))
+    if not names:
+        return ""
+    shown = ", ".join(map(repr, names[:3])) + (", …" if len(names) > 3 else "")
+    return f"; it has {'lists' if len(names) > 1 else 'a list'} under {shown}: try --field {shlex.quote(names[0])}"
+
+
+_NO_LISTS = "; --field names the field that holds the messages"
+
+
+def _lists(record: JsonValue, within: str = "") -> Iterator[str]:
+    """The paths to lists of objects: keys of the record, or of an object in it."""
+    for key, value in record.items() if isinstance(record, dict) else ():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield within + key
+        elif not within:
+            yield from _lists(value, f"{key}.")
 
 
 def find_value(record: JsonValue, field: str | None) -> Any:

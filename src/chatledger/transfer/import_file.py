@@ -14,10 +14,20 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from chatledger.errors import Conflict, DecodeError, FormatError, LimitExceeded, NotFound, RuleViolation, UnknownFormat
+from chatledger.errors import (
+    Conflict,
+    DecodeError,
+    Erased,
+    FormatError,
+    LimitExceeded,
+    NotFound,
+    RuleViolation,
+    UnknownFormat,
+)
 from chatledger.ledger import Ledger
 from chatledger.models import Thread, Violation
 from chatledger.transfer.envelope import from_metadata
+from chatledger.transfer.fields import FieldMissing
 from chatledger.transfer.new_threads import Loaded, NewThreads
 from chatledger.transfer.plan import ImportOptions, PlannedThread, Planner
 from chatledger.transfer.records import BadRecord, Record, read_records
@@ -42,10 +52,12 @@ async def import_file(
     """Import the records of a stream while reading it. Adds to the report, or returns a new one.
 
     `file` is the name for reports and metadata. With `lines`, each line is a record. `on_bytes` is called with the
-    number of bytes read. A bad record is reported and the others are imported, unless `stop_on_error` is set.
+    number of bytes read. A bad record is reported and the others are imported, unless `stop_on_error` is set. A record
+    whose thread was erased is skipped, and listed in the report's `erased`.
 
-    Raises UnknownFormat before it stores anything of the file: for an unknown format name, or with "auto" for a file of
-    unknown format. Raises StorageError if the database fails; the records reported until then are stored.
+    Raises UnknownFormat before it stores anything of the file: for an unknown format name, with "auto" for a file of
+    unknown format, and for a file in which no record has its conversation where it was looked for. Raises StorageError
+    if the database fails; the records reported until then are stored.
     """
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
@@ -80,11 +92,12 @@ class _FileImport:
         self._one_by_one = options.dry_run or options.stop_on_error
         self._loading: asyncio.Task[Loaded] | None = None
         self._read_as: Counter[str] = Counter()
-        self._unknown: list[Failure] = []
+        self._located = False
+        self._refused: list[Failure] = []  # the records before the first one whose conversation is found
 
     @property
     def failed(self) -> bool:
-        return bool(self._report.failures or self._unknown)
+        return bool(self._report.failures or self._refused)
 
     async def add(self, record: Record | BadRecord) -> None:
         try:
@@ -92,10 +105,16 @@ class _FileImport:
         except UnknownFormat as error:
             self._refuse(record, error)
             return
+        except FieldMissing as error:
+            self._refuse(record, DecodeError(error.path, error.detail, record=error.record, byte=error.byte))
+            return
         except _OF_A_RECORD as error:
+            if isinstance(record, Record):
+                self._found()
             self._failed(record, error)
             return
         assert isinstance(record, Record)
+        self._found()
         if not self._read_as:
             await self._look_for_others(record, planned)
         self._read_as[planned.envelope.format] += 1
@@ -111,11 +130,11 @@ class _FileImport:
             await asyncio.sleep(0)  # let the load continue
 
     async def finish(self) -> None:
-        """Store the gathered records. Raises UnknownFormat if every request of a recording is of unknown format."""
+        """Store the gathered records. Raises UnknownFormat if no record has its conversation in its place."""
         await self.store_gathered()
-        if self._unknown and not self._read_as:
-            raise UnknownFormat(None, str(self._unknown[0]))
-        self._report.failures += self._unknown
+        if self._refused:
+            more = f" (and {len(self._refused) - 1:,} more)" if len(self._refused) > 1 else ""
+            raise UnknownFormat(None, f"{self._refused[0]}{more}")
         if self._read_as:
             self._report.read_as.setdefault(self._file, Counter()).update(self._read_as)
 
@@ -146,12 +165,19 @@ class _FileImport:
             else:
                 await self._store(one.record, one.planned, found.get(one.planned.thread_id))
 
-    def _refuse(self, record: Record | BadRecord, error: UnknownFormat) -> None:
-        """Refuse a file whose first record is of unknown format. In a recording, refuse only that request."""
+    def _refuse(self, record: Record | BadRecord, error: UnknownFormat | DecodeError) -> None:
+        """Refuse a file whose first record is of unknown format. In a recording, refuse only that request. A record
+        without its conversation is a bad one, unless the file has no other.
+        """
         failure = Failure(self._file, record.place, error)
-        if not isinstance(record, Record) or record.item is None:
+        if isinstance(error, UnknownFormat) and not (isinstance(record, Record) and record.item is not None):
             raise UnknownFormat(None, str(failure)) from error
-        self._unknown.append(failure)
+        (self._report.failures if self._located else self._refused).append(failure)
+
+    def _found(self) -> None:
+        self._located = True
+        self._report.failures += self._refused
+        self._refused = []
 
     async def _look_for_others(self, record: Record, planned: PlannedThread) -> None:
         """Report the first record if it is stored under another id: then the whole file would be stored twice."""
@@ -167,11 +193,13 @@ class _FileImport:
         try:
             return self._planner.plan(record)
         except DecodeError as error:
-            raise DecodeError(error.path, error.detail, record=record.index, byte=record.byte) from error
+            raise type(error)(error.path, error.detail, record=record.index, byte=record.byte) from error
 
     async def _store(self, record: Record, planned: PlannedThread, thread: Thread | None) -> None:
         try:
             outcome, messages = await store_record(self._ledger, planned, self._options, thread)
+        except Erased as error:
+            self._report.erased.append(Failure(self._file, record.place, error))
         except _OF_A_RECORD as error:
             self._failed(record, error)
         else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from chatledger.errors import AlreadyExists, Conflict, LimitExceeded, RuleViolation
+from chatledger.errors import AlreadyExists, Conflict, Erased, LimitExceeded, RuleViolation
 from chatledger.ledger import Ledger
 from chatledger.models import Limits, Thread
 from chatledger.storage.repositories.bulk import NewThread
@@ -62,7 +62,8 @@ class NewThreads:
     def load(self) -> Coroutine[Any, Any, Loaded]:
         """A coroutine that stores the records gathered until now, and returns them.
 
-        If one of their threads exists already, it stores none of them, and also returns the existing threads by id.
+        If one of their threads exists already or was erased, it stores none of them, and also returns the existing
+        threads by id.
         """
         gathered = list(self._gathered.values())
         self._gathered, self._bytes = {}, 0
@@ -73,7 +74,7 @@ class NewThreads:
             return [], None
         try:
             await self._ledger.threads.load([one.new for one in gathered])
-        except AlreadyExists:
+        except (AlreadyExists, Erased):
             return gathered, await self._ledger.threads.find_many([one.planned.thread_id for one in gathered])
         return gathered, None
 

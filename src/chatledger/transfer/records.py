@@ -1,13 +1,14 @@
 """Reads the records of a file one at a time, each with its position.
 
-A file is an array of records, one record per line, or a single record. A record is an object with a message list under
-a field, or is such a list itself. An unreadable record gives a BadRecord, and reading continues with the next one. It
-ends only if the bounds of the following records cannot be found.
+A file is an array of records, one record per line, or records over several lines, one after the other. A record is an
+object with a message list under a field, or is such a list itself. An unreadable record gives a BadRecord, and reading
+continues with the next one. It ends only if the bounds of the following records cannot be found.
 """
 
 from __future__ import annotations
 
 import json
+from codecs import utf_8_decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, TypeAlias
@@ -62,25 +63,78 @@ def record_place(index: int, line: int | None) -> str:
 
 
 def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = False) -> Iterator[Record | BadRecord]:
-    """The records of a file. With `lines`, each line is a record, and an empty file has none.
+    """The records of a file. With `lines`, the name of the file says that each line is a record, and an empty file has
+    none.
 
     Otherwise the form is detected, and an empty file is a bad record. An array whose first element is a message is a
-    single record, unless `field` says that records are objects.
+    single record, unless `field` says that records are objects. In a file of either name, an object that was printed
+    over several lines is one record, and a file that is no JSON at all is one bad record.
     """
     source = ByteSource(stream)
     first = source.peek()
+    if lines and not first:
+        return
     is_record = first == b"{" or (first == b"[" and field is None and _begins_with_message(source))
-    if lines or (is_record and _is_json(source.look(source.line_length()))):
+    if (problem := _no_json(source)) is not None:
+        yield _torn(source, 0, problem)
+    elif (lines or is_record) and _is_line(source, named_so=lines):
         yield from _read_lines(source)
     elif is_record:
-        byte = source.byte
-        yield _parse(source.take_rest(), "object", 0, None, byte)
+        yield from _read_values(source)
     elif first == b"[":
         yield from _read_array(source)
-    elif first:
-        yield _torn(source, 0, _UTF_16 if first in (b"\xff", b"\xfe") else "neither an array nor an object")
     else:
-        yield _torn(source, 0, "the file is empty")
+        yield _torn(source, 0, "neither an array nor an object")
+
+
+def _is_line(source: ByteSource, *, named_so: bool) -> bool:
+    """Whether the first line is a record, or a broken one in a file whose name says that its lines are records."""
+    line = source.look(source.line_length())
+    if _is_json(line):
+        return True
+    # A printer for people puts a bracket alone on the first line, or the first key beside it.
+    goes_on = line[:1] in _BRACKETS and (line.strip() in _BRACKETS or not source.begins_value(len(line)))
+    return named_so and not goes_on
+
+
+_HEAD = 4096
+"""Bytes at the beginning of a file that show what it is if it is no JSON."""
+_KINDS = (
+    (b"\x1f\x8b", "gzip; decompress it first (gunzip)"),
+    (b"PK\x03\x04", "a zip archive; unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "zstd; decompress it first (unzstd)"),
+    (b"SQLite format 3\x00", "a SQLite database; give it as --url if it is chatledger's"),
+    (b"PAR1", "Parquet; write it as JSON lines first"),
+    (b"\xff\xfe", "perhaps UTF-16; save it as UTF-8"),
+    (b"\xfe\xff", "perhaps UTF-16; save it as UTF-8"),
+)
+
+
+def _no_json(source: ByteSource) -> str | None:
+    """The problem of a file that is no JSON; None if its first line is JSON, or a line begins with a bracket."""
+    head = source.look(_HEAD)
+    if not head:
+        return "the file is empty"
+    kind = next((kind for mark, kind in _KINDS if head.startswith(mark)), None)
+    lines = [line.strip() for line in head.split(b"\n")]
+    if kind is None and not _is_json(lines[0]) and not any(line[:1] in _BRACKETS for line in lines):
+        kind = _kind_of_text(head)
+    return f"not JSON but {kind}" if kind else None
+
+
+def _kind_of_text(head: bytes) -> str:
+    try:
+        text, _ = utf_8_decode(head, "strict", False)
+    except UnicodeDecodeError:
+        return "text that is not UTF-8, or binary data"
+    if "\x00" in text:
+        return "binary data"
+    if text.startswith("<"):
+        return "HTML or XML; is it an error page?"
+    first, second, *_ = [*text.split("\n"), "", ""]
+    if any(0 < first.count(mark) == second.count(mark) for mark in ",;\t"):
+        return "perhaps CSV; write it as JSON lines, one record a line"
+    return "other text"
 
 
 def _begins_with_message(source: ByteSource) -> bool:
@@ -110,6 +164,22 @@ def _read_lines(source: ByteSource) -> Iterator[Record | BadRecord]:
         if raw.strip():
             yield _parse(raw, "lines", index, number, byte)
             index += 1
+
+
+def _read_values(source: ByteSource) -> Iterator[Record | BadRecord]:
+    """Objects or lists one after the other, whatever their lines. A value that does not end tells nothing of where the
+    next one begins; from then on, a value begins at a line that begins with a bracket.
+    """
+    index = 0
+    torn = False
+    while mark := source.peek():
+        byte = source.byte
+        length = source.value_length() if mark in _BRACKETS and not torn else None
+        torn = torn or (mark in _BRACKETS and length is None)
+        raw = source.take(source.lines_to_a_value() if length is None else length)
+        container: Container = "lines" if index or source.peek() else "object"
+        yield _parse(raw, container, index, None, byte)
+        index += 1
 
 
 def _read_array(source: ByteSource) -> Iterator[Record | BadRecord]:
@@ -149,7 +219,6 @@ def _read_good(source: ByteSource, index: int) -> Record | None:
 
 
 _BRACKETS = (b"{", b"[")
-_UTF_16 = "not UTF-8 but perhaps UTF-16; save it as UTF-8"
 _ENDS_IN_ARRAY = "the file ends inside the array"
 _ENDS_IN_RECORD = "the file ends inside the record"
 

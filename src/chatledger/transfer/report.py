@@ -40,7 +40,8 @@ class ImportReport:
     A `grown` thread got new messages or other keys. `without_time` counts records without a time, whose messages got
     the time of the import. `read_as` counts records by file and format. `twins` maps a file to the thread that already
     holds its first record under an id from another field. `refused` lists files of unknown format, `empty` files
-    without any record, good or bad. `stopped`: the first failure ended the import.
+    without any record, good or bad. `erased` lists records that were skipped because their threads were erased; each
+    error is an `Erased` with the thread's id. `stopped`: the first failure ended the import.
     """
 
     created: int = 0
@@ -55,6 +56,7 @@ class ImportReport:
     failures: list[Failure] = field(default_factory=list)
     refused: list[UnknownFormat] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
+    erased: list[Failure] = field(default_factory=list)
     stopped: bool = False
 
     @property
@@ -83,8 +85,11 @@ class ImportReport:
             "stopped": self.stopped,
             "refused": list(map(str, self.refused)),
             "empty": self.empty,
-            "failures": [
-                {"file": one.file, "place": one.place, "error": type(one.error).__name__, "detail": str(one)}
-                for one in self.failures
-            ],
+            "erased": list(map(_to_json, self.erased)),
+            "failures": list(map(_to_json, self.failures)),
         }
+
+
+def _to_json(failure: Failure) -> dict[str, str]:
+    error = type(failure.error).__name__
+    return {"file": failure.file, "place": failure.place, "error": error, "detail": str(failure)}

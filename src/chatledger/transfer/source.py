@@ -131,8 +131,14 @@ class ByteSource:
         return self._string_length(1) if first == b'"' else self._scalar_length()
 
     def look(self, length: int) -> bytes:
-        """The next bytes, without taking them."""
+        """The next bytes, without taking them; fewer at the end of the stream."""
+        self._has(length)
         return self._data[self._at : self._at + length]
+
+    def begins_value(self, offset: int) -> bool:
+        """Whether an object or a list begins that many bytes from here."""
+        self._has(offset + 1)
+        return self._data[self._at + offset : self._at + offset + 1] in (b"{", b"[")
 
     def first_element(self) -> bytes:
         """The first element of the next array, without taking it; empty if there is none."""
@@ -144,7 +150,10 @@ class ByteSource:
 
     def line_length(self) -> int:
         """The length of the next line, with its line end."""
-        offset = 0
+        return self._line_end(0)
+
+    def _line_end(self, offset: int) -> int:
+        """The offset of the end of the line that `offset` is in."""
         while True:
             end = self._data.find(b"\n", self._at + offset)
             if end >= 0:
@@ -152,6 +161,15 @@ class ByteSource:
             offset = len(self._data) - self._at
             if not self._fill():
                 return offset
+
+    def lines_to_a_value(self) -> int:
+        """The length of the next line and of those after it, up to a line that begins with an object or a list."""
+        length = 0
+        while (end := self._line_end(length)) > length:
+            length = end
+            if self.begins_value(length):
+                break
+        return length
 
     def _composite_length(self) -> int | None:
         depth = offset = 0

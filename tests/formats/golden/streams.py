@@ -82,6 +82,6 @@ EVENTS: dict[str, list[dict[str, Any]]] = {
 def cases() -> Cases:
     found: dict[str, Any] = {}
     for name, events in EVENTS.items():
-        read = get_stream(name)
-        found[name] = [delta for event in events for delta in read(event)]
+        stream = get_stream(name)
+        found[name] = [delta for event in events for delta in stream.feed(event)]
     return found

@@ -37,9 +37,7 @@ def _deltas(key: str, value: Json, cut: Cut) -> Iterator[Object]:
         yield from ({key: {part: piece}} for part in ("data", "transcript") for piece in cut(value[part]))
     elif key == "reasoning_details" and isinstance(value, list):
         for detail in value:
-            texts = cut(detail["text"])
-            yield from ({key: [{**detail, "text": piece, "signature": ""}]} for piece in texts)
-            yield {key: [{"index": detail["index"], "type": detail["type"], "signature": detail["signature"]}]}
+            yield from ({key: [piece]} for piece in _detail(detail, cut))
     elif isinstance(value, str) and key not in ("role", "name", "tool_call_id"):
         yield from ({key: piece} for piece in cut(value))
     else:
@@ -58,6 +56,18 @@ def _parts(part: Object, cut: Cut) -> Iterator[Object]:
         yield from ({"type": kind, "thinking": [piece]} for one in part["thinking"] for piece in _parts(one, cut))
     else:
         yield part
+
+
+def _detail(detail: Object, cut: Cut) -> Iterator[Object]:
+    """A text comes in pieces, with its signature at the end."""
+    if not isinstance(detail.get("text"), str):
+        yield detail
+        return
+    signature = {"signature": ""} if isinstance(detail.get("signature"), str) else {}
+    yield from ({**detail, "text": piece, **signature} for piece in cut(detail["text"]))
+    if signature:
+        at: Object = {key: detail[key] for key in ("index", "type") if key in detail}
+        yield {**at, "signature": detail["signature"]}
 
 
 def _calls(index: int, call: Object, cut: Cut) -> Iterator[Object]:

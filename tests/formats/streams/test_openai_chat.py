@@ -9,6 +9,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
+from chatledger.formats.streams import get_stream
 from tests.formats.streams.reading import Object, assembled, decoded, fed, ordered, without_nulls
 from tests.formats.streams.sdk_examples import example
 from tests.formats.streams.split_chat import chunk, end, split
@@ -217,7 +218,7 @@ def test_events_of_the_sdks_helper_are_read_by_their_chunks() -> None:
     derived: list[Object] = [{"type": "content.delta", "delta": "x", "snapshot": "x"}, {"type": "content.done"}]
     stream = fed(NAME, [*events, *derived])
     assert (stream.payload(), stream.unknown) == ([MESSAGE], [])
-    assert stream(events[1]) == stream(split(MESSAGE)[1])
+    assert get_stream(NAME).feed(events[1]) == get_stream(NAME).feed(split(MESSAGE)[1])
 
 
 NOT_UNDERSTOOD: list[Object] = [

@@ -14,6 +14,8 @@ from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.faults.proxy import Proxy, proxied
+from tests.formats.streams.split_responses import split
+from tests.formats.streams.test_storage import CALL, SEARCH, said
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
@@ -112,6 +114,22 @@ async def test_a_draft_is_one_append_one_lookup_and_one_statement_for_each_write
         assert await write_three_times(draft, lambda: proxy.round_trips) == [2, 1, 1]
         before = proxy.round_trips
     assert proxy.round_trips - before == 1
+
+
+async def test_a_response_of_several_messages_is_stored_in_one_statement(proxy: Proxy, warm: Ledger) -> None:
+    events = split([said("m1", "One."), SEARCH, said("m2", "Two."), CALL])
+    for thread_id in ("first", "again"):
+        await warm.threads.create(thread_id)
+        async with warm.stream(thread_id, format="openai-responses", interval=3_600, lease=7_200) as draft:
+            await draft.feed(events[0])
+            await draft.flush()
+            for event in events[1:]:
+                await draft.feed(event)
+            before = proxy.round_trips
+            await draft.complete()
+        trips = proxy.round_trips - before
+    assert len(draft.messages) == 2
+    assert trips == 1
 
 
 async def write_three_times(draft: Draft, count: Callable[[], int] = int) -> list[int]:

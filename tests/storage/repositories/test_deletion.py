@@ -32,6 +32,17 @@ async def test_older_threads_are_deleted(filled: Ledger) -> None:
     assert (await filled.threads.retain(older_than=timedelta(days=2, hours=1))).total == 0
 
 
+async def test_a_dry_run_counts_what_goes_and_deletes_nothing(filled: Ledger) -> None:
+    await filled.messages.append("5 days", turn(), run_id="r")
+    before = await ids(filled)
+    heard: list[Deleted] = []
+    age = timedelta(days=1, hours=1)
+    foreseen = await filled.threads.retain(older_than=age, dry_run=True, on_batch=heard.append)
+    assert (await ids(filled), heard) == (before, [])
+    assert foreseen == await filled.threads.retain(older_than=age)
+    assert foreseen.rows["threads"] == 3
+
+
 async def test_a_datetime_may_give_the_age(filled: Ledger) -> None:
     await filled.threads.retain(older_than=NOW - timedelta(days=4, hours=1))
     assert await ids(filled) == {f"{days} days" for days in range(1, 5)}

@@ -11,6 +11,7 @@ import pytest
 from chatledger import (
     ChatMessage,
     DecodeError,
+    DraftLive,
     DraftLost,
     Feedback,
     IdConflict,
@@ -338,9 +339,9 @@ async def test_a_reader_chooses_whether_to_see_partial_messages(asked: Ledger) -
 # --- Abandoned --------------------------------------------------------------------------------------------------------
 
 
-async def abandon(ledger: Ledger, *deltas: Any, ago: float = NEVER) -> None:
+async def abandon(ledger: Ledger, *deltas: Any, ago: float = NEVER, **options: Any) -> None:
     """A partial message as a process leaves it that died so long ago."""
-    draft = stream(ledger, lease=ago + 1.0, interval=ago)
+    draft = stream(ledger, lease=ago + 1.0, interval=ago, **options)
     await draft.__aenter__()
     for delta in deltas:
         await draft.feed(delta)
@@ -515,13 +516,10 @@ async def test_the_same_partial_again_is_a_replay(asked: Ledger) -> None:
         await asked.messages.append("t", [PARTIAL.model_copy(update={"content": "Sun"})])
 
 
-async def test_a_draft_may_bring_its_id_but_not_that_of_a_whole_message(asked: Ledger) -> None:
+async def test_a_draft_may_bring_its_id(asked: Ledger) -> None:
     async with stream(asked, message_id="mine", name="bot") as draft:
         await draft.feed("!")
     assert ((await last(asked)).message_id, (await last(asked)).name) == ("mine", "bot")
-    with pytest.raises(IdConflict):
-        async with stream(asked, message_id="mine"):
-            pass
 
 
 async def test_feedback_on_a_partial_message_stays(asked: Ledger) -> None:
@@ -538,3 +536,75 @@ async def test_turns_go_on_behind_a_finished_draft(asked: Ledger) -> None:
             await draft.feed(f"{number}")
         await asked.messages.append("t", turn())
     assert await states(asked) == ["complete"] * 19
+
+
+# --- A retry ----------------------------------------------------------------------------------------------------------
+
+SAME = [{"message_id": "m"}, {"idempotency_key": "k"}]
+
+
+@pytest.mark.parametrize("same", SAME, ids=["id", "key"])
+async def test_a_draft_of_a_finished_message_is_a_replay(asked: Ledger, same: dict[str, Any]) -> None:
+    async with stream(asked, run_id="r", **same) as first:
+        await first.feed("Sun")
+    assert not first.replayed
+    await asked.messages.append("t", turn())
+    before = await asked.messages.history("t")
+    async with stream(asked, run_id="r", **same) as again:
+        await again.feed("Rain")
+        await again.flush()
+    assert again.replayed
+    assert again.message == await again.complete() == await again.interrupt() == first.message
+    assert await asked.messages.history("t") == before
+
+
+async def test_a_draft_of_an_interrupted_message_is_a_replay(asked: Ledger) -> None:
+    async with stream(asked, message_id="m") as first:
+        await first.feed("Sun")
+        await first.interrupt()
+    async with stream(asked, message_id="m") as again:
+        pass
+    assert (again.replayed, again.message.state, again.message.text) == (True, "interrupted", "Sun")
+
+
+async def test_the_id_of_a_message_of_another_role_is_a_conflict(asked: Ledger) -> None:
+    (question,) = (await asked.messages.history("t")).messages
+    with pytest.raises(IdConflict, match="other content"):
+        async with stream(asked, message_id=question.message_id):
+            pass
+
+
+@pytest.mark.parametrize("same", SAME, ids=["id", "key"])
+async def test_a_draft_of_a_message_that_is_still_written_is_refused(asked: Ledger, same: dict[str, Any]) -> None:
+    async with stream(asked, **same) as first:
+        await first.feed("Sun")
+        await first.flush()
+        with pytest.raises(DraftLive) as raised:
+            async with stream(asked, **same):
+                pass
+        assert (raised.value.seq, raised.value.message_id) == (2, first.message.message_id)
+        await first.feed("!")
+    assert (await last(asked)).text == "Sun!"
+
+
+@pytest.mark.parametrize("same", SAME, ids=["id", "key"])
+async def test_a_draft_begins_an_abandoned_message_anew(asked: Ledger, same: dict[str, Any]) -> None:
+    call_delta = ToolCallDelta(index=0, id="c", name="f", arguments="{}")
+    await abandon(asked, "Rain", call_delta, **same)
+    await pass_time(asked, 2 * NEVER)
+    async with stream(asked, **same) as draft:
+        assert (draft.replayed, draft.message.state, draft.message.content) == (False, "partial", None)
+        assert not await asked.partials.abandoned()
+        await draft.feed("Sun")
+    whole = await last(asked)
+    assert (whole.seq, whole.text, whole.tool_calls, whole.state) == (2, "Sun", None, "complete")
+    assert whole == draft.message
+
+
+async def test_a_draft_of_another_run_does_not_take_an_abandoned_message(asked: Ledger) -> None:
+    await abandon(asked, "Rain", message_id="m", run_id="one")
+    await pass_time(asked, 2 * NEVER)
+    with pytest.raises(IdConflict, match="another run_id"):
+        async with stream(asked, message_id="m", run_id="other"):
+            pass
+    assert (await last(asked)).text == "Rain"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -49,6 +50,39 @@ async def test_an_erased_thread_leaves_no_word(database: Database, ledger: Ledge
     assert erasure.rows["feedback"] == 2
     assert await ledger.erasures.find_thread(THREAD) == erasure
     assert (await ledger.erasures.list()).items == [erasure]
+
+
+@pytest.mark.parametrize("keep_scores", [False, True])
+@pytest.mark.parametrize("kind", ["thread", "user", "tenant"])
+async def test_a_dry_run_counts_what_goes_and_writes_nothing(
+    database: Database, ledger: Ledger, kind: str, keep_scores: bool
+) -> None:
+    await fill(ledger)
+    await fill(ledger, "second", scores=(1,))
+    await fill(ledger, "of bob", "bob")
+    await fill(ledger.tenant("other"), "of another")
+    await ledger.branches.fork(THREAD, 5)
+    await ledger.messages.append(THREAD, turn())
+    erase: dict[str, Callable[..., Awaitable[Erasure]]] = {
+        "thread": lambda **options: ledger.erasures.erase_thread(THREAD, **options),
+        "user": lambda **options: ledger.erasures.erase_user(USER, **options),
+        "tenant": ledger.erasures.erase_tenant,
+    }
+    before = await everything(database)
+    foreseen = await erase[kind](keep_scores=keep_scores, dry_run=True)
+    assert await everything(database) == before
+    done = await erase[kind](keep_scores=keep_scores)
+    of_the_erasure = {"erasure_id", "created_at"}
+    assert foreseen.model_dump(exclude=of_the_erasure) == done.model_dump(exclude=of_the_erasure)
+    assert foreseen.rows["threads"] == {"thread": 1, "user": 2, "tenant": 3}[kind]
+
+
+async def test_a_dry_run_of_an_unknown_or_an_erased_thread_says_so(ledger: Ledger) -> None:
+    with pytest.raises(ThreadNotFound):
+        await ledger.erasures.erase_thread("never", dry_run=True)
+    await fill(ledger)
+    erasure = await ledger.erasures.erase_thread(THREAD)
+    assert await ledger.erasures.erase_thread(THREAD, dry_run=True) == erasure
 
 
 async def test_erasing_again_gives_the_tombstone(ledger: Ledger) -> None:

@@ -40,6 +40,20 @@ async def filled(ledger: Ledger) -> Ledger:
     return ledger
 
 
+async def test_a_dry_run_shows_the_redacted_message_and_writes_nothing(database: Database, filled: Ledger) -> None:
+    async def stored() -> str:
+        return repr([await query(database, f"SELECT * FROM {table.name}") for table in metadata.sorted_tables])
+
+    before = await stored()
+    foreseen = await filled.messages.redact("t", 2, dry_run=True)
+    assert await stored() == before
+    violations = {"violations"}  # they hold the time of the redaction
+    redacted = await filled.messages.redact("t", 2)
+    assert foreseen.model_dump(exclude=violations) == redacted.model_dump(exclude=violations)
+    with pytest.raises(MessageNotFound):
+        await filled.messages.redact("t", 9, dry_run=True)
+
+
 async def test_no_word_is_left_and_every_link_stays(database: Database, filled: Ledger) -> None:
     before = (await filled.messages.history("t")).messages
     redacted = [await filled.messages.redact("t", seq) for seq in range(1, 6)]

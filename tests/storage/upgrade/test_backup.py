@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from chatledger import Ledger, StorageError, backup, restore
 from chatledger.storage.upgrade import backup as backup_module
 from tests.conftest import Database
 from tests.conversations import turn
+from tests.postgres import Server, find_binaries
 
 WRITERS = 8
 
@@ -22,7 +26,7 @@ async def write_until(ledger: Ledger, thread_id: str, stop: asyncio.Event) -> in
     return version
 
 
-async def versions(path: Path) -> dict[str, int]:
+async def versions(path: Path | str) -> dict[str, int]:
     """By thread, after checking that each is whole."""
     found = {}
     async with Ledger.open(path) as ledger:
@@ -106,10 +110,39 @@ def test_a_damaged_file_gives_no_backup(sqlite_database: Database, tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("copy")] == []
 
 
-def test_postgresql_names_its_command(pg_database: Database, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="pg_dump --format=custom") as caught:
-        backup(pg_database.url.replace("chatledger@", "chatledger:secret@"), tmp_path / "copy")
-    assert "secret" not in str(caught.value)
+PARAMETERS = "application_name=it%27s&connect_timeout=9&statement_cache_size=0&command_timeout=5"
+
+
+def said(call: Callable[..., object], *arguments: object) -> str:
+    """The command that the error names."""
+    with pytest.raises(StorageError) as caught:
+        call(*arguments)
+    return str(caught.value).removeprefix("a PostgreSQL database is backed up by its own tools: ")
+
+
+def test_postgresql_names_commands_that_work_as_printed(
+    pg_server: Server, pg_database: Database, tmp_path: Path
+) -> None:
+    asyncio.run(filled(pg_database))
+    binaries = find_binaries()
+    environment = os.environ | {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
+    file = tmp_path / "the server's copy"
+    with pg_server.database() as empty:
+        dump = said(backup, f"{pg_database.url}?{PARAMETERS}", file)
+        restored = said(restore, file, f"{empty}?{PARAMETERS}")
+        for command in (dump, restored):
+            done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+        assert asyncio.run(versions(empty)) == {"t": 100}
+
+
+def test_the_commands_for_postgresql_leave_passwords_to_its_tools() -> None:
+    url = "postgresql://ada:se%40cret@db.example/chats?sslmode=require&ssl_min_protocol_version=TLSv1.3&password=hush"
+    assert said(backup, url, "a b") == (
+        "pg_dump --format=custom --schema=chatledger --file='a b' "
+        "'postgresql://ada@db.example/chats?ssl_min_protocol_version=TLSv1.3&sslmode=require'"
+    )
+    assert said(restore, "a", "postgresql://db/chats") == "pg_restore --exit-on-error a --dbname postgresql://db/chats"
 
 
 async def test_a_backup_to_a_missing_folder_names_it(sqlite_database: Database, tmp_path: Path) -> None:

@@ -10,14 +10,15 @@ The payload is what the provider would have given without streaming, so both are
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from chatledger.errors import UnknownFormat
+from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.formats.registry import get_codec
 from chatledger.formats.streams.stream import Read, Stream
-from chatledger.models import ChatMessage, Delta, RulesLevel
+from chatledger.models import ChatMessage, Delta, Loss, Usage
 
-__all__ = ["Read", "ResponseEvents", "Stream", "get_stream", "stream_names"]
+__all__ = ["Read", "ResponseEvents", "Stream", "get_stream", "read_usage", "stream_names"]
 
 _STREAMS = {
     "anthropic": "chatledger.formats.streams.anthropic:AnthropicStream",
@@ -46,13 +47,63 @@ class ResponseEvents:
         self._stream = get_stream(name)
         self._codec = get_codec(name)
 
+    def feed(self, event: object) -> Sequence[Delta]:
+        return self._stream.feed(event)
+
+    def response(self) -> tuple[Sequence[ChatMessage], Sequence[Loss]]:
+        """The messages that an append of the whole response would store, and its losses. Raises DecodeError.
+
+        A model's words must not be lost because a part of its response is malformed. So a response that strict rules
+        refuse is read by lenient ones, at any level of the thread.
+        """
+        payload = self._stream.payload()
+        if not payload:
+            return (), ()
+        try:
+            decoded = self._codec.decode(payload)
+        except DecodeError:
+            decoded = self._codec.decode(payload, rules="lenient")
+        return decoded.messages, decoded.losses
+
+    @property
+    def usage(self) -> Usage | None:
+        return None if self._stream.usage is None else read_usage(self._stream.usage)
+
+    @property
+    def finish_reason(self) -> str | None:
+        return self._stream.finish_reason
+
     @property
     def failure(self) -> str | None:
         return self._stream.failure
 
-    def feed(self, event: object) -> Sequence[Delta]:
-        return self._stream.feed(event)
+    @property
+    def unknown(self) -> Sequence[object]:
+        return self._stream.unknown
 
-    def messages(self, rules: RulesLevel) -> Sequence[ChatMessage]:
-        """The messages that an append of the whole response would store. Raises DecodeError."""
-        return self._codec.decode(self._stream.payload(), rules=rules).messages
+
+def read_usage(given: Mapping[str, Any]) -> Usage:
+    """The counts of a provider's usage object. Every count beside the three totals is in `details`, under its name; a
+    count in a nested object such as `prompt_tokens_details` has the name of the object before it, with a dot.
+
+    Anthropic's `input_tokens` are those that no cache gave; the others are in `details`.
+    """
+    counts = dict(_counts(given))
+    input_tokens, output_tokens = [
+        next((counts.pop(name) for name in names if name in counts), None)
+        for names in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
+    ]
+    return Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=counts.pop("total_tokens", None),
+        details=counts or None,
+    )
+
+
+def _counts(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, int]]:
+    for name, value in given.items():
+        if isinstance(value, dict):
+            yield from _counts(value, f"{before}{name}.")
+        elif type(value) is int and 0 <= value < 2**63:
+            yield before + name, value

@@ -6,6 +6,8 @@ the one that the SDK's own helper assembles. Besides, the SDK adds a null for ea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chatledger.formats.openai_chat.parts import read_part
 from chatledger.formats.streams.chat_calls import Calls, is_named, merge_named, require_named
 from chatledger.formats.streams.chat_merge import merge_list, merge_value
@@ -42,12 +44,12 @@ class OpenaiChatStream(Stream):
         return [message if "role" in message else {"role": "assistant"} | message]
 
     @property
-    def unknown(self) -> list[Event]:
+    def unknown(self) -> Sequence[Event]:
         """With the calls that never got a name, since nobody could run them and the payload leaves them out."""
         nameless: list[Object] = [{"tool_calls": [call]} for call in self._calls.nameless()]
         legacy = self._nameless_legacy()
         nameless += [] if legacy is None else [{"function_call": legacy}]
-        return super().unknown + [{"choices": [{"index": 0, "delta": delta}]} for delta in nameless]
+        return [*super().unknown, *({"choices": [{"index": 0, "delta": delta}]} for delta in nameless)]
 
     def _nameless_legacy(self) -> Object | None:
         legacy: Object | None = whole((self._message or {}).get("function_call"))

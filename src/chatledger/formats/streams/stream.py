@@ -37,14 +37,10 @@ class Stream(ABC):
         self.finish_reason: str | None = None
         self.failure: str | None = None
 
-    def __call__(self, value: object) -> Sequence[Delta]:
-        """The pieces that an event brings, and nothing else. Raises DecodeError for what is no event."""
-        return self._read(self._plain(value))
-
     @property
-    def unknown(self) -> list[Event]:
+    def unknown(self) -> Sequence[Event]:
         """The events that were not understood, whole and in their order."""
-        return list(self._unknown)
+        return self._unknown
 
     def feed(self, value: object) -> Sequence[Delta]:
         """Take an event. Returns the pieces of the message that it brings, as far as these can be told.

@@ -35,7 +35,7 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
-from chatledger.storage.append.partial import complete_in_place, completes_partial
+from chatledger.storage.append.partial import overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_replay, load_replay
 from chatledger.storage.append.request import AppendRequest
@@ -66,9 +66,9 @@ class NeedsPreflight:
 def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | Moved:
     """One preflight, one judgement, one guarded write."""
     seen = preflight(sql, request, lock=lock)
-    if completes_partial(request, seen):
-        completed = complete_in_place(sql, request, seen)
-        return completed if isinstance(completed, Moved) else Attempted(completed)
+    if overwrites_partial(request, seen):
+        overwritten = overwrite_partial(sql, request, seen)
+        return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
@@ -201,7 +201,7 @@ def appended(plan: Plan) -> Appended:
     if plan.request.rows is not plan.own:
         ids = {row.message_id for row in plan.own}
         stands = [one for one in stands if one[1].message_id in ids]
-    stored = [_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
+    stored = [as_stored(plan.request, plan.branch, judged, row) for judged, row in stands]
     return _appended(stored, plan.judgement.tip.last_seq)
 
 
@@ -218,7 +218,7 @@ def _appended(messages: list[ChatMessage], version: int) -> Appended:
     return Appended(first, version, version, messages)
 
 
-def _stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
+def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedMessage) -> ChatMessage:
     """The message as a history returns it."""
     place = {
         "message_id": decode_text(row.message_id or ""),

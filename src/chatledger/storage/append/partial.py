@@ -1,29 +1,39 @@
 """The only update of a stored message: a partial message grows, and is completed, in its own row.
 
 The branch's stamp guards the update as it guards an append, and on PostgreSQL the update is one statement. Rows of
-parts and calls are overwritten by their index. Rows that are known to be stored already are not sent again.
+parts and calls are overwritten by their index. Rows that are known to be stored already are not sent again. The same
+statement appends the messages that follow, if a provider's response is more than one message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from chatledger.errors import IdConflict
+from chatledger.errors import DraftLive, IdConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, RulesLevel, State, Violation
-from chatledger.rules import Tip, complete
-from chatledger.storage.append.preflight import Seen, read_tip, write_open_calls
+from chatledger.rules import Lease, Tip, complete, grow
+from chatledger.storage.append.preflight import Seen, read_tip
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved
+from chatledger.storage.append.write import (
+    ACTIVITY_RESOLUTION,
+    UPDATE_TIP,
+    Columns,
+    Moved,
+    columns_of,
+    insert_unnested,
+    load_rows,
+    tip_columns,
+)
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
-from chatledger.storage.schema.text import encode_json, to_microseconds
+from chatledger.storage.schema.text import decode_text, encode_json, to_microseconds
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
 _GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
@@ -56,7 +66,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PartialWrite:
-    """The new row and the new tip. `before` is the known content of the row; None if it is unknown."""
+    """The new row and the new tip. `before` is the known content of the row; None if it is unknown. `following` are the
+    rows, by table, of the messages that follow.
+    """
 
     key: PartialKey
     stamp: int
@@ -67,6 +79,11 @@ class PartialWrite:
     state: State
     violations: Sequence[Violation]
     now: datetime
+    following: Mapping[str, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
+
+    @property
+    def finishes(self) -> bool:
+        return self.state != "partial"
 
 
 _HELD = """
@@ -92,10 +109,6 @@ def write_partial(sql: Sql, write: PartialWrite) -> bool:
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread AND branch = :branch"
-_UPDATE_TIP = (
-    "UPDATE {schema}branches SET stamp = :new_stamp, open_calls = :open_calls, partial_seq = :partial_seq"
-    f" WHERE {_KEY} AND stamp = :stamp RETURNING 1"
-)
 _UPDATE_MESSAGE = (
     f"UPDATE {{schema}}messages SET state = :state, violations = :violations,"
     f" {', '.join(f'{name} = :{name}' for name in _GROWING)} WHERE {_KEY} AND seq = :seq"
@@ -132,8 +145,7 @@ def _values(write: PartialWrite) -> dict[str, Any]:
         **dict(zip(_GROWING, grown, strict=True)),
         "stamp": write.stamp,
         "new_stamp": write.new_stamp,
-        "open_calls": write_open_calls(write.tip),
-        "partial_seq": write.tip.partial_seq,
+        **tip_columns(write.tip),
         "state": write.state,
         "violations": encode_json(violations),
     }
@@ -188,30 +200,34 @@ def _write_postgresql(sql: Sql, write: PartialWrite) -> bool:
     for own in rows:
         if own.rows:
             columns = zip(_TABLES[own.table], zip(*own.rows, strict=True), strict=True)
-            values |= {f"{own.table}_{name}": column for name, column in columns}
+            values |= {f"own_{own.table}_{name}": column for name, column in columns}
         if own.shrinks:
             values[f"{own.table}_count"] = own.count
-    if finishes := write.state != "partial":
+    if write.finishes:
         values |= {"now": write.now, "stale": write.now - ACTIVITY_RESOLUTION}
     filled = tuple(own.table for own in rows if own.rows)
     shrunk = tuple(own.table for own in rows if own.shrinks)
-    return bool(sql.fetch(_statement(filled, shrunk, _renews_only(write), finishes), values)[0][0])
+    following = tuple(columns_of(table, given, values) for table, given in write.following.items() if given)
+    return bool(sql.fetch(_statement(filled, shrunk, following, _renews_only(write), write.finishes), values)[0][0])
 
 
 @lru_cache(maxsize=64)
-def _statement(filled: tuple[str, ...], shrunk: tuple[str, ...], renews_only: bool, finishes: bool) -> str:
-    parts = [f"WITH tip AS ({_UPDATE_TIP})"]
+def _statement(
+    filled: tuple[str, ...], shrunk: tuple[str, ...], following: tuple[Columns, ...], renews_only: bool, finishes: bool
+) -> str:
+    parts = [f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
     if not renews_only:
         parts.append(f"message AS ({_UPDATE_MESSAGE}{_IF_GUARDED})")
     if finishes:
         parts.append(f"touched AS ({_TOUCH}{_IF_GUARDED})")
     parts += [f"{table}_gone AS ({_delete_from(table)}{_IF_GUARDED})" for table in shrunk]
     parts += [f"{table}_now AS ({_insert_into(table, _unnested(table))})" for table in filled]
+    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in following]
     return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
 
 
 def _unnested(table: str) -> str:
-    arrays = ", ".join(f":{table}_{name}::{'int' if name == 'idx' else 'text'}[]" for name in _TABLES[table])
+    arrays = ", ".join(f":own_{table}_{name}::{'int' if name == 'idx' else 'text'}[]" for name in _TABLES[table])
     return f"SELECT :tenant::text, :thread::text, :branch::int, :seq::bigint, u.* FROM tip, unnest({arrays}) AS u"
 
 
@@ -221,11 +237,11 @@ def _unnested(table: str) -> str:
 def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
     """Inside a write transaction."""
     values = _values(write)
-    if not sql.fetch(_UPDATE_TIP, values):
+    if not sql.fetch(f"{UPDATE_TIP} RETURNING 1", values):
         return False
     if not _renews_only(write):
         sql.fetch(_UPDATE_MESSAGE, values)
-    if write.state != "partial":
+    if write.finishes:
         now = to_microseconds(write.now)
         sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)})
     for own in _rows(write):
@@ -236,24 +252,37 @@ def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
             values_of_row = ", ".join((":tenant", ":thread", ":branch", ":seq", *(f":{name}" for name in names)))
             rows = [write.key.parameters | dict(zip(names, row, strict=True)) for row in own.rows]
             sql.insert(_insert_into(own.table, f"VALUES ({values_of_row})"), rows)
+    load_rows(sql, write.following, write.key.parameters)
     return True
 
 
-# --- An append that completes the partial message ---------------------------------------------------------------------
+# --- An append of the message that is partial -------------------------------------------------------------------------
 
 _STAYS = ("role", "run_id", "tool_call_id")
 
 
-def completes_partial(request: AppendRequest, seen: Seen) -> bool:
-    """Whether the batch is one message that is no longer partial and has the id of the partial message at the end."""
-    if len(request.messages) != 1 or request.messages[0].state == "partial":
+def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
+    """Whether the batch is one message with the id of the partial message at the end, which it completes. A draft may
+    also take the place of a draft whose lease is over, and begin the message anew.
+
+    Raises DraftLive if a draft is opened while another one still writes the message.
+    """
+    if len(request.messages) != 1 or seen.tip is None or seen.branch is None or seen.tip.partial_seq is None:
         return False
-    if seen.tip is None or seen.branch is None or seen.tip.partial_seq is None:
+    if seen.found.get(request.message_ids[0]) != (seen.branch, seen.tip.partial_seq):
         return False
-    return seen.found.get(request.message_ids[0]) == (seen.branch, seen.tip.partial_seq)
+    if request.messages[0].state != "partial":
+        return True
+    lease = seen.tip.lease
+    if not request.opens_draft or (lease is not None and lease.written == request.now):  # by this very request
+        return False
+    if lease is not None and lease.holds(request.now):
+        message_id = decode_text(request.message_ids[0])
+        raise DraftLive(request.thread_id, seen.branch, seen.tip.partial_seq, message_id, lease.ends)
+    return True
 
 
-def complete_in_place(sql: Sql, request: AppendRequest, seen: Seen) -> Appended | Moved:
+def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended | Moved:
     """Overwrites the partial message with the one of the batch. Raises IdConflict if the role, the run or the answered
     call differ, and RuleViolation.
     """
@@ -264,8 +293,12 @@ def complete_in_place(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     if not stored:
         return Moved()
     _refuse_another(stored[0], message)
-    level = request.rules or seen.rules or request.default_rules
-    tip, broken = complete(seen.tip, message, branch=seen.branch, level=level, opened=stored[0].violations)
+    broken: Sequence[Violation] = stored[0].violations
+    if message.state == "partial":
+        tip = grow(seen.tip, message, branch=seen.branch)._replace(lease=Lease(request.now, request.lease))
+    else:
+        level = request.rules or seen.rules or request.default_rules
+        tip, broken = complete(seen.tip, message, branch=seen.branch, level=level, opened=broken)
     write = PartialWrite(
         key=PartialKey(request.tenant, request.thread, seen.branch, seq, request.message_ids[0]),
         stamp=seen.stamp,

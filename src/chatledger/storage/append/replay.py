@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatledger.errors import IdConflict
-from chatledger.models import Appended
+from chatledger.models import Appended, ChatMessage
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
@@ -53,7 +53,7 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
     for message in load_range(sql, request.tenant, request.thread, replay.branch, replay.first, replay.last):
         encoded = encode_message(message)
         if encoded.message_id in given:
-            if encoded != given[encoded.message_id]:
+            if encoded != given[encoded.message_id] and not _is_finished_draft(request, message):
                 raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
             stored.append(message)
         elif message.state != "synthetic":
@@ -61,3 +61,7 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
     if len(stored) < len(given):  # the thread was deleted since the preflight found them
         return Moved()
     return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True)
+
+
+def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:
+    return request.opens_draft and stored.role == "assistant" and stored.state != "partial"

@@ -48,6 +48,10 @@ class AppendRequest:
     """Mark a partial message at the end as interrupted, even if another writer holds its lease."""
     lease: float = LEASE
     """Seconds for which other appends leave a partial message of the batch to its writer."""
+    opens_draft: bool = False
+    """The batch is one partial message, which a draft will fill. A stored message with its id is the result, whatever
+    its content is.
+    """
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
 
@@ -128,6 +132,7 @@ def make_request(
     on_open_calls: str = "error",
     interrupt: bool = False,
     lease: float = LEASE,
+    opens_draft: bool = False,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
     the batch may have any size.
@@ -163,6 +168,7 @@ def make_request(
         close_open_calls=on_open_calls == "close",
         interrupt=interrupt,
         lease=lease,
+        opens_draft=opens_draft,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
     if limits is not None:

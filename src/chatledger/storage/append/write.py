@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from chatledger.models.json import dumps
-from chatledger.rules import Judgement
+from chatledger.rules import Judgement, Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.errors import foreign_run, run_conflict
@@ -123,14 +123,20 @@ def write(sql: Sql, plan: Plan) -> Written | Moved:
 
 
 def _place(plan: Plan) -> dict[str, Any]:
-    tip = plan.judgement.tip
-    waits = tip.open_calls or tip.answered or tip.partial_seq is not None  # for results, or for the end of a message
     return {
         "tenant": plan.request.tenant.key,
         "thread": plan.request.thread,
         "branch": plan.branch,
         "stamp": plan.stamp,
         "new_stamp": plan.new_stamp,
+        **tip_columns(plan.judgement.tip),
+    }
+
+
+def tip_columns(tip: Tip) -> dict[str, Any]:
+    """The columns of a branch that hold its tip, for `UPDATE_TIP`."""
+    waits = tip.open_calls or tip.answered or tip.partial_seq is not None  # for results, or for the end of a message
+    return {
         "last_seq": tip.last_seq,
         "last_role": None if tip.last_role is None else encode_text(tip.last_role),
         "open_calls": write_open_calls(tip) if waits else None,
@@ -154,7 +160,7 @@ def _write_postgresql(sql: Sql, plan: Plan) -> Written | Moved:
 def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     """The whole append as one statement, for `read_written`."""
     parameters = _place(plan)
-    columns = tuple([_columns(name, rows, parameters) for name, rows in plan.rows.items() if rows])
+    columns = tuple([columns_of(name, rows, parameters) for name, rows in plan.rows.items() if rows])
     if plan.touches or plan.request.runs:
         parameters["now"] = plan.request.now
     if plan.touches:
@@ -179,7 +185,7 @@ def raise_run_conflict(plan: Plan, error: Exception) -> None:
         raise run_conflict(foreign) from error
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """The columns of a table that a batch fills: an array for each, or one value if all rows have the same."""
 
     table: str
@@ -187,7 +193,7 @@ class _Columns(NamedTuple):
     values: tuple[str, ...]
 
 
-def _columns(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any]) -> _Columns:
+def columns_of(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any]) -> Columns:
     """Adds the parameters. Most columns of most batches are NULL. The driver works through an array element by element,
     whatever it holds, so a column of equal values is sent as one value.
     """
@@ -200,7 +206,7 @@ def _columns(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, 
         else:
             arrays.append(column)
             parameters[parameter] = own
-    return _Columns(table, tuple(arrays), tuple(values))
+    return Columns(table, tuple(arrays), tuple(values))
 
 
 _OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
@@ -219,22 +225,22 @@ _PARAMETERS = {
 
 
 @lru_cache(maxsize=512)
-def _statement(filled: tuple[_Columns, ...], touches: bool, runs: bool, interrupted: bool) -> str:
+def _statement(filled: tuple[Columns, ...], touches: bool, runs: bool, interrupted: bool) -> str:
     """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
-    parts = [f"WITH tip AS ({_UPDATE_TIP} RETURNING 1)"]
+    parts = [f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
     if touches:
         parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
     if interrupted:
         parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
     if runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
-    parts += [f"{columns.table} AS ({_insert_unnested(columns)})" for columns in filled]
+    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled]
     touched = "(SELECT count(*) FROM touched)" if touches else "0"
     return ",\n".join(parts) + f"\nSELECT count(*), {touched} FROM tip"
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread"
-_UPDATE_TIP = (
+UPDATE_TIP = (
     "UPDATE {schema}branches SET last_seq = :last_seq, stamp = :new_stamp, last_role = :last_role,"
     " open_calls = :open_calls, partial_seq = :partial_seq"
     f" WHERE {_KEY} AND branch = :branch AND stamp = :stamp"
@@ -250,7 +256,9 @@ _INSERT_RUNS = (
 )
 
 
-def _insert_unnested(columns: _Columns) -> str:
+def insert_unnested(columns: Columns) -> str:
+    """An INSERT of rows that a statement makes `FROM tip`, so only if it moved the tip."""
+
     def parameter(column: str, suffix: str = "") -> str:
         return f":{columns.table}_{column}::{_ARRAY_TYPES.get(column, 'text')}{suffix}"
 
@@ -277,18 +285,22 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
         foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
         if foreign:
             raise run_conflict(foreign[0][0])
-    if not sql.fetch(f"{_UPDATE_TIP} RETURNING 1", place):
+    if not sql.fetch(f"{UPDATE_TIP} RETURNING 1", place):
         return Moved()
     touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
     if plan.request.runs:
         sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
-    place_of_rows = {"tenant_id": plan.request.tenant.key, "thread_id": plan.request.thread, "branch": plan.branch}
-    for name, rows in plan.rows.items():
-        if rows:
-            sql.load(name, *as_on_sqlite(TABLES[name], rows, place_of_rows))
+    load_rows(sql, plan.rows, place)
     return Written(bool(touched))
+
+
+def load_rows(sql: Sql, rows_of: Mapping[str, Sequence[Row]], place: Mapping[str, Any]) -> None:
+    same = {"tenant_id": place["tenant"], "thread_id": place["thread"], "branch": place["branch"]}
+    for name, rows in rows_of.items():
+        if rows:
+            sql.load(name, *as_on_sqlite(TABLES[name], rows, same))
 
 
 def as_on_sqlite(

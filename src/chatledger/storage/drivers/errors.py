@@ -29,6 +29,7 @@ class Kind(Enum):
     BUSY = "a lock"
     POOL = "the pool of connections"
     FULL = "the search for room"
+    READ_ONLY = "a write to a read-only database"
     SCHEMA = "a table or column that is not there"
     OTHER = "the database"
 
@@ -126,6 +127,8 @@ def _read_sqlite(error: sqlite3.Error) -> Failure:
         return Failure(Kind.FOREIGN_KEY, text)
     if "locked" in text or "busy" in text:
         return Failure(Kind.BUSY, text)
+    if "readonly database" in text:
+        return Failure(Kind.READ_ONLY, text)
     if "disk is full" in text:
         return Failure(Kind.FULL, text)
     return Failure(Kind.SCHEMA if "no such table" in text or "no such column" in text else Kind.OTHER, text)

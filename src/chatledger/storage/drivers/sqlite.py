@@ -6,16 +6,19 @@ nothing.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
+from chatledger.errors import StorageError
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.drivers.urls import BUSY_TIMEOUT, MEMORY, sqlite_pragmas
 
@@ -95,10 +98,40 @@ class SqliteConnection:
         self._driver.close()
 
 
+def create_private(path: str | Path) -> None:
+    """Create an empty file that only its owner can read and write, unless a file is there. SQLite would create it with
+    the umask, which lets others read it in most places. SQLite gives the WAL beside a file the mode of the file.
+    """
+    with suppress(OSError):  # SQLite reports a path that cannot be
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def file_uri(path: str | Path, mode: str) -> str:
+    """The URI of a file for `sqlite3.connect`.
+
+    SQLite reads a file that uses a WAL only if it can create the WAL. On a read-only file system it cannot. There it
+    has to be told that the file is immutable: that it has no WAL, and that nobody writes to it while it is open.
+    """
+    return f"file:{quote(str(path))}?mode={mode}" + ("" if _can_have_wal(path) else "&immutable=1")
+
+
+def _can_have_wal(path: str | Path) -> bool:
+    file = os.path.realpath(path)
+    return os.path.exists(f"{file}-wal") or os.access(os.path.dirname(file), os.W_OK)
+
+
+def _refuse_read_only(path: str) -> None:
+    """Raises StorageError for a file that can be read only. SQLite would refuse each write, without the file's name."""
+    if os.path.exists(path) and not (os.access(path, os.W_OK) and _can_have_wal(path)):
+        raise StorageError(f"{path} is read-only, or its folder is: it can be read, but nothing can be written to it")
+
+
 def _connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection:
-    uri = f"file:{quote(path)}?mode={'ro' if read_only else 'rwc'}"
+    if path != MEMORY and not read_only:
+        _refuse_read_only(path)
+        create_private(path)
     connection = sqlite3.connect(
-        MEMORY if path == MEMORY else uri,
+        MEMORY if path == MEMORY else file_uri(path, "ro" if read_only else "rwc"),
         uri=path != MEMORY,
         timeout=timeout,
         isolation_level=None,

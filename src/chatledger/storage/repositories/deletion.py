@@ -7,11 +7,11 @@ callers want the numbers of rows anyway.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, select
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, select
 
 from chatledger.arguments import FUNCTION_OR_NONE, require
 from chatledger.errors import InvalidArgument, ThreadNotFound
@@ -25,17 +25,30 @@ from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback
 def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
     """Raises ThreadNotFound."""
     hold_thread(sql, tenant, thread_id)
-    rows = {}
+    own = _rows_of(tenant, lambda column: column == thread_id)
+    return Deleted(rows={table.name: sql.execute(delete(table).where(rows)).rowcount for table, rows in own})
+
+
+def count_threads(sql: Sql, tenant: Tenant, *which: ColumnElement[bool]) -> Deleted:
+    """The rows that deleting these threads would delete, by table. `which` are conditions on `threads`."""
+    ids = select(threads.c.thread_id).where(threads.c.tenant_id == tenant.name, *which)
+    counts = {
+        table.name: select(func.count()).select_from(table).where(rows)
+        for table, rows in _rows_of(tenant, lambda column: column.in_(ids))
+    }
+    return Deleted(rows={name: sql.execute(count).scalar_one() for name, count in counts.items()})
+
+
+def _rows_of(
+    tenant: Tenant, of_threads: Callable[[ColumnElement[str]], ColumnElement[bool]]
+) -> Iterator[tuple[Table, ColumnElement[bool]]]:
+    """The tables in the order of deletion, each with the condition for the rows of these threads."""
     for table in reversed(INSERTION_ORDER):
         if table is feedback:
-            of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
-            condition = and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_thread))
+            of_runs = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, of_threads(runs.c.thread_id))
+            yield table, and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_runs))
         elif "thread_id" in table.c:
-            condition = and_(table.c.tenant_id == tenant.name, table.c.thread_id == thread_id)
-        else:
-            continue
-        rows[table.name] = sql.execute(delete(table).where(condition)).rowcount
-    return Deleted(rows=rows)
+            yield table, and_(table.c.tenant_id == tenant.name, of_threads(table.c.thread_id))
 
 
 def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
@@ -87,17 +100,25 @@ IDLE_BATCH = 20
 
 
 async def retain(
-    scope: Scope, older_than: timedelta | datetime, *, on_batch: Callable[[Deleted], None] | None = None
+    scope: Scope,
+    older_than: timedelta | datetime,
+    *,
+    dry_run: bool = False,
+    on_batch: Callable[[Deleted], None] | None = None,
 ) -> Deleted:
     """Delete every thread of the tenant without a write since a time, or for that long.
 
     After an interruption, call it again to finish. A thread that gets a write meanwhile stays. Returns the deleted rows
-    by table; `on_batch` receives those of each transaction.
+    by table; `on_batch` receives those of each transaction. With `dry_run`, counts the rows, deletes nothing and
+    does not call `on_batch`.
     """
     require(FUNCTION_OR_NONE, on_batch=on_batch)
     if not isinstance(older_than, (timedelta, datetime)):
         raise InvalidArgument("older_than", f"must be a timedelta or a datetime, not {type(older_than).__name__}")
     before = _moment(older_than)
+    if dry_run:
+        idle = threads.c.active_at < before
+        return await scope.read(lambda sql: count_threads(sql, scope.tenant, idle), snapshot=True)
     gone: list[Deleted] = []
     while ids := await scope.read(lambda sql: idle_threads(sql, scope.tenant, before, IDLE_BATCH)):
         batch = await scope.write(lambda sql, ids=ids: _delete_idle(sql, scope.tenant, ids, before))  # type: ignore[misc]

@@ -4,16 +4,18 @@ From the moment the draft is entered, a partial message stands at the end of its
 in memory and writes them once enough bytes or enough time have passed. So a process that dies leaves behind all but the
 last interval. Each write renews the lease, without which the message counts as abandoned. If nothing is fed for a
 while, a task renews the lease.
+
+The writes on the way hold the texts, the reasoning and the calls. The last write holds what an append of the provider's
+whole response would store: the response is assembled from its events, and read by the codec that an append uses.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -21,49 +23,58 @@ from chatledger.arguments import DICT_OR_NONE, require
 from chatledger.errors import (
     ChatLedgerError,
     DecodeError,
-    DraftLost,
-    IdConflict,
     InvalidArgument,
     LimitExceeded,
     RuleViolation,
     StorageError,
 )
-from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, Delta, RulesLevel, State
+from chatledger.ids import derived_id
+from chatledger.models import ChatMessage, Delta, Loss, State, Usage
 from chatledger.models.base import refusing
 from chatledger.models.deltas import DELTAS, Growing, size_of
-from chatledger.rules import Lease, Tip, complete, grow
-from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
+from chatledger.models.json import json_problem
+from chatledger.storage.append.partial import Held
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
-from chatledger.storage.repositories.partials import interrupt_partial
+from chatledger.storage.repositories.draft_write import DraftWrite
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.schema.text import encode_key
 
 INTERVAL = 0.25
 """The most seconds that a fed piece waits before it is written."""
 SIZE = 4096
 """The bytes of fed text that are written without waiting."""
-_ATTEMPTS = 4
-"""Attempts of a write. Other writes to the branch, such as outputs, move its stamp too; more in a row are unlikely."""
 
 
 class EventSource(Protocol):
     """The stream of a provider, which a draft is fed with event by event."""
 
-    def feed(self, event: Any) -> Iterable[Delta]:
+    def feed(self, event: Any) -> Sequence[Delta]:
         """What the event adds to the message. Raises DecodeError for a value that is no event."""
         ...
 
-    def messages(self, rules: RulesLevel) -> Sequence[ChatMessage]:
-        """The messages that an append of the whole response would store. Raises DecodeError."""
+    def response(self) -> tuple[Sequence[ChatMessage], Sequence[Loss]]:
+        """The messages that an append of the whole response would store, and its losses. Raises DecodeError."""
         ...
+
+    @property
+    def usage(self) -> Usage | None: ...
+
+    @property
+    def finish_reason(self) -> str | None: ...
 
     @property
     def failure(self) -> str | None:
         """Why the provider gave the stream up; None while it did not."""
+        ...
+
+    @property
+    def unknown(self) -> Sequence[Any]:
+        """The events that were not understood."""
         ...
 
 
@@ -80,17 +91,24 @@ class Pace:
 
 
 _DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
+"""The fields of the draft's message that the response sets. Its ids, its place and its run were set when it opened."""
 
 
 class Draft:
     """Made by `ledger.stream`. Enter it, feed it, and leave it: a normal exit completes the message, an exception or a
-    cancellation marks it interrupted. `message` is the message as it was last stored.
+    cancellation marks it interrupted.
+
+    `message` is the draft's message as it was last stored. `messages` also has those that follow it, if the response is
+    more than one message. `replayed`: an earlier draft stored the message already, so this one ignores what it is fed.
+    `losses` are those of the response, as `ledger.append` tells them, once the draft is finished.
     """
 
     def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, source: EventSource | None = None) -> None:
         self._scope = scope
         self._request = request
-        self.message = request.whole(0)
+        self.messages: Sequence[ChatMessage] = [request.whole(0)]
+        self.replayed = False
+        self.losses: Sequence[Loss] = ()
         self._pace = pace
         self._source = source
         self._only_events = source is not None
@@ -101,6 +119,7 @@ class Draft:
         self._failure: ChatLedgerError | None = None
         self._held: Held | None = None
         self._before: EncodedMessage | None = None
+        self._last_unknown: Any = None
         self._unwritten = self._bytes = 0
         self._tried_at = 0.0
         self._finished = False
@@ -109,14 +128,45 @@ class Draft:
 
     async def __aenter__(self) -> Self:
         appended = await self._scope.append(self._request)
-        (self.message,) = appended.messages
+        self.messages = appended.messages
         if self.message.state != "partial":
-            raise IdConflict(self.message.message_id or "", self.message.seq, "is stored already, and whole")
+            first, tenant = self.message, self._request.tenant
+            self.messages = await self._scope.read(lambda sql: _load_response(sql, tenant, first))
+            self.replayed = self._finished = True
+            return self
         self._opened = self.message
         self._before = encode_message(self.message)
         self._tried_at = time.monotonic()
         self._keeper = asyncio.create_task(self._keep())
         return self
+
+    @property
+    def message(self) -> ChatMessage:
+        return self.messages[0]
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens that the provider counted so far, for `runs.finish`; None if it did not say."""
+        return None if self._source is None else self._source.usage
+
+    @property
+    def finish_reason(self) -> str | None:
+        """The provider's word for why the response ended; None if it did not say."""
+        return None if self._source is None else self._source.finish_reason
+
+    @property
+    def failure(self) -> str | None:
+        """Why the provider gave the stream up; None while it did not. The message then ends `interrupted`, with this
+        text as `failure` in its `response_metadata`.
+        """
+        return None if self._source is None else self._source.failure
+
+    @property
+    def unknown(self) -> Sequence[Any]:
+        """The events that were not understood, whole and in their order. They are stored with the message, as
+        `unknown_events` in its `response_metadata`.
+        """
+        return () if self._source is None else self._source.unknown
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -142,22 +192,21 @@ class Draft:
 
     async def feed(self, delta: Delta | Any) -> None:
         """Add a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part to the message. A draft with a
-        `format` also takes an event of that format's stream. It raises DecodeError for anything else, and for an event
-        that says that the stream failed.
+        `format` also takes an event of that format's stream, and raises DecodeError for a value that is no event. An
+        event that it does not understand goes to `unknown`; an event that says that the stream failed sets `failure`.
 
         Writes if `size` bytes have come, or `interval` seconds have passed, since the last write. If the database is
         away for a moment, the next piece tries again. Raises DraftLost if someone else completed or interrupted the
         message, LimitExceeded if it grows beyond `limits.bytes`, and InvalidArgument for a value that is no delta.
         """
+        if self.replayed:
+            return
         self._require_open()
         if self._source is None or isinstance(delta, DELTAS):
             self._only_events = False
             self._add(delta)
         else:
-            for one in self._source.feed(delta):
-                self._add(one)
-            if self._source.failure is not None:
-                raise DecodeError("$", f"the provider gave the stream up: {self._source.failure}")
+            self._feed_event(self._source, delta)
         now = time.monotonic()
         due = now - self._tried_at >= self._pace.interval
         if self._unwritten and (due or (self._unwritten >= self._pace.size and self._failure is None)):
@@ -167,15 +216,18 @@ class Draft:
 
     async def flush(self) -> None:
         """Write all fed pieces now."""
+        if self.replayed:
+            return
         self._require_open()
         async with self._lock:
-            await self._write("partial")
+            await self._write([self._grown("partial")])
 
     async def complete(
         self, *, response_metadata: dict[str, Any] | None = None, custom_data: dict[str, Any] | None = None
     ) -> ChatMessage:
         """Store the message as complete and return it. It has no content if nothing was fed. Its calls are open from
-        now on. A second call returns the same.
+        now on. A second call returns the same. If the provider gave the stream up, the message is stored as
+        interrupted instead. The fields that are given here are added to what the provider's response says.
 
         Raises InvalidArgument, RuleViolation as an append of the whole message would, DraftLost, and StorageError if
         the database stays away until the time limit of the ledger; the message then stays partial.
@@ -184,7 +236,8 @@ class Draft:
         require(DICT_OR_NONE, **fields)
         with refusing():
             ChatMessage(role="assistant", response_metadata=response_metadata, custom_data=custom_data)
-        return await self._finish("complete", {name: value for name, value in fields.items() if value is not None})
+        state: State = "complete" if self.failure is None else "interrupted"
+        return await self._finish(state, {name: value for name, value in fields.items() if value is not None})
 
     async def interrupt(self) -> ChatMessage:
         """Store the message so far, marked as interrupted. Its calls get synthetic results. Raises DraftLost."""
@@ -192,13 +245,26 @@ class Draft:
 
     # --- What it holds
 
+    def _feed_event(self, source: EventSource, event: Any) -> None:
+        deltas = source.feed(event)
+        for delta in deltas:
+            self._add(delta)
+        if not deltas and source.unknown and source.unknown[-1] is not self._last_unknown:
+            self._last_unknown = source.unknown[-1]
+            added = len(repr(self._last_unknown))
+            self._require_room(added)
+            self._bytes += added
+
     def _add(self, delta: Delta) -> None:
         added = size_of(delta)
-        if self._bytes + added > self._scope.limits.bytes:
-            raise LimitExceeded("bytes of a draft", self._bytes + added, self._scope.limits.bytes)
+        self._require_room(added)
         self._growing.add(delta)
         self._bytes += added
         self._unwritten += max(added, 1)
+
+    def _require_room(self, added: int) -> None:
+        if self._bytes + added > self._scope.limits.bytes:
+            raise LimitExceeded("bytes of a draft", self._bytes + added, self._scope.limits.bytes)
 
     def _grown(self, state: State) -> ChatMessage:
         """The message with all that was fed. A call that has no name yet cannot be stored; only `complete`
@@ -210,22 +276,45 @@ class Draft:
             "tool_calls": self._growing.tool_calls(nameless=state == "complete"),
             "state": state,
         }
-        grown = self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
-        return self._as_appended(grown) if state == "complete" else grown
+        return self._opened.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
-    def _as_appended(self, grown: ChatMessage) -> ChatMessage:
-        """The message as an append of the whole response would store it, if that is one message and the draft was fed
-        with nothing but the response's events.
+    def _final(self, state: State, fields: dict[str, Any]) -> list[ChatMessage]:
+        """The messages to be stored in the end. The last one has the state, all before it are complete."""
+        own, *following = self._response(state)
+        own = own.model_copy(update={name: {**(getattr(own, name) or {}), **given} for name, given in fields.items()})
+        *complete, last = own, *following
+        notes = self._notes()
+        if notes:
+            last = last.model_copy(update={"response_metadata": {**(last.response_metadata or {}), **notes}})
+        return [*complete, last.model_copy(update={"state": state})]
+
+    def _response(self, state: State) -> list[ChatMessage]:
+        """The messages that an append of the whole response would store, if the draft was fed with nothing but the
+        response's events. Otherwise all that was fed, as one message.
         """
         if self._source is None or not self._only_events:
-            return grown
+            return [self._grown(state)]
         try:
-            decoded = self._source.messages(self._request.rules or self._request.default_rules)
+            decoded, self.losses = self._source.response()
         except DecodeError:
-            return grown
-        if len(decoded) != 1 or decoded[0].role != "assistant":
-            return grown
-        return grown.model_copy(update={name: getattr(decoded[0], name) for name in _DECODED})
+            return [self._grown(state)]
+        own, following = self._opened, decoded
+        if decoded and decoded[0].role == own.role:
+            first, *following = decoded
+            own = own.model_copy(update={name: getattr(first, name) for name in _DECODED})
+        own = own.model_copy(update={"state": "complete"})
+        run_id = self._request.messages[0].run_id
+        given = [{"message_id": self._following_id(index), "run_id": run_id} for index in range(1, len(following) + 1)]
+        return [own, *(one.model_copy(update=ids) for one, ids in zip(following, given, strict=True))]
+
+    def _following_id(self, index: int) -> str:
+        return following_id(self._request.thread_id, self._opened.message_id or "", index)
+
+    def _notes(self) -> dict[str, Any]:
+        """What a reader must know of a stream that failed, or was not understood."""
+        unknown = [event for event in self.unknown if json_problem(event) is None]
+        notes = {"failure": self.failure, "unknown_events": unknown}
+        return {name: value for name, value in notes.items() if value}
 
     def _require_open(self) -> None:
         if self._failure is not None and not _may_pass(self._failure):
@@ -256,7 +345,7 @@ class Draft:
         try:
             async with self._lock:
                 if not self._finished:
-                    await self._write("partial")
+                    await self._write([self._grown("partial")])
             self._failure = None
         except ChatLedgerError as error:
             self._failure = error
@@ -269,9 +358,10 @@ class Draft:
                 return self.message
             self._require_open()
             retries = Retries(self._scope.timeout)
+            messages = self._final(state, fields)
             while True:
                 try:
-                    await self._write(state, fields)
+                    await self._write(messages)
                     break
                 except StorageError as error:
                     if not error.retryable or state != "complete" or not await retries.next():
@@ -280,15 +370,17 @@ class Draft:
         await self._stop()
         return self.message
 
-    async def _write(self, state: State, fields: dict[str, Any] | None = None) -> None:
-        """Write all that was fed until now. Until the outcome is known, the content of the row counts as unknown."""
+    async def _write(self, messages: Sequence[ChatMessage]) -> None:
+        """Write the draft's message as it is now, and those that follow it. Until the outcome is known, the content of
+        the row counts as unknown.
+        """
         self._tried_at = time.monotonic()
-        unwritten, message = self._unwritten, self._grown(state).model_copy(update=fields or {})
-        held, before = self._held, self._before
+        unwritten, held, before = self._unwritten, self._held, self._before
         self._held = self._before = None
-        writing = _Writing(self._request, self._opened, message)
-        done = await self._scope.write(lambda sql: writing.write(sql, held, before), single=state != "interrupted")
-        self._held, self._before, self.message = done
+        writing = DraftWrite(self._request, self._opened, messages)
+        single = messages[-1].state != "interrupted"
+        done = await self._scope.write(lambda sql: writing.write(sql, held, before), single=single)
+        self._held, self._before, self.messages = done
         self._unwritten -= unwritten
 
     async def _stop(self) -> None:
@@ -298,73 +390,21 @@ class Draft:
             await asyncio.gather(keeper, return_exceptions=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Writing:
-    """One write of a draft, where the database runs it. `opened` is the message as it was opened, `message` as it is
-    now.
-    """
+def following_id(thread_id: str, message_id: str, index: int) -> str:
+    """The id of a message that follows a draft's message. A retry of the draft finds it by the same id."""
+    return derived_id("response", thread_id, message_id, str(index))
 
-    request: AppendRequest
-    opened: ChatMessage
-    message: ChatMessage
 
-    def write(
-        self, sql: Sql, held: Held | None, before: EncodedMessage | None
-    ) -> tuple[Held, EncodedMessage, ChatMessage]:
-        """The new tip of the branch, the new content of the row, and the message as stored. Raises DraftLost."""
-        if self.message.state == "interrupted":
-            return self._interrupt(sql, held, before)
-        encoded = encode_message(self.message)
-        for _ in range(_ATTEMPTS):
-            held = held or find_held(sql, self._key)
-            if held is None:
-                return self._found_whole(sql, encoded)
-            done = self._attempt(sql, held, encoded, before)
-            if done is not None:
-                return done
-            held = before = None
-        raise StorageError(f"the branch moved under each of {_ATTEMPTS} attempts", retryable=True)
-
-    def _attempt(
-        self, sql: Sql, held: Held, encoded: EncodedMessage, before: EncodedMessage | None
-    ) -> tuple[Held, EncodedMessage, ChatMessage] | None:
-        now, stamp, message = datetime.now(UTC), new_stamp(), self.message
-        branch, broken = self._key.branch, tuple(self.opened.violations)
-        if message.state == "partial":
-            tip = grow(held.tip, message, branch=branch)._replace(lease=Lease(now, self.request.lease))
-        else:
-            level = self.request.rules or held.rules or self.request.default_rules
-            tip, broken = complete(held.tip, message, branch=branch, level=level, opened=broken)
-        write = PartialWrite(self._key, held.stamp, stamp, tip, encoded, before, message.state, broken, now)
-        if not write_partial(sql, write):
-            return None
-        return Held(tip, stamp, held.rules), encoded, message.model_copy(update={"violations": list(broken)})
-
-    def _interrupt(
-        self, sql: Sql, held: Held | None, before: EncodedMessage | None
-    ) -> tuple[Held, EncodedMessage, ChatMessage]:
-        """Write all that was fed; then mark the message as interrupted and answer its calls."""
-        partial = replace(self, message=self.message.model_copy(update={"state": "partial"}))
-        held, encoded, message = partial.write(sql, held, before)
-        if not interrupt_partial(sql, self.request, self._key):
-            raise self._lost()
-        return held, encoded, message.model_copy(update={"state": "interrupted"})
-
-    def _found_whole(self, sql: Sql, encoded: EncodedMessage) -> tuple[Held, EncodedMessage, ChatMessage]:
-        """The message is no longer partial. That is fine if an earlier attempt, whose answer was lost, completed it."""
-        key = self._key
-        stored = load_range(sql, key.tenant, key.thread, key.branch, key.seq, key.seq)
-        if not stored or stored[0].state != self.message.state or encode_message(stored[0]) != encoded:
-            raise self._lost()
-        return Held(Tip(), 0, None), encoded, stored[0]
-
-    def _lost(self) -> DraftLost:
-        return DraftLost(self.request.thread_id, self._key.branch, self._key.seq)
-
-    @property
-    def _key(self) -> PartialKey:
-        branch, seq = self.opened.branch or 0, self.opened.seq or 0
-        return PartialKey(self.request.tenant, self.request.thread, branch, seq, self.request.message_ids[0])
+def _load_response(sql: Sql, tenant: Tenant, first: ChatMessage) -> list[ChatMessage]:
+    """The messages that a finished draft stored: the first one, and those that follow it."""
+    thread_id, branch, seq = first.thread_id or "", first.branch or 0, first.seq or 0
+    thread, found = encode_key(thread_id, "thread_id"), [first]
+    while True:
+        next_seq = seq + len(found)
+        stored = load_range(sql, tenant, thread, branch, next_seq, next_seq)
+        if not stored or stored[0].message_id != following_id(thread_id, first.message_id or "", len(found)):
+            return found
+        found += stored
 
 
 def _may_pass(error: ChatLedgerError) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, insert, literal, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, insert, literal, select, tuple_
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
@@ -19,7 +19,7 @@ from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
-from chatledger.storage.repositories.deletion import delete_thread, hold_thread, together
+from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import erasures, feedback, kept_scores, runs, threads
@@ -32,28 +32,43 @@ class ErasureRepository:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    async def erase_thread(self, thread_id: str, *, keep_scores: bool = False) -> Erasure:
+    async def erase_thread(self, thread_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Delete a thread with everything that belongs to it, for good. `keep_scores` keeps the numbers of its feedback
         for `feedback.summary`: key, score, agent, model and time, but no words and no ids.
 
         Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone. Raises
         ThreadNotFound.
+
+        With `dry_run`, nothing is written: the result is the tombstone that there would be, with the rows to go.
         """
         require(STR, thread_id=thread_id)
-        require(BOOL, keep_scores=keep_scores)
+        require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
+        if dry_run:
+            own = threads.c.thread_id == thread_id
+            tombstone = await self._foresee("thread", thread_id, own, keep_scores=keep_scores)
+            if tombstone.rows["threads"]:
+                return tombstone
+            earlier = await self.find_thread(thread_id)
+            if earlier is None:
+                raise ThreadNotFound(thread_id)
+            return earlier
         return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
 
-    async def erase_user(self, user_id: str, *, keep_scores: bool = False) -> Erasure:
+    async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Erase every thread of a user, each in a transaction of its own. After an interruption, call it again to
-        finish. New threads of the user are not refused.
+        finish. New threads of the user are not refused. `dry_run` as in `erase_thread`.
         """
         require(STR, user_id=user_id)
-        require(BOOL, keep_scores=keep_scores)
+        require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
+        if dry_run:
+            return await self._foresee("user", user_id, threads.c.user_id == user_id, keep_scores=keep_scores)
         return await self._erase_all("user", user_id, keep_scores)
 
-    async def erase_tenant(self, *, keep_scores: bool = False) -> Erasure:
+    async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Erase every thread of this ledger's tenant, as `erase_user` does."""
-        require(BOOL, keep_scores=keep_scores)
+        require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
+        if dry_run:
+            return await self._foresee("tenant", self._scope.tenant.name, keep_scores=keep_scores)
         return await self._erase_all("tenant", None, keep_scores)
 
     async def find_thread(self, thread_id: str) -> Erasure | None:
@@ -76,6 +91,13 @@ class ErasureRepository:
     async def _find(self, kind: ErasureKind, id_: str) -> Erasure | None:
         subject = digest(kind, id_)
         return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, subject))
+
+    async def _foresee(self, kind: ErasureKind, id_: str, *which: ColumnElement[bool], keep_scores: bool) -> Erasure:
+        """The tombstone of erasing these threads, which is not stored."""
+        tenant = self._scope.tenant
+        rows = await self._scope.read(lambda sql: count_threads(sql, tenant, *which), snapshot=True)
+        scores = rows.rows[feedback.name] if keep_scores else 0
+        return _tombstone(kind, digest(kind, id_), rows, scores)
 
     async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
         tenant = self._scope.tenant
@@ -143,7 +165,13 @@ def _scores_of(sql: Sql, tenant: Tenant, thread_id: str) -> list[dict[str, Any]]
 
 
 def _bury(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str, deleted: Deleted, scores: int) -> Erasure:
-    erasure = Erasure(
+    erasure = _tombstone(kind, subject, deleted, scores)
+    sql.execute(insert(erasures).values(tenant_id=tenant.name, **erasure.model_dump()))
+    return erasure
+
+
+def _tombstone(kind: ErasureKind, subject: str, deleted: Deleted, scores: int) -> Erasure:
+    return Erasure(
         erasure_id=new_id(),
         kind=kind,
         subject=subject,
@@ -151,8 +179,6 @@ def _bury(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str, deleted: De
         scores=scores,
         created_at=datetime.now(UTC),
     )
-    sql.execute(insert(erasures).values(tenant_id=tenant.name, **erasure.model_dump()))
-    return erasure
 
 
 def _select() -> Select[Any]:

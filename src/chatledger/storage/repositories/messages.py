@@ -27,7 +27,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.redaction import redact_message
+from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import decode_text, encode_text
 
@@ -219,17 +219,23 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
-    async def redact(self, thread_id: str, seq: int, *, branch: int | None = None) -> ChatMessage:
+    async def redact(
+        self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
+    ) -> ChatMessage:
         """Remove the words from a stored message, for good: text, reasoning, media, arguments, metadata, and the fields
         of its own format. Its position, role, ids and links stay, so the thread stays whole. A violation of R11 in the
-        message records the time. Forks that share the message see the redacted one.
+        message records the time. Forks that share the message see the redacted one. With `dry_run`, returns the
+        message as it would be, and writes nothing.
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """
         require(STR, thread_id=thread_id)
         require(INT, seq=seq)
         require(INT_OR_NONE, branch=branch)
+        require(BOOL, dry_run=dry_run)
         window = Window.of(self._scope.tenant, thread_id, branch)
+        if dry_run:
+            return await self._scope.read(lambda sql: find_redacted(sql, window, seq), snapshot=True)
         return await self._scope.write(lambda sql: redact_message(sql, window, seq))
 
     async def close_open_calls(

@@ -28,15 +28,19 @@ REDACTED = "[redacted]"
 
 def redact_message(sql: Sql, window: Window, seq: int) -> ChatMessage:
     """Redact the message and return it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
-    tenant = window.tenant
-    hold_thread(sql, tenant, window.thread_id)
+    hold_thread(sql, window.tenant, window.thread_id)
+    redacted = find_redacted(sql, window, seq)
+    _store(sql, window.tenant, window.thread_id, redacted)
+    return redacted
+
+
+def find_redacted(sql: Sql, window: Window, seq: int) -> ChatMessage:
+    """The message as redacting it leaves it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
     path = find_path(sql, window)
     for branch, first, last in cut(path.segments, seq, min(seq, path.last_seq)):
         found = load_range(sql, window.tenant, window.thread, branch, first, last)
         if found:
-            redacted = without_words(found[0], datetime.now(UTC))
-            _store(sql, tenant, window.thread_id, redacted)
-            return redacted
+            return without_words(found[0], datetime.now(UTC))
     raise MessageNotFound(window.thread_id, seq=seq)
 
 

@@ -139,6 +139,13 @@ class ThreadRepository:
         ids = list(dict.fromkeys(filter(_is_key, thread_ids)))
         return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
 
+    async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
+        """The ids of threads that begin with `prefix`, in the order of their bytes. Reads no more than `limit` rows."""
+        require(STR, prefix=prefix)
+        require(INT, limit=limit)
+        size = page_size(limit)
+        return await self._scope.read(lambda sql: _complete(sql, self._scope.tenant, prefix, size))
+
     async def update(
         self,
         thread_id: str,
@@ -176,15 +183,22 @@ class ThreadRepository:
         return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
 
     async def retain(
-        self, *, older_than: timedelta | datetime, on_batch: Callable[[Deleted], None] | None = None
+        self,
+        *,
+        older_than: timedelta | datetime,
+        dry_run: bool = False,
+        on_batch: Callable[[Deleted], None] | None = None,
     ) -> Deleted:
         """Delete, for good, the threads without a write since a time (a datetime) or for that long (a timedelta). Each
         transaction deletes a few threads, so that no other writer waits long. Returns the number of rows by table;
         `on_batch` receives those of each transaction.
 
+        With `dry_run`, returns the numbers of rows that would go, and deletes nothing.
+
         After an interruption, call it again to finish. A thread that gets a write meanwhile stays.
         """
-        return await retain(self._scope, older_than, on_batch=on_batch)
+        require(BOOL, dry_run=dry_run)
+        return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
     async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
         """Threads of a user, or of all users, newest activity first."""
@@ -308,6 +322,14 @@ def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[s
 
 
 _IDS_AT_ONCE = 500
+
+
+def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
+    last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
+    own = (threads.c.tenant_id == tenant.name, threads.c.thread_id >= prefix, threads.c.thread_id < last)
+    return (
+        sql.execute(select(threads.c.thread_id).where(*own).order_by(threads.c.thread_id).limit(limit)).scalars().all()
+    )
 
 
 def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:

@@ -7,14 +7,19 @@ error names the command.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
+
+from sqlalchemy import URL
 
 from chatledger.arguments import FUNCTION_OR_NONE, PATH, require
 from chatledger.errors import StorageError
+from chatledger.models.secrets import is_secret_name
+from chatledger.storage.drivers.sqlite import create_private, file_uri
 from chatledger.storage.drivers.urls import (
     ADDRESS,
     BUSY_TIMEOUT,
@@ -22,7 +27,6 @@ from chatledger.storage.drivers.urls import (
     Address,
     read_url,
     sqlite_path,
-    without_password,
 )
 from chatledger.storage.upgrade.files import file_error, inspect_file, require_folder
 from chatledger.storage.upgrade.versions import require_usable
@@ -35,14 +39,16 @@ Progress = Callable[[int, int], None]
 
 
 def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
-    """Copy one state of a database to a file that does not exist yet. Blocking, like `migrate`.
+    """Copy one state of a database to a file that does not exist yet, and that only its owner can read. Blocking, like
+    `migrate`.
 
     Raises StorageError, and then leaves no file behind. For PostgreSQL the error names the command to run.
     """
     require(ADDRESS, url=url)
     require(PATH, target=target)
     require(FUNCTION_OR_NONE, progress=progress)
-    source, target = _path_of(url), Path(target)
+    address, target = read_url(url), Path(target)
+    source = _path_of(address, f"pg_dump --format=custom --schema=chatledger --file={shlex.quote(str(target))}")
     if not Path(source).exists():
         raise StorageError(f"there is no file {source}")
     require_usable(inspect_file(source).status, "chatledger migrate")
@@ -50,6 +56,8 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
         raise StorageError(f"{target} exists already; a backup does not overwrite")
     require_folder(target)
     unfinished = target.with_name(target.name + ".unfinished")
+    unfinished.unlink(missing_ok=True)  # of a backup that was killed
+    create_private(unfinished)
     try:
         _copy(source, unfinished, progress)
         _require_whole(unfinished)
@@ -66,22 +74,35 @@ def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress 
     require(PATH, source=source)
     require(ADDRESS, url=url)
     require(FUNCTION_OR_NONE, progress=progress)
-    target = Path(_path_of(url))
+    target = Path(_path_of(read_url(url), f"pg_restore --exit-on-error {shlex.quote(str(source))} --dbname"))
     if target.exists():
         raise StorageError(f"{target} exists already; move it away to restore over it")
     return backup(source, target, progress=progress)
 
 
-def _path_of(url: Address) -> str:
-    target = read_url(url)
-    if target.get_backend_name() != "sqlite":
-        shown = without_password(target)
-        command = f"pg_dump --format=custom --schema=chatledger --file=FILE {shown}"
-        raise StorageError(f"a PostgreSQL database is backed up by its own tools: {command}")
-    path = sqlite_path(target)
+def _path_of(address: URL, command: str) -> str:
+    """The path of a SQLite file. Raises StorageError for PostgreSQL, with the command that takes the URL as its last
+    argument, as a shell takes it.
+    """
+    if address.get_backend_name() != "sqlite":
+        raise StorageError(
+            f"a PostgreSQL database is backed up by its own tools: {command} {shlex.quote(_libpq_url(address))}"
+        )
+    path = sqlite_path(address)
     if path == MEMORY:
         raise StorageError("a database in memory has no file")
     return path
+
+
+_LIBPQ = re.compile("host|port|dbname|service|passfile|connect_timeout|application_name|options|krbsrvname|(ssl|gss).+")
+"""Parameters of a URL that PostgreSQL's own tools know. They refuse those of asyncpg."""
+
+
+def _libpq_url(address: URL) -> str:
+    """The URL for PostgreSQL's own tools, without passwords: they ask for one, or take PGPASSWORD or ~/.pgpass."""
+    own = {name: value for name, value in address.query.items() if _LIBPQ.fullmatch(name) and not is_secret_name(name)}
+    url = URL.create("postgresql", address.username, None, address.host, address.port, address.database, own)
+    return url.render_as_string()
 
 
 def _copy(source: str, target: Path, progress: Progress | None) -> None:
@@ -90,7 +111,7 @@ def _copy(source: str, target: Path, progress: Progress | None) -> None:
             progress(total - remaining, total)
 
     with (
-        closing(sqlite3.connect(f"file:{quote(source)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as one,
+        closing(sqlite3.connect(file_uri(source, "rw"), uri=True, timeout=BUSY_TIMEOUT)) as one,
         closing(sqlite3.connect(target)) as other,
     ):
         one.execute("BEGIN")  # a read transaction: without it the copy would start over after each commit of others

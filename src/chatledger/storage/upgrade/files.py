@@ -11,10 +11,10 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from chatledger.errors import StorageError
 from chatledger.storage.drivers.errors import translate
+from chatledger.storage.drivers.sqlite import file_uri
 from chatledger.storage.drivers.urls import BUSY_TIMEOUT
 from chatledger.storage.upgrade.versions import VERSION_TABLE, SchemaStatus, status_of
 
@@ -35,9 +35,12 @@ def inspect_file(path: str) -> FileState:
         return FileState(status_of(None), foreign=False)
     try:
         # Not mode=ro: a read-only connection to a file with a WAL leaves the WAL's files behind.
-        with closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=BUSY_TIMEOUT)) as connection:
+        with closing(sqlite3.connect(file_uri(path, "rw"), uri=True, timeout=BUSY_TIMEOUT)) as connection:
             return _read_state(connection)
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_CANTOPEN" and Path(f"{path}-wal").exists():
+            detail = f"its WAL, {path}-wal, cannot be read in a read-only folder; copy both files to another"
+            raise StorageError(f"cannot open {path}: {detail}") from error
         raise file_error(path, f"cannot open {path}", error) from error
 
 

@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from chatledger.arguments import BOOL_OR_NONE, STR, require
 from chatledger.errors import ChatLedgerError, InvalidArgument, StorageError
 from chatledger.storage.drivers.errors import Kind, read_failure, translate
-from chatledger.storage.drivers.sqlite import SqliteConnection
+from chatledger.storage.drivers.sqlite import SqliteConnection, create_private
 from chatledger.storage.drivers.urls import ADDRESS, MEMORY, Address, create_postgresql_engine, read_url, sqlite_path
 from chatledger.storage.schema import row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
@@ -225,6 +225,7 @@ def _upgrade_locked(connection: SqliteConnection, path: str, to: str) -> SchemaS
 
 def _copy(path: str, target: str) -> None:
     """Copy the committed state to one consistent file. The migrator's write lock keeps other writers out meanwhile."""
+    create_private(target)
     source = sqlite3.connect(path)
     try:
         copy = sqlite3.connect(target)

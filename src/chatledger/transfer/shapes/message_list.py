@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from chatledger.errors import DecodeError
 from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location
-from chatledger.transfer.fields import find_path, find_value
+from chatledger.transfer.fields import FieldMissing, find_path, find_value, require_path
 from chatledger.transfer.shapes.requests import request_path, spoken_by
 from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
@@ -45,16 +43,12 @@ class MessageList:
         if isinstance(record, list) and fieldname is None:
             return Location()
         if not isinstance(record, dict):
-            raise DecodeError("", f"not an object with a message list, but {type(record).__name__}")
-        path = find_path(record, fieldname or _default_field(record)) or self._other_path(record, fieldname)
-        if path is None:
-            raise DecodeError(fieldname or DEFAULT_FIELD, _not_there(record, fieldname))
+            raise FieldMissing("", f"not an object with a message list, but {type(record).__name__}")
+        name = fieldname or _default_field(record)
+        if fieldname is None and find_path(record, name) is None:
+            name = self.recognised_field(record) or DEFAULT_FIELD
+        path = require_path(record, name)
         return Location(path[:-1], path[-1:])
-
-    def _other_path(self, record: JsonValue, fieldname: str | None) -> list[str] | None:
-        """Without a given field: the path to the field that the codec recognises."""
-        found = self.recognised_field(record) if fieldname is None else None
-        return find_path(record, found) if found else None
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
         """The messages, since other keys may change; but all of a recorded request, since requests repeat messages."""
@@ -71,9 +65,3 @@ class MessageList:
 
 def _default_field(record: JsonValue) -> str:
     return ".".join([*request_path(record), DEFAULT_FIELD])
-
-
-def _not_there(record: dict[str, Any], fieldname: str | None) -> str:
-    lists = [key for key, value in record.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    hint = f"; there is a list under {', '.join(map(repr, lists[:3]))}" if lists else ""
-    return f"the record has no such field{hint}" if fieldname else f"say which field holds the messages (--field){hint}"

@@ -17,7 +17,7 @@ from chatledger.models import ChatMessage, Loss, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT
 from chatledger.transfer.envelope import Location
-from chatledger.transfer.fields import find_path
+from chatledger.transfer.fields import require_path
 from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "oasst"
@@ -35,9 +35,7 @@ class MessageTree:
         return isinstance(root, dict) and _is_node(root) and isinstance(root.get(REPLIES), list)
 
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
-        path = find_path(record, fieldname or ROOT)
-        if path is None:
-            raise DecodeError(fieldname or ROOT, "the record has no such field")
+        path = require_path(record, fieldname or ROOT)
         return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:

@@ -14,7 +14,7 @@ from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location, take_out
-from chatledger.transfer.fields import find_path
+from chatledger.transfer.fields import require_path
 from chatledger.transfer.shapes.requests import request_body, request_path
 from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
@@ -40,12 +40,12 @@ class RequestBody:
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         """With a field, the conversation is its value, in the form that the codec reads."""
         if fieldname is not None:
-            return _at(record, fieldname)
+            path = require_path(record, fieldname)
+            return Location(path[:-1], path[-1:])
         if isinstance(record, list):
             return Location()
         body = request_body(record)
-        if not isinstance(body, dict) or self.keys[-1] not in body:
-            raise DecodeError(self.keys[-1], "the body has no such field")
+        require_path(body, self.keys[-1])
         return Location(request_path(record), [key for key in self.keys if key in body], single=False)
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
@@ -60,10 +60,3 @@ class RequestBody:
         encoded = self.codec.encode(branches[0].messages, carry=carry)
         list_alone = alone and isinstance(encoded.payload, dict) and list(encoded.payload) == [self.keys[-1]]
         return Encoded(encoded.payload[self.keys[-1]], encoded.losses) if list_alone else encoded
-
-
-def _at(record: JsonValue, fieldname: str) -> Location:
-    path = find_path(record, fieldname)
-    if path is None:
-        raise DecodeError(fieldname, "the record has no such field")
-    return Location(path[:-1], path[-1:])

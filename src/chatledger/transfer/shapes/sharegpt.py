@@ -19,7 +19,7 @@ from chatledger.models import ChatMessage, RulesLevel, ToolCall
 from chatledger.models.json import JsonValue
 from chatledger.models.messages import LENIENT, ROLES
 from chatledger.transfer.envelope import Location
-from chatledger.transfer.fields import find_path
+from chatledger.transfer.fields import require_path
 from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "sharegpt"
@@ -52,10 +52,7 @@ class ShareGPT:
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         if isinstance(record, list) and fieldname is None:
             return Location()
-        names = _FIELDS if fieldname is None else (fieldname,)
-        path = next((path for name in names if (path := find_path(record, name))), None)
-        if path is None:
-            raise DecodeError(fieldname or TURNS, "the record has no such field")
+        path = require_path(record, *(_FIELDS if fieldname is None else (fieldname,)))
         if len(path) == 1 and isinstance(record.get(SYSTEM), str) and record[SYSTEM]:
             return Location((), (path[0], SYSTEM), single=False)
         return Location(path[:-1], path[-1:])

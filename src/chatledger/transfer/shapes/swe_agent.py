@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatledger.errors import DecodeError
 from chatledger.formats import Encoded, get_codec
 from chatledger.formats.wire.residual import EXTRA, KEYS
 from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location
-from chatledger.transfer.fields import find_path
+from chatledger.transfer.fields import require_path
 from chatledger.transfer.shapes.shape import BranchMessages, Conversation
 
 NAME = "swe-agent"
@@ -34,9 +33,7 @@ class SweAgent:
         return isinstance(history, list) and bool(history) and all(map(_is_message, history))
 
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
-        path = find_path(record, fieldname or HISTORY)
-        if path is None:
-            raise DecodeError(fieldname or HISTORY, "the record has no such field")
+        path = require_path(record, fieldname or HISTORY)
         return Location(path[:-1], path[-1:])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:

@@ -1,0 +1,127 @@
+"""One write of a draft, where the database runs it.
+
+The draft's message changes in its own row. If a provider's response is more than one message, the last write also
+appends the messages that follow, in the same statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from chatledger.errors import DraftLost, RuleViolation, StorageError
+from chatledger.ids import new_stamp
+from chatledger.models import ChatMessage, RulesLevel
+from chatledger.rules import Lease, Tip, complete, grow, judge
+from chatledger.storage.append.attempt import as_stored
+from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.write import plan_rows
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import load_range
+from chatledger.storage.repositories.partials import interrupt_partial
+from chatledger.storage.rows.messages import EncodedMessage, encode_message
+from chatledger.storage.schema.text import encode_key
+
+_ATTEMPTS = 4
+"""Attempts of a write. Other writes to the branch, such as outputs, move its stamp too; more in a row are unlikely."""
+
+Done: TypeAlias = tuple[Held, EncodedMessage, Sequence[ChatMessage]]
+"""The new tip of the branch, the new content of the draft's row, and the messages as stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftWrite:
+    """`opened` is the message as it was opened; `messages` are the same message as it is now, and those that follow it.
+    `level` None is the level of the request or of the thread.
+    """
+
+    request: AppendRequest
+    opened: ChatMessage
+    messages: Sequence[ChatMessage]
+    level: RulesLevel | None = None
+
+    def write(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
+        """Raises DraftLost and RuleViolation. `held` is the tip as the last write left it, `before` the stored content
+        of the draft's row; None if they are unknown.
+        """
+        if self.messages[-1].state == "interrupted":
+            return self._interrupt(sql, held, before)
+        rows = [encode_message(message) for message in self.messages]
+        for _ in range(_ATTEMPTS):
+            held = held or find_held(sql, self._key(self.opened))
+            if held is None:
+                return self._found_whole(sql, rows)
+            done = self._attempt(sql, held, rows, before)
+            if done is not None:
+                return done
+            held = before = None
+        raise StorageError(f"the branch moved under each of {_ATTEMPTS} attempts", retryable=True)
+
+    def _attempt(
+        self,
+        sql: Sql,
+        held: Held,
+        rows: Sequence[EncodedMessage],
+        before: EncodedMessage | None,
+    ) -> Done | None:
+        now, stamp, key = datetime.now(UTC), new_stamp(), self._key(self.opened)
+        level = self.level or self.request.rules or held.rules or self.request.default_rules
+        (own, *following), broken = self.messages, tuple(self.opened.violations)
+        if own.state == "partial":
+            tip = grow(held.tip, own, branch=key.branch)._replace(lease=Lease(now, self.request.lease))
+        else:
+            tip, broken = complete(held.tip, own, branch=key.branch, level=level, opened=broken)
+        try:
+            judgement = judge(tip, following, branch=key.branch, level=level)
+        except RuleViolation as error:  # its index is the one in `following`
+            raise RuleViolation(error.rule, error.index + 1, error.message) from None
+        request = replace(self.request, messages=tuple(following), rows=tuple(rows[1:]), now=now)
+        write = PartialWrite(
+            key=key,
+            stamp=held.stamp,
+            new_stamp=stamp,
+            tip=judgement.tip,
+            encoded=rows[0],
+            before=before,
+            state=own.state,
+            violations=broken,
+            now=now,
+            following=plan_rows(request, judgement, key.branch) if following else {},
+        )
+        if not write_partial(sql, write):
+            return None
+        placed = zip(judgement.messages, request.rows, strict=True)
+        stored = [as_stored(request, key.branch, judged, row) for judged, row in placed]
+        own = own.model_copy(update={"violations": list(broken)})
+        return Held(judgement.tip, stamp, held.rules), rows[0], [own, *stored]
+
+    def _interrupt(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
+        """Write all that was fed, whatever the rules say of it; then mark the last message as interrupted and answer
+        its calls.
+        """
+        *complete, last = self.messages
+        messages = [*complete, last.model_copy(update={"state": "partial"})]
+        held, encoded, stored = replace(self, messages=messages, level="lenient").write(sql, held, before)
+        if not interrupt_partial(sql, self.request, self._key(stored[-1])):
+            raise self._lost()
+        return held, encoded, [*stored[:-1], stored[-1].model_copy(update={"state": "interrupted"})]
+
+    def _found_whole(self, sql: Sql, rows: Sequence[EncodedMessage]) -> Done:
+        """The message is no longer partial. That is fine if an earlier attempt, whose answer was lost, completed it."""
+        key = self._key(self.opened)
+        stored = load_range(sql, key.tenant, key.thread, key.branch, key.seq, key.seq + len(rows) - 1)
+        wanted = [(message.state, row) for message, row in zip(self.messages, rows, strict=True)]
+        if [(message.state, encode_message(message)) for message in stored] != wanted:
+            raise self._lost()
+        return Held(Tip(), 0, None), rows[0], stored
+
+    def _lost(self) -> DraftLost:
+        return DraftLost(self.request.thread_id, self.opened.branch or 0, self.opened.seq or 0)
+
+    def _key(self, message: ChatMessage) -> PartialKey:
+        branch, seq = message.branch or 0, message.seq or 0
+        message_id = encode_key(message.message_id or "", "message_id")
+        return PartialKey(self.request.tenant, self.request.thread, branch, seq, message_id)
