@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 import chatledger
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Transaction
+from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Thread, Transaction
 from chatledger.repositories import Repositories
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
@@ -47,12 +47,14 @@ JUDGED_ELSEWHERE = {
     "Scope",  # this and what follows are ours
     "Guard",
 }
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 GIVEN: dict[str, Any] = {
     "str": "t",
     "int": 0,
     "RunStatus": "completed",
     "Sequence[ChatMessage]": [],
     "Sequence[ThreadAgent]": [],
+    "Thread": Thread(thread_id="new", created_at=NOON, active_at=NOON),
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
     "Address": "t.db",
     "str | os.PathLike[str]": "u.db",
