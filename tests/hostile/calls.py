@@ -162,7 +162,7 @@ def arguments_of(call: Call, usual: Mapping[str, Any], chance: random.Random, mi
     asked = {name: usual.get(name) for name in call.asked}
     for name, parameter in call.parameters.items():
         every = values()
-        for value in chance.sample(every, 30) if parameter.annotation in PLAIN else every:
+        for value in chance.sample(every, 20) if parameter.annotation in PLAIN else every:
             yield {**asked, name: value}
     some = values()
     for _ in range(mixed if call.parameters else 0):

@@ -19,7 +19,7 @@ from tests.conversations import assistant, user
 from tests.hostile.calls import CANARY, NOW, Call, arguments_of, calls_of, make, public_calls, quoted
 from tests.storage.raw import query
 
-MIXED = 40
+MIXED = 25
 SKIPPED = {"close", "open"}
 """A ledger that is closed refuses everything; opening has a test of its own."""
 
