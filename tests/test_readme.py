@@ -6,12 +6,16 @@ import asyncio
 import re
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from chatledger import migrate
+from chatledger import Ledger, migrate
+from tests.conversations import turn
 
 README = Path(__file__).parents[1] / "README.md"
 PAGES = sorted((README.parent / "docs" / "formats").glob("*.md"))
@@ -41,22 +45,78 @@ def test_the_first_example_prints_the_conversation_and_the_score(tmp_path: Path)
     assert "mean=4.0" in done.stdout
 
 
-async def test_the_service_answers_retries_and_maps_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Service:
+    """The service of the README while it runs, and a client of it."""
+
+    ledger: Ledger
+    client: httpx.AsyncClient
+
+    async def ask(self, **body: str) -> httpx.Response:
+        return await self.client.post("/threads/t/messages", params={"user": "ada"}, json=body)
+
+    async def read(self, **parameters: int | str) -> httpx.Response:
+        return await self.client.get("/threads/t/messages", params={"user": "ada", **parameters})
+
+    async def page(self, **place: int) -> tuple[list[int], Any]:
+        """The seqs of a page, and the page."""
+        page = (await self.read(**place)).json()
+        return [message["seq"] for message in page["messages"]], page
+
+
+@pytest.fixture
+async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     monkeypatch.chdir(tmp_path)
     await asyncio.to_thread(migrate, "service.db")
-    names: dict[str, object] = {"__name__": "service"}
+    names: dict[str, Any] = {"__name__": "service"}
     exec(compile(SERVICE, "README.md", "exec"), names)
     app = names["app"]
-    async with app.router.lifespan_context(app):  # type: ignore[attr-defined]
-        transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            ask = {"text": "hello", "request_id": "q1"}
-            first = await client.post("/threads/t/messages", params={"user": "ada"}, json=ask)
-            assert first.json() == {"version": 2, "answer": "You said: hello", "replayed": False}
-            again = await client.post("/threads/t/messages", params={"user": "ada"}, json=ask)
-            assert again.json() == {"version": 2, "answer": "You said: hello", "replayed": True}
-            other = {"text": "goodbye", "request_id": "q1"}
-            assert (await client.post("/threads/t/messages", params={"user": "ada"}, json=other)).status_code == 409
-            assert (await client.get("/threads/t/messages", params={"user": "eve"})).status_code == 404
-            page = (await client.get("/threads/t/messages", params={"user": "ada"})).json()
-            assert [message["content"] for message in page["messages"]] == ["hello", "You said: hello"]
+            yield Service(app.state.ledger, client)
+
+
+async def test_the_service_answers_retries_and_maps_errors(service: Service) -> None:
+    first = await service.ask(text="hello", request_id="q1")
+    assert first.json() == {"version": 2, "answer": "You said: hello", "replayed": False}
+    again = await service.ask(text="hello", request_id="q1")
+    assert again.json() == {"version": 2, "answer": "You said: hello", "replayed": True}
+    assert (await service.ask(text="goodbye", request_id="q1")).status_code == 409
+    assert (await service.read(user="eve")).status_code == 404
+    assert (await service.read(before=-1)).status_code == 400
+    page = (await service.read()).json()
+    assert [message["content"] for message in page["messages"]] == ["hello", "You said: hello"]
+
+
+async def test_a_client_of_the_service_sees_each_message_once(service: Service) -> None:
+    """It shows the newest messages, scrolls back to the first one, and polls for those that come later."""
+    await service.ledger.threads.create("t", user_id="ada")
+    await service.ledger.messages.append("t", turn() * 26)
+    shown, page = await service.page()
+    while page["previous"] is not None:
+        earlier, page = await service.page(before=page["previous"])
+        assert page["messages"][0]["role"] != "tool"
+        shown = earlier + shown
+    assert shown == [*range(1, 131)]
+
+    await service.ledger.messages.append("t", turn() * 24)
+    for pages in (3, 1):
+        for left in reversed(range(pages)):
+            later, page = await service.page(after=shown[-1])
+            assert (page["next"] is None) == (left == 0)
+            shown += later
+    assert shown == [*range(1, 251)]
+
+
+async def test_a_client_of_the_service_waits_for_an_answer_that_is_being_written(service: Service) -> None:
+    await service.ask(text="hello", request_id="q1")
+    async with service.ledger.stream("t") as draft:
+        await draft.feed("Let me")
+        await draft.flush()
+        shown, _ = await service.page()
+        assert shown == [1, 2]
+        assert (await service.page(after=shown[-1]))[0] == []
+        await draft.feed(" see.")
+    later, page = await service.page(after=shown[-1])
+    assert (later, page["messages"][0]["content"]) == ([3], "Let me see.")

@@ -225,7 +225,7 @@ class LimitExceeded(ChatLedgerError):
 
 
 class InvalidArgument(ChatLedgerError, ValueError):
-    """An argument has the wrong type, or is an unknown word. The call did nothing."""
+    """An argument has the wrong type, is an unknown word, or does not go with another. The call did nothing."""
 
     def __init__(self, argument: str, detail: str) -> None:
         super().__init__(f"{argument} {detail}")

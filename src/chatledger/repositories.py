@@ -5,6 +5,7 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import NoneType
 from typing import Literal
 
@@ -23,6 +24,7 @@ from chatledger.arguments import (
     require_between,
 )
 from chatledger.errors import InvalidArgument
+from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.storage.append.request import LEASE, make_request
 from chatledger.storage.databases.scope import Scope
@@ -35,7 +37,7 @@ from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.runs import RunRepository
-from chatledger.storage.repositories.threads import ThreadRepository
+from chatledger.storage.repositories.threads import ThreadRepository, decode_at_level
 
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
 _LONGEST = 31_536_000
@@ -98,7 +100,7 @@ class Repositories:
         require_between(0, _LONGEST, interval=interval, lease=lease)
         from chatledger.formats.streams import ResponseEvents
 
-        source = None if format is None else ResponseEvents(format)
+        source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
         if lease <= interval:
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
@@ -114,7 +116,7 @@ class Repositories:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             lease=lease,
-            opens_draft=True,
+            draft=new_stamp(),
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -135,6 +137,10 @@ class Repositories:
 
         Without `format` the call detects the format, or raises UnknownFormat. A DecodeError names the place in the
         payload that does not fit the format; nothing is written then.
+
+        The level that judges the messages also decides how the payload is read: `rules`, else the thread's level, else
+        the ledger's. At the level lenient, `.losses` of the result names each value that could not be stored as it
+        came. The thread's level is read only for a payload that strict rules refuse: one short read more.
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, idempotency_key=idempotency_key)
@@ -144,8 +150,8 @@ class Repositories:
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
-        decoded = codec.decode(payload, rules=rules or self._scope.rules)
-        return await self.messages.append(
+        decoded = await decode_at_level(self._scope, thread_id, rules, lambda level: codec.decode(payload, rules=level))
+        appended = await self.messages.append(
             thread_id,
             decoded.messages,
             run_id=run_id,
@@ -155,6 +161,7 @@ class Repositories:
             rules=rules,
             on_open_calls=on_open_calls,
         )
+        return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 
     async def history(
         self,
@@ -168,6 +175,7 @@ class Repositories:
         limit: int | None = None,
         before: int | None = None,
         after: int | None = None,
+        newest: int | None = None,
         last: int | None = None,
         last_turns: int | None = None,
         max_tokens: int | None = None,
@@ -193,7 +201,7 @@ class Repositories:
         require(STR, thread_id=thread_id, format=format)
         require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)
         require(INT_OR_NONE, branch=branch, limit=limit, before=before, after=after)
-        require(INT_OR_NONE, last=last, last_turns=last_turns, max_tokens=max_tokens)
+        require(INT_OR_NONE, newest=newest, last=last, last_turns=last_turns, max_tokens=max_tokens)
         require(FUNCTION_OR_NONE, count_tokens=count_tokens)
         require(BOOL, carry=carry, partials=partials)
         require(_VIEW, view=view)
@@ -207,6 +215,7 @@ class Repositories:
             limit=limit,
             before=before,
             after=after,
+            newest=newest,
             last=last,
             last_turns=last_turns,
             max_tokens=max_tokens,

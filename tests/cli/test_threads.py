@@ -89,6 +89,37 @@ def test_end_of_a_conversation(conversation: Database) -> None:
     assert drawn.endswith(DRAWN[DRAWN.index("  8  tool") :])
 
 
+def test_pages_of_a_conversation(conversation: Database) -> None:
+    """Each page says how to read on, in either direction."""
+    first, middle = DRAWN.index("  1  user"), DRAWN.index("  5  assistant")
+    second = DRAWN.index("  9  assistant")
+    newest = chatledger("show", "t", "--newest", "1", url=conversation.url)
+    assert newest.error == "chatledger: earlier messages: --newest 1 --before 9"
+    assert without_times(newest.out).endswith(DRAWN[second:])
+    earlier = chatledger("show", "t", "--newest", "4", "--before", "9", url=conversation.url)
+    assert earlier.err.splitlines() == [
+        "chatledger: earlier messages: --newest 4 --before 5",
+        "chatledger: later messages: --limit 4 --after 8",
+    ]
+    assert without_times(earlier.out).rstrip().endswith(DRAWN[middle:second].rstrip())
+    page = chatledger("show", "t", "--limit", "4", url=conversation.url)
+    assert page.error == "chatledger: later messages: --limit 4 --after 4"
+    assert without_times(page.out).rstrip().endswith(DRAWN[first:middle].rstrip())
+    rest = chatledger("show", "t", "--after", "4", url=conversation.url)
+    assert rest.error == "chatledger: earlier messages: --before 5"
+
+
+def test_windows_that_do_not_go_together_are_a_usage_error(conversation: Database) -> None:
+    outcome = chatledger("show", "t", "--newest", "3", "--after", "2", url=conversation.url)
+    text = "chatledger: newest counts backward and does not go with after; pass limit to read forward"
+    assert (outcome.code, outcome.error) == (2, text)
+
+
+def test_a_page_as_json_has_its_cursors(conversation: Database) -> None:
+    outcome = chatledger("show", "t", "--newest", "4", "--before", "9", "--json", url=conversation.url)
+    assert (outcome.json["previous_cursor"], outcome.json["next_cursor"], outcome.err) == (5, 8, "")
+
+
 def test_show_as_json(conversation: Database) -> None:
     shown = chatledger("show", "t", "--json", url=conversation.url).json
     assert (shown["thread"]["title"], shown["version"]) == ("Weather", 9)

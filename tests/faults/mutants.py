@@ -319,7 +319,7 @@ def leave_an_abandoned_draft_alone() -> None:
     overwrites = partial.overwrites_partial
 
     def only_whole(request: Any, seen: Any) -> bool:
-        return not request.opens_draft and overwrites(request, seen)
+        return request.draft is None and overwrites(request, seen)
 
     _put(attempt, overwrites_partial=only_whole)
 

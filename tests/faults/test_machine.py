@@ -31,8 +31,8 @@ from chatledger import (
     ChatMessage,
     Feedback,
     IdConflict,
+    InvalidCursor,
     Ledger,
-    LimitExceeded,
     RuleViolation,
     RunConflict,
     RunNotFound,
@@ -261,7 +261,7 @@ class Machine(RuleBasedStateMachine):
         if found is None:
             self.refuses(ThreadNotFound, forking)
         elif at > len(found.path):
-            self.refuses(LimitExceeded, forking)
+            self.refuses(InvalidCursor, forking)
         elif found.is_open(found.path[:at]):
             self.refuses(RuleViolation, forking)
         else:

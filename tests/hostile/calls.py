@@ -113,6 +113,7 @@ def messages() -> list[ChatMessage]:
         unchecked(ChatMessage, content={CANARY}),
         unchecked(ChatMessage, role="assistant", tool_calls=[{"id": CANARY}]),
         unchecked(ChatMessage, role="assistant", tool_calls=CANARY, reasoning=5),
+        user("x").model_copy(update={"role": "assistant", "tool_calls": [{"id": "a", "name": "f", "arguments": "{}"}]}),
         user(CANARY).model_copy(update={"created_at": CANARY, "custom_data": Telling()}),
         user("x").model_copy(update={"custom_data": nested(5_000)}),
         user("x").model_copy(update={"message_id": 5, "run_id": b"r", "state": CANARY}),

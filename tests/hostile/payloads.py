@@ -149,7 +149,7 @@ def mutated(draw: st.DrawFn, name: str) -> Any:
     rows = rows if round_trip.rows is None else round_trip.rows | rows
     payload = copy.deepcopy(round_trip.around(draw(st.lists(rows, min_size=1, max_size=3))))
     for _ in range(draw(st.integers(1, 3))):
-        places = list(_places(payload))
+        places = list(places_of(payload))
         if not places:
             return payload
         container, key = places[draw(st.integers(0, len(places) - 1))]
@@ -158,7 +158,8 @@ def mutated(draw: st.DrawFn, name: str) -> Any:
     return payload
 
 
-def _places(payload: Any) -> Iterator[tuple[Any, Any]]:
+def places_of(payload: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a payload: its container, and its key or index there."""
     pending, seen = [payload], set[int]()
     while pending:
         item = pending.pop()

@@ -14,7 +14,7 @@ from chatledger.cli.progress import working
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
-    from chatledger.models import Page, Thread
+    from chatledger.models import History, Page, Thread
 
 
 SHOWN_IDS = 5
@@ -67,31 +67,57 @@ def show(
     thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
     latest: Latest = False,
     branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
+    newest: Annotated[
+        int | None,
+        typer.Option("--newest", min=0, help="So many messages at the end, or before --before, and whole groups."),
+    ] = None,
     last: Annotated[
         int | None, typer.Option("--last", min=0, help="At most so many of the last messages, in whole turns.")
     ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=0, help="So many messages from the beginning, after --after or before --before."),
+    ] = None,
+    before: Annotated[int | None, typer.Option("--before", help="Only messages before this seq.")] = None,
+    after: Annotated[int | None, typer.Option("--after", help="Only messages after this seq.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Do not shorten long texts.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print a conversation, each call with its result, and the rules that are broken."""
+    """Print a conversation, each call with its result, and the rules that are broken.
+
+    The whole branch, or a page of it: then the options that read on are reported on stderr, or as cursors by --json. A
+    group is a call with its results.
+    """
 
     async def work(ledger: Ledger) -> int:
         thread_id = await thread_id_of(ledger, thread, latest=latest)
         found = await ledger.threads.get(thread_id)
-        history = await ledger.messages.history(thread_id, branch=branch, last=last)
+        history = await ledger.messages.history(
+            thread_id, branch=branch, newest=newest, last=last, limit=limit, before=before, after=after
+        )
         if as_json:
+            cursors = {"previous_cursor": history.previous_cursor, "next_cursor": history.next_cursor}
             messages = [message.model_dump() for message in history]
-            print_json({"thread": found.model_dump(), "version": history.version, "messages": messages})
+            print_json({"thread": found.model_dump(), "version": history.version, **cursors, "messages": messages})
         else:
             from chatledger.cli.render import render
 
             render(console(), found, history.messages, full=full)
+            _say_neighbours(history, next((size for size in (newest, last, limit) if size is not None), None))
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
+
+
+def _say_neighbours(history: History, size: int | None) -> None:
+    """The options that print the messages before and after a page, in pages of the same size."""
+    if history.previous_cursor is not None:
+        say(f"earlier messages: {'' if size is None else f'--newest {size} '}--before {history.previous_cursor}")
+    if history.next_cursor is not None:
+        say(f"later messages: {'' if size is None else f'--limit {size} '}--after {history.next_cursor}")
 
 
 def check(

@@ -41,5 +41,6 @@ class HistoryFormat:
             version=history.version,
             losses=tuple(encoded.losses),
             repairs=tuple(repairs),
+            previous_cursor=history.previous_cursor,
             next_cursor=history.next_cursor,
         )

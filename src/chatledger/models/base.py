@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strict, ValidationError
 
 from chatledger.errors import InvalidArgument
 
@@ -32,12 +32,27 @@ def refusing(argument: str | None = None) -> Iterator[None]:
         raise InvalidArgument(str(name), f"is not valid{place and f' at {place}'}: {detail}") from None
 
 
+def refuse_own_fields(value: Model, model: type[Model], argument: str, home: str) -> None:
+    """Raises InvalidArgument for a value with fields that `model` lacks: of a subclass, or set by `model_copy`. They
+    would not be stored. `home` says where the caller can put them.
+    """
+    held = vars(value) if type(value) is model else {**type(value).model_fields, **(value.model_extra or {})}
+    own = [name for name in held if name not in model.model_fields]
+    if own:
+        names = ", ".join(map(repr, own))
+        detail = f"of the class {type(value).__name__} would lose {names}, which {model.__name__} does not have"
+        raise InvalidArgument(argument, f"{detail}; put that in {home}")
+
+
 def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
         raise ValueError("outside the years 1 to 9999 in UTC") from error
 
+
+Text = Annotated[str, Strict()]
+"""A text. By default Pydantic makes one of bytes: then b"x" and "x" would be the same id."""
 
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 """A time with its zone, kept in UTC. A time without a zone is refused, since it could mean any of 26 hours."""

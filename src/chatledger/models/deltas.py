@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from chatledger.errors import DecodeError, InvalidArgument
-from chatledger.models.base import Model
-from chatledger.models.json import JsonObject
+from chatledger.models.base import Model, Text, refuse_own_fields
+from chatledger.models.json import JsonObject, text_bytes
 from chatledger.models.messages import ToolCall
 from chatledger.models.parts import (
     AudioPart,
@@ -27,14 +27,14 @@ from chatledger.models.parts import (
 
 
 class TextDelta(Model):
-    text: str
+    text: Text
 
 
 class ReasoningDelta(Model):
     """A piece of reasoning. A `signature` ends the part: reasoning that follows is another part."""
 
-    text: str = ""
-    signature: str | None = None
+    text: Text = ""
+    signature: Text | None = None
 
 
 class ToolCallDelta(Model):
@@ -46,9 +46,9 @@ class ToolCallDelta(Model):
     """
 
     index: int | None = None
-    id: str | None = None
-    name: str | None = None
-    arguments: str | None = None
+    id: Text | None = None
+    name: Text | None = None
+    arguments: Text | None = None
     extras: JsonObject | None = None
 
 
@@ -159,18 +159,20 @@ class Growing:
 
 
 def size_of(delta: Delta) -> int:
-    """The bytes of its texts in UTF-8. Raises InvalidArgument for any other type."""
+    """The bytes of its texts in UTF-8. Raises InvalidArgument for any other type, and for a subclass with fields of its
+    own.
+    """
     if isinstance(delta, str):
-        return _bytes(delta)
+        return text_bytes(delta)
     if not isinstance(delta, DELTAS):
         raise InvalidArgument("delta", f"must be a str or one of {_NAMES}, not {type(delta).__name__}")
-    return sum(_bytes(value) for value in delta.__dict__.values() if isinstance(value, str))
+    if type(delta) not in _CLASSES:
+        model = next(kind for kind in DELTAS[1:] if isinstance(delta, kind))
+        refuse_own_fields(delta, model, "delta", "custom_data when you complete the draft")
+    return sum(text_bytes(value) for value in delta.__dict__.values() if isinstance(value, str))
 
 
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
+_CLASSES = frozenset(DELTAS)
 _NAMES = ", ".join(kind.__name__ for kind in DELTAS[1:])
 
 

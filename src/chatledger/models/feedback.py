@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import JsonObject
 
 
@@ -24,21 +24,21 @@ class Feedback(Model):
     eval, …).
     """
 
-    run_id: str
-    key: Annotated[str, AfterValidator(_not_empty)]
+    run_id: Text
+    key: Annotated[Text, AfterValidator(_not_empty)]
     score: Annotated[float, Field(allow_inf_nan=False)]
     kwargs: JsonObject = Field(default_factory=dict)
-    author: str | None = None
-    source: str | None = None
-    message_id: str | None = None
-    feedback_id: str | None = None
+    author: Text | None = None
+    source: Text | None = None
+    message_id: Text | None = None
+    feedback_id: Text | None = None
     created_at: UtcDatetime | None = None
 
 
 class FeedbackSummary(Model):
     """The count, mean, minimum and maximum of the scores of one key."""
 
-    key: str
+    key: Text
     count: int
     mean: float
     min: float

@@ -19,6 +19,8 @@ _WRAPPED_DEPTH = MAX_DEPTH + 16  # a format keeps a payload of full depth inside
 _INTEGER_DIGITS = 4_300
 """By default Python neither reads nor writes longer integers."""
 _INTEGER_BITS = 14_284
+_BYTES_AROUND = 4
+"""About the bytes of the signs around a value, or of a short number."""
 
 JsonValue = Any
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -32,6 +34,29 @@ def check_json(value: JsonValue) -> JsonValue:
         path, detail = problem
         raise ValueError(f"{path}: {detail}")
     return value
+
+
+def json_bytes(value: object) -> int:
+    """About the bytes of a value as JSON: its texts in UTF-8, and some for each value. Linear, without recursion."""
+    total, pending = 0, [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            total += text_bytes(item)
+        elif isinstance(item, dict):
+            pending.extend(item)
+            pending.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            pending.extend(item)
+        elif isinstance(item, int):
+            total += item.bit_length() // 3
+        total += _BYTES_AROUND
+    return total
+
+
+def text_bytes(text: str) -> int:
+    """The bytes of a text in UTF-8, as the ledger stores it."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import Json, JsonObject
 from chatledger.models.parts import Part, TextPart, ThinkPart
 
@@ -39,8 +39,8 @@ Only its own format reads the other keys of a residual. This key is for all: no 
 class Violation(Model):
     """A rule that a stored message breaks, recorded when lenient rules accepted the message."""
 
-    rule: str
-    detail: str
+    rule: Text
+    detail: Text
 
 
 class ToolCall(Model):
@@ -49,30 +49,30 @@ class ToolCall(Model):
     `id` is the provider's, or None. It may have any length, and may occur again later in the thread.
     """
 
-    id: str | None = None
-    name: str
-    arguments: str | JsonObject | None = None
+    id: Text | None = None
+    name: Text
+    arguments: Text | JsonObject | None = None
     extras: JsonObject | None = None
 
 
 class ChatMessage(Model):
-    role: Annotated[str, AfterValidator(_known_role)]
-    content: str | list[Part] | None = None
-    reasoning: str | list[Part] | None = None
-    name: str | None = None
+    role: Annotated[Text, AfterValidator(_known_role)]
+    content: Text | list[Part] | None = None
+    reasoning: Text | list[Part] | None = None
+    name: Text | None = None
     tool_calls: list[ToolCall] | None = None
-    tool_call_id: str | None = None
+    tool_call_id: Text | None = None
     is_error: bool | None = None
-    message_id: str | None = None
-    thread_id: str | None = None
+    message_id: Text | None = None
+    thread_id: Text | None = None
     branch: int | None = None
     seq: int | None = None
     created_at: UtcDatetime | None = None
-    run_id: str | None = None
+    run_id: Text | None = None
     state: State = "complete"
     response_metadata: JsonObject | None = None
     custom_data: JsonObject | None = None
-    format: str | None = None
+    format: Text | None = None
     residual: Json | None = None
     violations: list[Violation] = Field(default_factory=list)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from chatledger.models.base import Model
+from chatledger.models.base import Model, Text
 from chatledger.models.json import JsonObject
 
 
@@ -19,16 +19,16 @@ class Output(Model):
     branch: Annotated[int, Field(ge=0, lt=2**31)]
     seq: Annotated[int, Field(ge=1, lt=2**63)]
     call_idx: Annotated[int, Field(ge=0, lt=2**31)] | None = None
-    nonce: str
-    mime_type: str
-    text: str
+    nonce: Text
+    mime_type: Text
+    text: Text
     body: JsonObject | None = None
 
 
 class ThreadAgent(Model):
     """An agent of a thread: its definition, and the settings that the thread overrides."""
 
-    name: str
+    name: Text
     definition: JsonObject
     settings: JsonObject | None = None
     is_default: bool = False

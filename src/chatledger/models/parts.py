@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag, model_validator
 
-from chatledger.models.base import Model
+from chatledger.models.base import Model, Text
 from chatledger.models.json import Json, JsonObject
 
 
 class TextPart(Model):
     kind: Literal["text"] = "text"
-    text: str
+    text: Text
     extras: JsonObject | None = None
 
 
@@ -24,19 +24,19 @@ class ThinkPart(Model):
     """A model's reasoning. The signature belongs to the text byte for byte: its provider checks it."""
 
     kind: Literal["think"] = "think"
-    text: str
-    signature: str | None = None
+    text: Text
+    signature: Text | None = None
     extras: JsonObject | None = None
 
 
 class MediaPart(Model):
     """The address of a medium (`url`, data URIs included) or its content (`data`, base64), as the source gave it."""
 
-    url: str | None = None
-    data: str | None = None
-    mime_type: str | None = None
-    name: str | None = None
-    id: str | None = None
+    url: Text | None = None
+    data: Text | None = None
+    mime_type: Text | None = None
+    name: Text | None = None
+    id: Text | None = None
     extras: JsonObject | None = None
 
 
@@ -60,7 +60,7 @@ class OpaquePart(Model):
     """A part of unknown kind, verbatim. `type` is its name in its own format."""
 
     kind: Literal["opaque"] = "opaque"
-    type: str | None = None
+    type: Text | None = None
     value: Json
 
     @model_validator(mode="before")

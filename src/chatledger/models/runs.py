@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import Json, JsonObject
 
 RunStatus: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
@@ -26,7 +26,7 @@ class Usage(Model):
     input_tokens: Tokens | None = None
     output_tokens: Tokens | None = None
     total_tokens: Tokens | None = None
-    details: dict[str, Tokens] | None = None
+    details: dict[Text, Tokens] | None = None
     cost: Cost | None = None
 
     def __add__(self, other: Usage) -> Usage:
@@ -56,14 +56,14 @@ def _sum_details(left: dict[str, int] | None, right: dict[str, int] | None) -> d
 class Run(Model):
     """One execution of an agent. A run that an append creates has no agent or model until `runs.start` sets them."""
 
-    run_id: str
-    thread_id: str
-    agent: str | None = None
-    model: str | None = None
+    run_id: Text
+    thread_id: Text
+    agent: Text | None = None
+    model: Text | None = None
     status: RunStatus = "running"
     input: Json | None = None
     usage: Usage | None = None
-    error: str | None = None
+    error: Text | None = None
     metadata: JsonObject | None = None
     started_at: UtcDatetime
     ended_at: UtcDatetime | None = None

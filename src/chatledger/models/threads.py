@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import JsonObject
 
 RulesLevel: TypeAlias = Literal["lenient", "strict", "ordered"]
@@ -17,16 +17,16 @@ class Thread(Model):
     second.
     """
 
-    thread_id: str
-    user_id: str | None = None
-    title: str | None = None
+    thread_id: Text
+    user_id: Text | None = None
+    title: Text | None = None
     metadata: JsonObject | None = None
     rules: RulesLevel | None = None
     active_branch: int = 0
     created_at: UtcDatetime
     active_at: UtcDatetime
     message_count: int = 0
-    last_text: str | None = None
+    last_text: Text | None = None
 
 
 class Branch(Model):
@@ -34,7 +34,7 @@ class Branch(Model):
     to branch `forked_from`. Both are None if it shares none: in the first branch, and in a fork at 0.
     """
 
-    thread_id: str
+    thread_id: Text
     branch: int
     forked_from: int | None = None
     forked_at: int | None = None
@@ -46,7 +46,7 @@ class Branch(Model):
 class Deleted(Model):
     """The number of rows that a deletion removed, by table."""
 
-    rows: dict[str, int]
+    rows: dict[Text, int]
 
     @property
     def total(self) -> int:

@@ -21,10 +21,13 @@ class OpenCall(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """The time for which a partial message belongs to its writer: `seconds` from its last write."""
+    """The time for which a partial message belongs to its writer: `seconds` from its last write. `writer` tells a draft
+    from another one that took the message over when the lease was over; None if no draft writes it.
+    """
 
     written: datetime
     seconds: float
+    writer: int | None = None
 
     @property
     def ends(self) -> datetime:

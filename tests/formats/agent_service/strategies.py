@@ -21,13 +21,13 @@ objects = st.dictionaries(texts, values, max_size=3)
 types = st.sampled_from(["human", "ai", "tool", "custom"])
 
 calls = st.fixed_dictionaries(
-    {"name": names | st.just(""), "args": objects, "id": st.none() | texts}, optional={"type": st.just("tool_call")}
+    {"name": names, "args": objects, "id": st.none() | texts}, optional={"type": st.just("tool_call")}
 )
 
 fields: dict[str, st.SearchStrategy[Any]] = {
     "tool_calls": st.lists(calls, max_size=3),
     "tool_call_id": st.none() | texts,
-    "run_id": st.none() | texts,
+    "run_id": st.none() | texts.filter(bool),
     "response_metadata": objects,
     "custom_data": objects,
 }

@@ -92,7 +92,7 @@ def test_recognising_never_raises(payload: Json) -> None:
 def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMessage]) -> None:
     payload = CODEC.encode(history).payload
     validate(payload)
-    assert same_json(CODEC.encode(CODEC.decode(payload).messages).payload, payload)
+    assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)
 
 
 @settings(max_examples=300)

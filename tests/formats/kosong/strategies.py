@@ -11,6 +11,7 @@ from chatledger.formats.kosong import v0_23
 
 # Any text that a str can hold but lone surrogates, which no release writes as JSON.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+names = texts.filter(bool)  # a call without a name is refused in strict
 maybe_text = st.none() | texts
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
 json_values = st.recursive(
@@ -46,7 +47,7 @@ newer_parts = older_parts | _medium(kosong.VideoURLPart, "video_url")
 
 
 def _calls(kind: type[Any], **optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    function = _part(kind.FunctionBody, optional={}, name=texts, arguments=maybe_text)
+    function = _part(kind.FunctionBody, optional={}, name=names, arguments=maybe_text)
     return _part(kind, optional={"type": st.just("function"), **optional}, id=texts, function=function)
 
 

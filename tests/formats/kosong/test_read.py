@@ -158,7 +158,7 @@ def test_unknown_keys_are_kept_at_every_level(codec: KosongCodec) -> None:
 
 @pytest.mark.parametrize(
     ("value", "path", "coerced"),
-    [((1,), "$[0].x", [1]), ({2: 3}, "$[0].x", {"2": 3}), (b"a", "$[0].x", "a")],
+    [((1,), "$[0].x", [1]), ({2: 3}, "$[0].x", {"2": 3}), (b"a", "$[0].x", "b'a'")],
 )
 def test_what_is_not_json_is_refused_or_in_lenient_coerced(value: Any, path: str, coerced: Any) -> None:
     row = {"role": "user", "content": "a", "x": value}

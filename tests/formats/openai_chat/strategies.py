@@ -33,7 +33,7 @@ def envelopes(kind: str, inner: Json, optional: dict[str, Json] | None = None) -
 
 
 nullable_texts = st.none() | texts
-named = {"name": texts}
+named = {"name": texts.filter(bool)}
 thoughts = texts | st.lists(envelopes("text", texts) | json_values, max_size=2)
 parts = st.one_of(
     envelopes("text", texts),

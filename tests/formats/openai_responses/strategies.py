@@ -48,7 +48,7 @@ reasoning = typed(
     {"summary": summaries},
     {"id": texts, "content": st.none() | thoughts | json_values, "encrypted_content": nullable_texts, "status": texts},
 )
-names = st.sampled_from(["f", "search", "\ud800", ""])
+names = st.sampled_from(["f", "search", "\ud800"])
 call_ids = nullable_texts | st.sampled_from(["call_0", "call_1"])
 arguments = nullable_texts | st.dictionaries(texts, json_values, max_size=2)
 calls = st.one_of(

@@ -30,6 +30,6 @@ messages = st.builds(
     content=contents,
     reasoning_content=st.none() | contents,
     name=st.none() | texts,
-    function_call=st.none() | st.builds(FunctionCall, texts, texts),
+    function_call=st.none() | st.builds(FunctionCall, given_text, texts),
     extra=st.none() | extras,
 )

@@ -261,7 +261,7 @@ parts = st.one_of(
     *(st.builds(kind, **media, extras=objects) for kind in (ImagePart, AudioPart, VideoPart, FilePart)),
 )
 contents = maybe | st.lists(parts, max_size=3)
-calls = st.builds(ToolCall, id=maybe, name=texts, arguments=maybe | objects, extras=objects)
+calls = st.builds(ToolCall, id=maybe, name=texts.filter(bool), arguments=maybe | objects, extras=objects)
 foreign = st.fixed_dictionaries(
     {
         "role": st.sampled_from(["system", "developer", "user", "assistant", "tool", "custom", "human"]),

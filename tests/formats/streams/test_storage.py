@@ -306,13 +306,149 @@ async def test_an_event_that_is_not_understood_is_kept_with_the_message(asked: L
     assert metadata(message)["unknown_events"] == [event]
 
 
-async def test_events_that_are_not_understood_count_for_the_limit(database: Database) -> None:
-    async with database.open(limits=Limits(bytes=1_000)) as ledger:
+HUGE = {"type": "of_tomorrow", "value": "x" * 2_000}
+ITEM = {**SEARCH, "action": {"type": "search", "query": "x" * 2_000}}
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [
+        ("anthropic", HUGE),
+        ("openai-chat", split_chat.chunk(content="x" * 2_000)),
+        ("openai-responses", {"type": "response.output_item.done", "output_index": 1, "item": ITEM}),
+    ],
+)
+async def test_an_event_beyond_the_limit_is_refused_and_adds_nothing(
+    database: Database, name: str, event: Object
+) -> None:
+    async with database.open(limits=Limits(bytes=1_500)) as ledger:
         await ledger.threads.create("streamed")
-        async with ledger.stream("streamed", format="anthropic") as draft:
-            await draft.feed({"type": "of_tomorrow", "value": "x" * 500})
+        await ledger.messages.append("streamed", [user("?")])
+        async with ledger.stream("streamed", format=name) as draft:
+            for before in BEGINNINGS[name]:
+                await draft.feed(before)
             with pytest.raises(LimitExceeded):
-                await draft.feed({"type": "of_tomorrow", "value": "x" * 500})
+                await draft.feed(event)
+        (message,) = await stored(ledger)
+        assert (message.text, message.state) == ("Sun", "complete")
+        assert "x" * 2_000 not in message.model_dump_json()
+
+
+async def test_what_is_said_again_at_the_end_counts_once_for_the_limit(database: Database) -> None:
+    async with database.open(limits=Limits(bytes=1_500)) as ledger:
+        await ledger.threads.create("streamed")
+        await ledger.messages.append("streamed", [user("?")])
+        await feed(ledger, "openai-responses", split_responses.split([said("m", "x" * 600)]))
+        (message,) = await stored(ledger)
+        assert (message.text, message.state) == ("x" * 600, "complete")
+
+
+NAMELESS = {
+    "anthropic": [
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "c", "name": "", "input": {}},
+        }
+    ],
+    "openai-chat": [split_chat.chunk(tool_calls=[{"index": 0, "id": "c", "function": {"arguments": "{}"}}])],
+    "openai-responses": [{"type": "response.output_item.done", "output_index": 1, "item": {**CALL, "name": ""}}],
+}
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+async def test_a_call_without_a_name_is_put_aside_and_costs_nothing_else(asked: Ledger, name: str) -> None:
+    draft = await feed(asked, name, [*BEGINNINGS[name], *NAMELESS[name]])
+    (message,) = await stored(asked)
+    assert (message.text, message.tool_calls, message.state) == ("Sun", None, "complete")
+    assert len(draft.unknown) == 1
+
+
+LATE: list[tuple[str, list[Object]]] = [
+    ("openai-chat", [split_chat.chunk(function_call={"arguments": ""})]),
+    ("openai-chat", [split_chat.chunk(tool_calls=[{"id": "c", "function": {"arguments": "{"}}])]),
+    ("openai-responses", [{"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": "{}"}]),
+    ("openai-responses", [{"type": "of_tomorrow", "value": 10**5_000}]),
+    ("anthropic", [{"type": "of_tomorrow", "value": {1, 2}}]),
+    (
+        "anthropic",
+        [
+            {
+                "type": "content_block_start",
+                "index": 1,
+                "content_block": {"type": "server_tool_use", "id": "s", "name": "f", "input": {}},
+            },
+            {
+                "type": "content_block_delta",
+                "index": 1,
+                "delta": {"type": "input_json_delta", "partial_json": '{"a":' * 600},
+            },
+            {"type": "content_block_stop", "index": 1},
+        ],
+    ),
+    (
+        "openai-responses",
+        [
+            {
+                "type": "response.output_item.added",
+                "output_index": 1,
+                "item": {"type": "shell_call_output", "id": "s", "call_id": "c", "output": []},
+            },
+            {
+                "type": "response.shell_call_output_content.done",
+                "output_index": 1,
+                "command_index": 0,
+                "output": ["x"],
+            },
+            {
+                "type": "response.shell_call_output_content.delta",
+                "output_index": 1,
+                "command_index": 0,
+                "delta": {"stdout": "y"},
+            },
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "events"), LATE, ids=range(len(LATE)))
+async def test_events_that_fit_nowhere_cost_nothing(asked: Ledger, name: str, events: list[Object]) -> None:
+    draft = asked.stream("streamed", format=name, interval=0)
+    async with draft:
+        for event in [*BEGINNINGS[name], *events]:
+            await draft.feed(event)
+    message = (await stored(asked))[0]
+    assert (message.text, message.state) == ("Sun", "complete")
+
+
+async def test_other_choices_take_nothing_from_the_writes_on_the_way(asked: Ledger) -> None:
+    choices = [{"index": index, "delta": {"content": text}} for index, text in enumerate(["mine", "other"])]
+    async with asked.stream("streamed", format="openai-chat", interval=3_600, lease=7_200) as draft:
+        await draft.feed({"choices": choices})
+        await draft.flush()
+        assert draft.message.text == "mine"
+
+
+async def test_the_name_of_the_response_is_stored_unless_the_draft_has_one(asked: Ledger) -> None:
+    events = [split_chat.chunk(role="assistant", name="bob", content="x")]
+    assert (await feed(asked, "openai-chat", events)).message.name == "bob"
+    async with asked.stream("streamed", format="openai-chat", name="ann") as draft:
+        for event in events:
+            await draft.feed(event)
+    assert draft.message.name == "ann"
+
+
+async def test_an_interruption_answers_the_calls_of_the_whole_response(asked: Ledger) -> None:
+    other, result = (
+        {**CALL, "id": "fd", "call_id": "d"},
+        {"type": "function_call_output", "call_id": "c", "output": "x"},
+    )
+    async with asked.stream("streamed", format="openai-responses", interval=3_600, lease=7_200) as draft:
+        for event in split_responses.split([CALL, other, result, said("m", "On it.")])[:-1]:
+            await draft.feed(event)
+        await draft.interrupt()
+    await asked.messages.append("streamed", [user("Go on.")])
+    assert [one.tool_call_id for one in await stored(asked) if one.state == "synthetic"] == ["d"]
 
 
 async def test_a_first_attempt_that_is_begun_anew_is_not_stored(asked: Ledger) -> None:

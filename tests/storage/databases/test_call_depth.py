@@ -18,6 +18,7 @@ from chatledger import Ledger
 from tests.conftest import Database
 from tests.conversations import turn
 
+SMALL_WINDOWS: list[dict[str, Any]] = [{"last": 10}, {"newest": 8}, {"limit": 10, "before": 30}]
 PACKAGE = str(Path(chatledger.__file__).parent)
 
 
@@ -28,7 +29,8 @@ async def warm(pg_database: Database) -> AsyncIterator[Ledger]:
         await ledger.threads.create("t")
         for _ in range(8):
             await ledger.messages.append("t", turn())
-            await ledger.messages.history("t", last=10)
+            for window in SMALL_WINDOWS:
+                await ledger.messages.history("t", **window)
         yield ledger
 
 
@@ -69,7 +71,10 @@ async def test_an_append_stacks_seven_coroutines_and_passes_fourteen_files(warm:
     assert len(files) <= 14, sorted(files)
 
 
-async def test_a_small_history_stacks_five_coroutines_and_passes_twelve_files(warm: Ledger) -> None:
-    coroutines, files = await followed(warm.messages.history("t", last=10))
+@pytest.mark.parametrize("window", SMALL_WINDOWS, ids=["last", "newest", "page"])
+async def test_a_small_history_stacks_five_coroutines_and_passes_twelve_files(
+    warm: Ledger, window: dict[str, Any]
+) -> None:
+    coroutines, files = await followed(warm.messages.history("t", **window))
     assert 3 <= len(coroutines) <= 5, coroutines
     assert len(files) <= 12, sorted(files)

@@ -70,6 +70,34 @@ async def test_every_later_append_is_one_statement(proxy: Proxy, warm: Ledger) -
         assert proxy.round_trips - before == 1
 
 
+PAYLOAD = [{"role": "user", "content": "Hi"}]
+ODD = [{"role": "critic", "content": "No."}]
+
+
+async def test_a_payload_costs_no_more_than_its_messages(proxy: Proxy, warm: Ledger) -> None:
+    await warm.append("t", PAYLOAD, format="openai-chat")  # prepares the statement
+    levels: list[Any] = [None, "strict", "lenient"]
+    for rules in levels:
+        before = proxy.round_trips
+        await warm.append("t", PAYLOAD, format="openai-chat", rules=rules)
+        assert proxy.round_trips - before == 1
+
+
+async def test_only_a_payload_that_strict_rules_refuse_costs_a_read_of_the_level(proxy: Proxy, warm: Ledger) -> None:
+    await warm.threads.create("lenient", rules="lenient")
+    for _ in range(2):  # once for the plans of all that follows
+        await warm.append("lenient", ODD, format="openai-chat")
+    before = proxy.round_trips
+    await warm.threads.find("lenient")
+    one_read = proxy.round_trips - before
+    before = proxy.round_trips
+    await warm.append("lenient", ODD, format="openai-chat")
+    assert proxy.round_trips - before == one_read + 1
+    before = proxy.round_trips
+    await warm.append("lenient", ODD, format="openai-chat", rules="lenient")
+    assert proxy.round_trips - before == 1
+
+
 async def test_a_repeat_is_found_by_a_preflight_and_a_read(proxy: Proxy, warm: Ledger) -> None:
     for _ in range(3):
         await warm.messages.append("t", turn(ids="m"), run_id="r")
@@ -179,6 +207,25 @@ async def test_an_append_is_one_transaction(traced: Ledger, statements: list[str
     await traced.messages.append("t", turn(), run_id="r")
     assert transactions(statements) == ["BEGIN IMMEDIATE", "COMMIT"]
     assert (statements[0], statements[-1]) == ("BEGIN IMMEDIATE", "COMMIT")
+
+
+async def test_a_payload_runs_the_statements_of_its_messages(traced: Ledger, statements: list[str]) -> None:
+    await traced.messages.append("t", [user("Hi")])
+    plain = [statement.split()[0] for statement in statements]
+    statements.clear()
+    await traced.append("t", PAYLOAD, format="openai-chat")
+    assert [statement.split()[0] for statement in statements] == plain
+
+
+async def test_a_payload_that_strict_rules_refuse_is_one_select_more(traced: Ledger, statements: list[str]) -> None:
+    await traced.threads.create("lenient", rules="lenient")
+    await traced.append("lenient", ODD, format="openai-chat", rules="lenient")
+    statements.clear()
+    await traced.append("lenient", ODD, format="openai-chat")
+    read, written = statements[: statements.index("COMMIT") + 1], statements[statements.index("COMMIT") + 1 :]
+    own = [statement.split()[0] for statement in read if not statement.startswith("PRAGMA")]
+    assert own == ["BEGIN", "SELECT", "COMMIT"]
+    assert transactions(written) == ["BEGIN IMMEDIATE", "COMMIT"]
 
 
 async def test_a_refused_append_is_one_transaction_that_is_rolled_back(traced: Ledger, statements: list[str]) -> None:

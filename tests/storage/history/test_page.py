@@ -14,6 +14,7 @@ from chatledger import (
     BranchNotFound,
     ChatMessage,
     History,
+    InvalidArgument,
     InvalidCursor,
     Ledger,
     LimitExceeded,
@@ -46,12 +47,16 @@ async def pages(ledger: Ledger, thread_id: str, size: int, *, forward: bool) -> 
     """Every page of the active branch, in the order of reading."""
     word, cursor = ("after", 0) if forward else ("before", 2**62)
     read: list[History] = []
-    next_cursor: int | None = cursor
-    while next_cursor is not None:
-        window: dict[str, Any] = {word: next_cursor}
+    following: int | None = cursor
+    while following is not None:
+        window: dict[str, Any] = {word: following}
         read.append(await ledger.messages.history(thread_id, limit=size, **window))
-        next_cursor = read[-1].next_cursor
+        following = read[-1].next_cursor if forward else read[-1].previous_cursor
     return read
+
+
+def cursors(history: History) -> tuple[int | None, int | None]:
+    return history.previous_cursor, history.next_cursor
 
 
 # --- All windows of any conversation ----------------------------------------------------------------------------------
@@ -109,7 +114,7 @@ async def test_windows_are_slices_of_the_history(
         given = given[:at] + (await ledger.messages.append(thread_id, turn())).messages
 
     whole = await ledger.messages.history(thread_id)
-    assert (whole.messages, whole.version, whole.next_cursor) == (given, len(given), None)
+    assert (whole.messages, whole.version, cursors(whole)) == (given, len(given), (None, None))
     forward = await pages(ledger, thread_id, size, forward=True)
     assert [message for page in forward for message in page] == given
     assert all(len(page) == size for page in forward[:-1])
@@ -134,22 +139,15 @@ async def test_after_and_before_are_not_included(ledger: Ledger) -> None:
 async def test_a_page_between_two_seqs_ends_at_the_other(ledger: Ledger) -> None:
     await stored(ledger, 2)
     page = await ledger.messages.history("t", after=3, before=9, limit=2)
-    assert (seqs(page), page.next_cursor) == ([7, 8], 7)
+    assert (seqs(page), cursors(page)) == ([7, 8], (7, None))
     page = await ledger.messages.history("t", after=3, before=6, limit=2)
-    assert (seqs(page), page.next_cursor) == ([4, 5], None)
-
-
-async def test_the_last_page_has_no_cursor(ledger: Ledger) -> None:
-    await stored(ledger, 1)
-    assert (await ledger.messages.history("t", limit=5)).next_cursor is None
-    assert (await ledger.messages.history("t", limit=4)).next_cursor == 4
-    assert (await ledger.messages.history("t", limit=4, before=5)).next_cursor is None
+    assert (seqs(page), cursors(page)) == ([4, 5], (None, None))
 
 
 async def test_cursors_beyond_the_ends_give_nothing(ledger: Ledger) -> None:
     await stored(ledger, 1)
     beyond = await ledger.messages.history("t", after=5, limit=3)
-    assert (beyond.messages, beyond.version, beyond.next_cursor) == ([], 5, None)
+    assert (beyond.messages, beyond.version) == ([], 5)
     assert seqs(await ledger.messages.history("t", before=1)) == []
     assert seqs(await ledger.messages.history("t", before=0)) == []
     assert seqs(await ledger.messages.history("t", after=2**62)) == []
@@ -157,20 +155,21 @@ async def test_cursors_beyond_the_ends_give_nothing(ledger: Ledger) -> None:
 
 async def test_an_empty_thread_has_empty_windows(ledger: Ledger) -> None:
     await ledger.threads.create("t")
-    for window in ({}, {"limit": 3}, {"limit": 3, "before": 9}, {"last": 3}, {"last_turns": 3}):
+    for window in ({}, {"limit": 3}, {"limit": 3, "before": 9}, {"newest": 3}, {"last": 3}, {"last_turns": 3}):
         history = await ledger.messages.history("t", **window)  # type: ignore[arg-type]
-        assert (history.messages, history.version, history.next_cursor) == ([], 0, None)
+        assert (history.messages, history.version, cursors(history)) == ([], 0, (None, None))
 
 
 async def test_a_window_of_size_zero_is_empty(ledger: Ledger) -> None:
     await stored(ledger, 1)
-    for window in ({"limit": 0}, {"last": 0}, {"last_turns": 0}):
-        assert (await ledger.messages.history("t", **window)).messages == []  # type: ignore[arg-type]
+    for window in ({"limit": 0}, {"newest": 0}, {"last": 0}, {"last_turns": 0}):
+        history = await ledger.messages.history("t", **window)  # type: ignore[arg-type]
+        assert (history.messages, cursors(history)) == ([], (None, None))
 
 
 async def test_a_window_of_a_huge_size_is_the_whole_branch(ledger: Ledger) -> None:
     await stored(ledger, 1)
-    for word in ("limit", "last", "last_turns"):
+    for word in ("limit", "newest", "last", "last_turns"):
         window: dict[str, Any] = {word: 2**70}
         assert len(await ledger.messages.history("t", **window)) == 5
 
@@ -233,6 +232,17 @@ async def test_a_run_keeps_only_its_messages(ledger: Ledger) -> None:
     assert (unknown.messages, unknown.version) == ([], 15)
 
 
+async def test_the_last_messages_of_a_run_are_its_own_though_it_began_inside_a_turn(ledger: Ledger) -> None:
+    """A service stores the question before it starts the run that answers it."""
+    await ledger.threads.create("t")
+    for _ in range(2):
+        await ledger.messages.append("t", [user("?")])
+        await ledger.messages.append("t", turn()[1:], run_id="r")
+    assert seqs(await ledger.messages.history("t", run_id="r", last=9)) == [2, 3, 4, 5, 7, 8, 9, 10]
+    for window in ({"last": 1}, {"last": 4}, {"last": 5}, {"newest": 4}):
+        assert seqs(await ledger.messages.history("t", run_id="r", **window)) == [7, 8, 9, 10]  # type: ignore[arg-type]
+
+
 async def test_pages_of_a_run_give_each_of_its_messages_once(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     for run_id in ("r1", "r2", "r1", "r2"):
@@ -283,26 +293,48 @@ async def test_unknown_threads_and_branches_are_not_found(ledger: Ledger) -> Non
 
 
 @pytest.mark.parametrize(
-    "window",
+    ("window", "text"),
     [
-        {"limit": 1, "last": 1},
-        {"limit": 1, "last_turns": 1},
-        {"last": 1, "last_turns": 1},
-        {"last": 1, "before": 1},
-        {"last": 1, "after": 0},
-        {"last_turns": 1, "after": 1},
-        {"after": -1},
-        {"before": -1},
-        {"before": 2**62 + 1},
-        {"limit": 1, "after": 2**70},
+        ({"limit": 1, "newest": 1}, "newest does not go with limit; each is a window of its own, so pass one"),
+        ({"limit": 1, "last": 1}, "last does not go with limit; each is a window of its own, so pass one"),
+        ({"newest": 1, "last": 1}, "last does not go with newest; each is a window of its own, so pass one"),
+        ({"last": 1, "last_turns": 1}, "last_turns does not go with last; each is a window of its own, so pass one"),
+        ({"last": 1, "max_tokens": 1}, "max_tokens does not go with last; each is a window of its own, so pass one"),
+        ({"newest": 1, "after": 0}, "newest counts backward and does not go with after; pass limit to read forward"),
+        (
+            {"last": 1, "before": 0},
+            "last reads the end of the branch and does not go with before; pass newest or limit",
+        ),
+        ({"last": 1, "after": 0}, "last reads the end of the branch and does not go with after; pass limit"),
+        (
+            {"last_turns": 1, "after": 1},
+            "last_turns reads the end of the branch and does not go with after; pass limit",
+        ),
+        (
+            {"max_tokens": 1, "before": 3},
+            "max_tokens reads the end of the branch and does not go with before; pass newest or limit",
+        ),
+        (
+            {"max_tokens": 1, "run_id": "r"},
+            "max_tokens counts whole turns and does not go with run_id; pass one of them",
+        ),
+        ({"count_tokens": len}, "count_tokens counts for max_tokens; pass max_tokens, or leave it out"),
     ],
 )
-async def test_windows_that_contradict_themselves_are_refused(ledger: Ledger, window: dict[str, int]) -> None:
+async def test_arguments_that_do_not_go_together_are_refused(ledger: Ledger, window: dict[str, Any], text: str) -> None:
+    for history in (ledger.messages.history("t", **window), ledger.history("t", format="openai-chat", **window)):
+        with pytest.raises(InvalidArgument) as caught:
+            await history
+        assert (str(caught.value), caught.value.argument) == (text, text.split()[0])
+
+
+@pytest.mark.parametrize("window", [{"after": -1}, {"before": -1}, {"before": 2**62 + 1}, {"limit": 1, "after": 2**70}])
+async def test_a_cursor_that_no_message_can_have_is_refused(ledger: Ledger, window: dict[str, int]) -> None:
     with pytest.raises(InvalidCursor):
         await ledger.messages.history("t", **window)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("word", ["limit", "last", "last_turns"])
+@pytest.mark.parametrize("word", ["limit", "newest", "last", "last_turns", "max_tokens"])
 async def test_sizes_below_zero_are_refused(ledger: Ledger, word: str) -> None:
     window: dict[str, Any] = {word: -1}
     with pytest.raises(LimitExceeded) as caught:
@@ -320,7 +352,9 @@ def by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("by_ranges")
-@pytest.mark.parametrize("window", [{}, {"last": 65}, {"last_turns": 1}, {"limit": 65}, {"run_id": "r"}])
+@pytest.mark.parametrize(
+    "window", [{}, {"last": 65}, {"last_turns": 1}, {"limit": 65}, {"newest": 65}, {"run_id": "r"}]
+)
 async def test_an_append_between_the_statements_of_a_page_is_not_seen(
     database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, window: dict[str, Any]
 ) -> None:
@@ -336,7 +370,7 @@ async def test_an_append_between_the_statements_of_a_page_is_not_seen(
 
     monkeypatch.setattr(history_module, "find_path", and_then_somebody_appends)
     page = await ledger.messages.history("t", **window)
-    assert (page.messages, page.version, page.next_cursor) == (first, 5, None)
+    assert (page.messages, page.version, cursors(page)) == (first, 5, (None, None))
     assert (await ledger.messages.history("t")).version == 10
 
 

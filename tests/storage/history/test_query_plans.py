@@ -42,6 +42,7 @@ HISTORIES = {
     "a page": history(limit=50, after=5_000),
     "a page backward": history(limit=50, before=5_000),
     "a page of many": history(limit=500, after=5_000),
+    "newest": history(newest=52),  # begins between two results
     "last": history(last=50),
     "last turns": history(last_turns=10),
 }
@@ -144,11 +145,13 @@ async def test_a_history_reads_the_rows_that_it_returns(pg_read: Database, work:
         messages = (await work(ledger)).messages
     read = await rows_read(pg_read, work)
     calls = sum(len(message.tool_calls or ()) for message in messages)
+    looked_up = 2 if work is HISTORIES["newest"] else 0  # results, for calls before the window and before what they add
     looked_for = 2 if work is HISTORIES["last turns"] else 1  # where turns begin is read before what they hold
     assert len(messages) <= read["messages"] <= len(messages) * looked_for
     assert read["tool_calls"] == calls
     assert read["threads"] + read["branches"] <= 2
-    assert set(read) <= {"threads", "branches", "messages", "tool_calls"}
+    assert read["tool_results"] <= looked_up * sum(message.role == "tool" for message in messages)
+    assert set(read) <= {"threads", "branches", "messages", "tool_calls", "tool_results"}
 
 
 @named(LISTS)
@@ -225,7 +228,7 @@ async def test_an_append_is_one_round_trip(pg_seeded: Database, work: Work) -> N
     assert await round_trips(pg_seeded, work) == 1
 
 
-@named({name: HISTORIES[name] for name in ("a page", "a page backward", "last")} | LISTS | SUMMARIES)
+@named({name: HISTORIES[name] for name in ("a page", "a page backward", "newest", "last")} | LISTS | SUMMARIES)
 async def test_a_small_read_is_one_round_trip(pg_read: Database, work: Work) -> None:
     assert await round_trips(pg_read, work) == 1
 

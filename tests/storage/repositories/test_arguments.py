@@ -170,7 +170,6 @@ async def test_a_list_of_something_else_is_no_list_of_messages(ledger: Ledger) -
         ("thread_id must not be empty; 1 to 512 bytes are allowed", lambda ledger: ledger.threads.create("")),
         ("limit: -1 given, at least 0 allowed", lambda ledger: ledger.messages.history("t", limit=-1)),
         ("limit: 0 given, at least 1 allowed", lambda ledger: ledger.threads.list(limit=0)),
-        ("seq of a fork: -1 given, at least 0 allowed", lambda ledger: ledger.branches.fork("t", -1)),
         (
             "max_tokens=0 has no room: the newest turn, with the leading instructions, takes 1 or more",
             lambda ledger: ledger.messages.history("t", max_tokens=0),

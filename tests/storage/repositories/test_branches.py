@@ -11,8 +11,8 @@ from chatledger import (
     BranchNotFound,
     ChatMessage,
     ImagePart,
+    InvalidCursor,
     Ledger,
-    LimitExceeded,
     RuleViolation,
     TextPart,
     ThreadNotFound,
@@ -81,9 +81,9 @@ async def test_a_fork_at_the_end_shares_everything(ledger: Ledger) -> None:
 @pytest.mark.parametrize("at", [-1, 6, 2**70])
 async def test_a_fork_beyond_the_branch_is_refused(ledger: Ledger, at: int) -> None:
     await thread(ledger, turn())
-    with pytest.raises(LimitExceeded) as caught:
+    with pytest.raises(InvalidCursor) as caught:
         await ledger.branches.fork("t", at)
-    assert (caught.value.given, caught.value.maximum) == (at, 5)
+    assert (caught.value.cursor, str(caught.value)) == (at, f"cursor {at}: branch 0 ends at seq 5; fork it at 0 to 5")
     assert len(await ledger.branches.list("t")) == 1
 
 

@@ -608,3 +608,83 @@ async def test_a_draft_of_another_run_does_not_take_an_abandoned_message(asked: 
         async with stream(asked, message_id="m", run_id="other"):
             pass
     assert (await last(asked)).text == "Rain"
+
+
+async def test_a_draft_that_was_replaced_writes_nothing_more(asked: Ledger) -> None:
+    first = stream(asked, message_id="m")
+    await first.__aenter__()
+    await first.feed("Rain")
+    await first.flush()
+    await pass_time(asked, 3 * NEVER)
+    async with stream(asked, message_id="m") as second:
+        await second.feed("Sun")
+        await second.flush()
+        with pytest.raises(DraftLost):
+            await first.feed(" late")
+            await first.complete()
+        await first._stop()
+        await second.feed("ny")
+    assert (await last(asked)).text == "Sunny"
+
+
+async def test_the_lease_of_a_draft_begins_when_it_is_entered(asked: Ledger) -> None:
+    draft = stream(asked, lease=0.3, interval=0.1)
+    await asyncio.sleep(0.4)
+    async with draft:
+        assert not await asked.partials.abandoned()
+
+
+async def test_a_finish_that_is_under_way_takes_no_more_pieces(asked: Ledger) -> None:
+    draft = stream(asked)
+    async with draft:
+        finish = asyncio.create_task(draft.complete())
+        await asyncio.sleep(0)  # it runs up to its write
+        with pytest.raises(StorageError, match="not open"):
+            await draft.feed("late")
+        await finish
+
+
+@pytest.mark.parametrize("fields", [{"response_metadata": "x"}, {"custom_data": {1: 2}}])
+async def test_fields_of_an_end_that_are_not_json_are_refused(asked: Ledger, fields: Any) -> None:
+    async with stream(asked) as draft:
+        with pytest.raises(InvalidArgument, match=next(iter(fields))):
+            await draft.complete(**fields)
+        await draft.complete(response_metadata={"a": 1})
+    assert (await last(asked)).response_metadata == {"a": 1}
+
+
+@pytest.mark.parametrize("failed", [False, True])
+async def test_an_end_is_tried_again_while_the_database_is_away(
+    asked: Ledger, monkeypatch: pytest.MonkeyPatch, failed: bool
+) -> None:
+    draft = stream(asked, format="openai-chat")
+    async with draft:
+        await draft.feed({"choices": [{"index": 0, "delta": {"content": "Sun"}}]})
+        if failed:
+            await draft.feed({"error": {"message": "Overloaded"}})
+        write, away = draft._write, [StorageError("away", retryable=True)] * 2
+
+        async def sometimes(messages: Any) -> None:
+            if away:
+                raise away.pop()
+            await write(messages)
+
+        monkeypatch.setattr(draft, "_write", sometimes)
+        await draft.complete()
+    assert ((await last(asked)).text, (await last(asked)).state) == ("Sun", "interrupted" if failed else "complete")
+
+
+async def test_an_interruption_whose_answer_was_lost_finds_what_it_stored(asked: Ledger) -> None:
+    async with stream(asked) as draft:
+        await draft.feed("Sun")
+        await draft._write(draft._final("interrupted", {}))
+        draft._held = draft._before = None
+        assert (await draft.interrupt()).state == "interrupted"
+
+
+async def test_a_replayed_draft_has_the_failure_of_the_first(asked: Ledger) -> None:
+    for _ in range(2):
+        async with stream(asked, format="openai-chat", message_id="m") as draft:
+            await draft.feed({"error": {"message": "Overloaded"}})
+        assert draft.failure == "Overloaded"
+    assert draft.replayed

@@ -22,6 +22,7 @@ from chatledger.formats.agent_service.write import (
     with_calls,
     write_fields,
 )
+from chatledger.formats.wire.fields import nameless
 from chatledger.formats.wire.residual import keep
 from chatledger.models import LENIENT, RulesLevel, ToolCall
 from chatledger.models import ChatMessage as LedgerMessage
@@ -39,6 +40,11 @@ def check(fields: JsonObject, path: str, rules: RulesLevel) -> None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise DecodeError(path + "".join(_step(step) for step in first["loc"]), first["msg"]) from error
+    for index, call in enumerate(fields.get(TOOL_CALLS) or ()):
+        if not call["name"]:
+            raise nameless(f"{path}.{TOOL_CALLS}[{index}].name")
+    if fields.get("run_id") == "":
+        raise DecodeError(f"{path}.run_id", "empty: a run has an id; rules='lenient' stores the message without a run")
 
 
 def _step(step: int | str) -> str:

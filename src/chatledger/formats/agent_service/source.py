@@ -7,16 +7,19 @@ object inside a free dict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.wire.plain import COERCED, require_json
+from chatledger.formats.wire.plain import coerce, require_json
 from chatledger.models import Loss, RulesLevel
-from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, Place, is_long, json_problem, path_of, text_of
+from chatledger.models.json import JsonObject
 
 MESSAGES = "messages"
+_NAMES = re.compile(r"\.(type|tool_call_id|run_id)|\.tool_calls\[\d+\]\.(id|name)")
+"""The paths of ids and names in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,48 +86,6 @@ def _as_json(fields: dict[Any, Any], path: str, rules: RulesLevel, losses: list[
     if rules != "lenient":
         require_json(fields, path)
         return fields
-    coerced, lost = coerce(fields, path)
+    coerced, lost = coerce(fields, path, _NAMES)
     losses += lost
-    return coerced
-
-
-def coerce(fields: dict[Any, Any], path: str) -> tuple[dict[str, JsonValue], list[Loss]]:
-    """The fields, or a copy of them that is JSON throughout, and a loss for each value that had to change.
-
-    A key becomes its text, a tuple or set a list, a model object the object of its fields, any other object its text.
-    Raises DecodeError for what is nested too deep, a cycle included. The walk does not recurse.
-    """
-    if json_problem(fields, max_depth=MAX_DEPTH) is None:
-        return fields, []
-    losses: list[Loss] = []
-    root: list[Any] = [fields]
-    pending: list[tuple[Any, Any, Place, int]] = [(root, 0, (None, path), 1)]
-    while pending:
-        holder, step, place, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            raise DecodeError(path_of(place)[:80], f"nested deeper than {MAX_DEPTH}")
-        value, changed = _nearest(holder[step])
-        if changed:
-            losses.append(Loss(COERCED, None, path_of(place)))
-        holder[step] = value
-        if isinstance(value, dict):
-            pending += [(value, key, (place, key), depth + 1) for key in reversed(value)]
-        elif isinstance(value, list):
-            pending += [(value, index, (place, index), depth + 1) for index in reversed(range(len(value)))]
-    return root[0], losses
-
-
-def _nearest(value: Any) -> tuple[Any, bool]:
-    """A shallow copy in a JSON type, and whether that changed the value."""
-    if value is None or (isinstance(value, (str, int, float)) and not is_long(value)):
-        return value, False
-    if isinstance(value, dict):
-        named = {key if isinstance(key, str) else text_of(key, str): child for key, child in value.items()}
-        return named, list(named) != list(value)
-    if isinstance(value, list):
-        return list(value), False
-    if isinstance(value, (tuple, set, frozenset)):
-        return list(value), True
-    if isinstance(getattr(type(value), "model_fields", None), dict):
-        return dict(vars(value)), True
-    return text_of(value, str), True
+    return coerced  # type: ignore[no-any-return]

@@ -20,8 +20,8 @@ from chatledger.formats.anthropic.calls import read_call, read_result
 from chatledger.formats.anthropic.names import LISTED, MESSAGES, NAME, PAYLOAD, ROLES, SYSTEM, TOOL_RESULT, TOOL_USE
 from chatledger.formats.anthropic.parts import PARTS, read_parts
 from chatledger.formats.anthropic.write import CALLS, CALLS_AT, NULL, REST_AT
-from chatledger.formats.wire.fields import as_object, text_at, wrong
-from chatledger.formats.wire.plain import plain_value, require_json
+from chatledger.formats.wire.fields import as_object, nameless, text_at, wrong
+from chatledger.formats.wire.plain import dump_all, dump_given, plain_value, require_json
 from chatledger.formats.wire.residual import EXTRA, KEYS, keep
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Loss, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue
@@ -55,19 +55,8 @@ def plain(value: object, path: str) -> Any:
 
 
 def _dump(model_dump: Callable[..., Any]) -> object:
-    """JSON with the names of the API: some fields of the SDK are dates, and some are named by reserved words of Python.
-
-    The SDK builds objects without validating them, so a block of a newer API may be in a class that does not fit, and
-    Pydantic would warn of that.
-    """
-    options = {"mode": "json", "by_alias": True, "warnings": False}
-    try:
-        given = model_dump(**options, exclude_unset=True)
-        if isinstance(given, dict) and not {"role", "type"} & given.keys():
-            return model_dump(**options)
-    except TypeError:  # a model_dump of an older or another kind, without options
-        return model_dump()
-    return given
+    given = dump_given(model_dump)
+    return dump_all(model_dump) if isinstance(given, dict) and not {"role", "type"} & given.keys() else given
 
 
 def _plain_payload(payload: object) -> dict[str, Any]:
@@ -166,8 +155,8 @@ def _read_paired(
         if kind == TOOL_RESULT:
             return read_result(block, path, lenient=lenient)
         call, residual = read_call(block, path)
-        if lenient and not call.name:  # it cannot be run, and the rules refuse it
-            return None
+        if not call.name:
+            raise nameless(f"{path}.name")
         return call, residual
     except DecodeError:
         if not lenient:

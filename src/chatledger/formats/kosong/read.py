@@ -7,10 +7,9 @@ values that no typed field can hold; the residual keeps the difference between t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
-
-from pydantic_core import to_jsonable_python
 
 from chatledger.errors import DecodeError
 from chatledger.formats.kosong.models import (
@@ -38,10 +37,14 @@ from chatledger.formats.kosong.parts import (
     required,
 )
 from chatledger.formats.kosong.write import dump, shortened, write_fields
-from chatledger.formats.wire.plain import COERCED
+from chatledger.formats.wire.fields import nameless
+from chatledger.formats.wire.plain import coerce, require_json
 from chatledger.formats.wire.residual import keep_deep
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
-from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem, text_of
+from chatledger.models.json import JsonObject, JsonValue
+
+_NAMES = re.compile(r"\.(role|name|tool_call_id)|\.tool_calls\[\d+\]\.(id|function\.name)")
+"""The paths of ids and names in a message."""
 
 
 def read_message(message: object, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
@@ -131,7 +134,7 @@ def _calls(source: Source, path: str, lenient: bool) -> list[ToolCall] | None:
     calls = optional(source, "tool_calls", list, path, lenient=lenient)
     if calls is None:
         return None
-    # The rules refuse a call without a name, which nobody could run: lenient leaves it to the residual.
+    # The rules refuse a call without a name, and so does strict. Lenient leaves it to the residual.
     named = [(index, call) for index, call in enumerate(calls) if not lenient or _has_name(call)]
     return [_call(call, f"{path}.tool_calls[{index}]", lenient) for index, call in named]
 
@@ -157,47 +160,18 @@ def _call(value: JsonValue, path: str, lenient: bool) -> ToolCall:
 
 def _check_call(call: JsonObject, function: JsonObject, path: str) -> None:
     required(call, "id", str, path)
+    if not required(function, "name", str, f"{path}.function"):
+        raise nameless(f"{path}.function.name")
     optional(function, "arguments", str, f"{path}.function")
     if call.get("type", "function") != "function":
         raise DecodeError(f"{path}.type", f"'function' is expected, not {str(call['type'])[:80]!r}")
 
 
 def as_json(source: JsonObject, path: str, losses: list[Loss], *, lenient: bool) -> JsonObject:
-    """The source, which must be JSON throughout. Lenient converts it and reports the path of the first change."""
-    problem = json_problem(source, max_depth=MAX_DEPTH)
-    if problem is None:
-        return source
-    problem_path = path + problem[0].removeprefix("$")
+    """The source, which must be JSON throughout. Lenient converts it and reports each change."""
     if not lenient:
-        raise DecodeError(problem_path, problem[1])
-    losses.append(Loss(COERCED, None, problem_path))
-    return _coerced(source, problem_path)
-
-
-def _coerced(source: JsonObject, problem_path: str) -> JsonObject:
-    """The source with live objects as their JSON or their text, tuples as lists, and keys as text.
-
-    Raises DecodeError for a source that is nested too deep even so.
-    """
-    if _holds_iterator(source):
-        raise DecodeError(problem_path, "an iterator, which may have no end")
-    try:
-        coerced: JsonObject = to_jsonable_python(source, fallback=text_of, inf_nan_mode="constants")
-    except Exception as error:  # an application's class may raise anything
-        raise DecodeError(problem_path, "cannot be written as JSON") from error
-    problem = json_problem(coerced, max_depth=MAX_DEPTH)
-    if problem is not None:
-        raise DecodeError(problem_path, problem[1])
-    return coerced
-
-
-def _holds_iterator(source: JsonObject) -> bool:
-    pending, seen = [source], set[int]()
-    while pending:
-        item: Any = pending.pop()
-        if isinstance(item, Iterator):
-            return True
-        if isinstance(item, (dict, list, tuple, set, frozenset)) and id(item) not in seen:
-            seen.add(id(item))
-            pending += item.values() if isinstance(item, dict) else item
-    return False
+        require_json(source, path)
+        return source
+    coerced, lost = coerce(source, path, _NAMES)
+    losses += lost
+    return coerced  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ Each message that was read is written again at once, and the residual keeps the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +19,8 @@ from chatledger.formats.openai_chat.write import (
     ROLES,
     write_message,
 )
-from chatledger.formats.wire.fields import as_object, optional_text_at, text_at, wrong
-from chatledger.formats.wire.plain import dump_given, dumped, plain_value, require_json
+from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
+from chatledger.formats.wire.plain import dump_all, dump_given, dumped, plain_value, require_json
 from chatledger.formats.wire.residual import keep, nested
 from chatledger.models import LENIENT, ChatMessage, Part, ToolCall
 from chatledger.models.json import JsonValue
@@ -56,15 +55,8 @@ def plain_message(value: object, path: str) -> Any:
         return value.copy()
     message = plain_value(value, path, _DEPTH, dump_given)
     if isinstance(message, dict) and "role" not in message and not isinstance(value, dict):
-        return plain_value(dumped(value, path, _dump_all), path, _DEPTH, dump_given)
+        return plain_value(dumped(value, path, dump_all), path, _DEPTH, dump_given)
     return message
-
-
-def _dump_all(model_dump: Callable[..., object]) -> object:
-    try:
-        return model_dump(exclude_unset=False)
-    except TypeError:  # a model_dump of an older or another kind, without options
-        return model_dump()
 
 
 @dataclass(slots=True)
@@ -164,14 +156,17 @@ def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:
 
 
 def _read_calls(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> list[ToolCall] | None:
-    """The calls. The rules refuse a call without a name, which cannot be run; lenient leaves it to the residual."""
+    """The calls. Strict refuses a call without a name, as the rules do; lenient leaves it to the residual."""
     values = source.get("tool_calls")
     if values is None:
         return _read_legacy_call(source, path, notes, lenient=lenient)
     if not isinstance(values, list):
         raise wrong(f"{path}.tool_calls", "a list or null", values)
     read = [read_call(value, f"{path}.tool_calls[{idx}]") for idx, value in enumerate(values)]
-    named = [(call, residual) for call, residual in read if call.name or not lenient]
+    named = [(call, residual) for call, residual in read if call.name]
+    if len(named) < len(read) and not lenient:
+        idx = next(idx for idx, (call, _) in enumerate(read) if not call.name)
+        raise nameless(f"{path}.tool_calls[{idx}]")
     for idx, (_, residual) in enumerate(named):
         notes.put("calls", idx, residual)
     return [call for call, _ in named]
@@ -183,7 +178,9 @@ def _read_legacy_call(
     if source.get(FUNCTION_CALL) is None:
         return None
     call, residual = read_function_call(source[FUNCTION_CALL], f"{path}.{FUNCTION_CALL}")
-    if lenient and not call.name:
+    if not call.name and not lenient:
+        raise nameless(f"{path}.{FUNCTION_CALL}.name")
+    if not call.name:
         return None
     notes.put("spelled", "tool_calls", FUNCTION_CALL)
     notes.put("calls", 0, residual)

@@ -12,7 +12,7 @@ from typing import Any
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_responses.parts import read_part, write_part
 from chatledger.formats.openai_responses.reasoning import read_thought, write_thought
-from chatledger.formats.wire.fields import as_object, optional_text_at, text_at, wrong
+from chatledger.formats.wire.fields import as_object, nameless, optional_text_at, text_at, wrong
 from chatledger.formats.wire.residual import keep, nested, restore
 from chatledger.models import OpaquePart, Part, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue
@@ -118,8 +118,8 @@ def _read_call(source: Source, path: str, lenient: bool) -> Item:
     name, arguments = text_at(source, "name", path), source.get(ARGUMENTS[kind])
     if arguments is not None and not isinstance(arguments, (str, dict)):
         raise wrong(f"{path}.{ARGUMENTS[kind]}", "text, an object or null", arguments)
-    if lenient and not name:  # it cannot be run, and the rules refuse it
-        raise DecodeError(f"{path}.name", "empty")
+    if not name:
+        raise nameless(f"{path}.name")
     call = ToolCall(id=optional_text_at(source, "call_id", path), name=name, arguments=arguments)
     return _kept(source, "assistant", {"kind": CALL, **_form(kind, FUNCTION_CALL)}, call=call)
 

@@ -13,6 +13,7 @@ plain ones.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,14 +24,17 @@ from chatledger.errors import DecodeError
 from chatledger.formats.codec import Decoded
 from chatledger.formats.qwen_agent.constants import FUNCTION, FUNCTION_ID
 from chatledger.formats.qwen_agent.parts import part_of
-from chatledger.formats.qwen_agent.source import make_plain, problems, source_of
+from chatledger.formats.qwen_agent.source import problems, source_of
 from chatledger.formats.qwen_agent.write import NAME, OBJECT, keep_difference, write_fields
+from chatledger.formats.wire.fields import nameless
 from chatledger.formats.wire.pairing import Pairing
-from chatledger.formats.wire.plain import require_json
+from chatledger.formats.wire.plain import coerce, require_json
 from chatledger.models import LENIENT, ChatMessage, Loss, Part, ToolCall
 from chatledger.models.json import JsonValue
 
 DEFAULT_ID = "1"
+_NAMES = re.compile(r"\.(role|name)|\.function_call\.name|\.extra\.function_id")
+"""The paths of ids and names in a message."""
 KEY = "chatledger"
 """The key of `extra` under which a carried message says what its encoded messages do not."""
 
@@ -73,7 +77,7 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
     if fields is None:
         raise DecodeError(path, f"a message is a dict or an object with its fields, not {type(message).__name__}")
     if lenient:
-        fields, coerced = make_plain(fields, path)
+        fields, coerced = coerce(fields, path, _NAMES)
         losses += coerced
     else:
         require_json(fields, path)
@@ -82,6 +86,8 @@ def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> S
     problem = None if lenient else next(problems(fields), None)
     if problem is not None:
         raise DecodeError(f"{path}.{problem[0]}", problem[1])
+    if not lenient and fields.get("function_call") and not fields["function_call"]["name"]:
+        raise nameless(f"{path}.function_call.name")
     return Source(fields, not isinstance(message, dict))
 
 
@@ -156,8 +162,8 @@ def _content_of(value: Any) -> str | list[Part] | None:
 def _call_of(source: Mapping[str, Any], lenient: bool) -> ToolCall | None:
     """The call of a source.
 
-    Upstream's parser may emit a call without a name, which the rules refuse at every level. An import must not fail for
-    it, so lenient leaves such a call to the residual.
+    Upstream's parser may emit a call without a name, which the rules refuse at every level, and so does strict. An
+    import must not fail for it, so lenient leaves such a call to the residual.
     """
     call = source.get("function_call")
     if not isinstance(call, dict) or not isinstance(call.get("name"), str) or (lenient and not call["name"]):

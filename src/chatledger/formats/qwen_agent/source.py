@@ -6,15 +6,12 @@ They are read field by field and not dumped: a dump would convert live objects i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chatledger.errors import DecodeError
 from chatledger.formats.qwen_agent.constants import CALL_FIELDS, CONTENT_TYPES, MESSAGE_FIELDS, ROLES
 from chatledger.formats.qwen_agent.parts import Found, item_problems, type_problems
-from chatledger.formats.wire.plain import COERCED
-from chatledger.models import Loss
-from chatledger.models.json import MAX_DEPTH, JsonValue, Place, is_long, json_problem, path_of, text_of
+from chatledger.models.json import JsonValue
 
 
 def source_of(message: Any) -> dict[Any, JsonValue] | None:
@@ -23,7 +20,7 @@ def source_of(message: Any) -> dict[Any, JsonValue] | None:
         return message
     if not is_message_object(message):
         return None
-    source = _given(message, type(message).model_fields)  # also the fields of a subclass
+    source = _given(message)
     return {key: _field_source(key, value) for key, value in source.items()}
 
 
@@ -33,9 +30,9 @@ def is_message_object(value: object) -> bool:
 
 def _field_source(key: str, value: Any) -> JsonValue:
     if key in ("content", "reasoning_content") and isinstance(value, list):
-        return [_given(item, CONTENT_TYPES) if _has_fields(item, CONTENT_TYPES) else item for item in value]
+        return [_given(item) if _has_fields(item, CONTENT_TYPES) else item for item in value]
     if key == "function_call" and _has_fields(value, CALL_FIELDS):
-        return _given(value, CALL_FIELDS)
+        return _given(value)
     return value
 
 
@@ -43,59 +40,10 @@ def _has_fields(value: object, fields: Sequence[str]) -> bool:
     return set(fields) <= getattr(type(value), "model_fields", {}).keys()
 
 
-def _given(value: object, fields: Iterable[str]) -> dict[str, Any]:
-    return {field: getattr(value, field) for field in fields if getattr(value, field) is not None}
-
-
-def make_plain(source: Any, path: str) -> tuple[JsonValue, list[Loss]]:
-    """The source with each live object as its repr, tuples as lists and keys as text; and a loss for each of them.
-
-    Raises DecodeError only for a source that is nested too deep.
-    """
-    if json_problem(source, max_depth=MAX_DEPTH) is None:
-        return source, []
-    return _copy(source, path)
-
-
-def _copy(source: Any, path: str) -> tuple[JsonValue, list[Loss]]:
-    """The walk does not recurse: a source may be nested deeper than Python's stack allows."""
-    holder, losses = [source], list[Loss]()
-    pending: list[tuple[Any, Any, Place, int]] = [(holder, 0, (None, path), 1)]
-    while pending:
-        owner, key, place, depth = pending.pop()
-        owner[key] = copy = _plain(owner[key], place, losses)
-        steps = _steps(copy)
-        if steps and depth > MAX_DEPTH:
-            raise DecodeError(path_of(place)[:80], f"nested deeper than {MAX_DEPTH}")
-        pending += [(copy, step, (place, step), depth + 1) for step in reversed(steps)]
-    return holder[0], losses
-
-
-def _plain(value: Any, place: Place, losses: list[Loss]) -> JsonValue:
-    """A shallow copy in a JSON type: the values inside stay as they are."""
-    if value is None or (isinstance(value, (str, int, float)) and not is_long(value)):
-        return value
-    if isinstance(value, dict):
-        return _with_text_keys(value, place, losses)
-    if not isinstance(value, list):
-        losses.append(Loss(COERCED, None, path_of(place)))
-    return list(value) if isinstance(value, (list, tuple)) else text_of(value)
-
-
-def _with_text_keys(value: dict[Any, Any], place: Place, losses: list[Loss]) -> dict[str, Any]:
-    copy = {}
-    for key, child in value.items():
-        name = key if isinstance(key, str) else text_of(key)
-        if name is not key:
-            losses.append(Loss(COERCED, None, path_of((place, name))))
-        copy[name] = child
-    return copy
-
-
-def _steps(value: JsonValue) -> Sequence[str | int]:
-    if isinstance(value, dict):
-        return list(value)
-    return range(len(value)) if isinstance(value, list) else ()
+def _given(value: Any) -> dict[str, Any]:
+    """The fields of an object that are not None, those of a subclass included."""
+    held = {field: getattr(value, field) for field in type(value).model_fields}
+    return {field: one for field, one in {**held, **(value.model_extra or {})}.items() if one is not None}
 
 
 def problems(source: Mapping[str, Any]) -> Found:

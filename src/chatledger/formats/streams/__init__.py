@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
-from chatledger.errors import DecodeError, UnknownFormat
+from chatledger.errors import DecodeError, LimitExceeded, UnknownFormat
 from chatledger.formats.registry import get_codec
 from chatledger.formats.streams.stream import Read, Stream
 from chatledger.models import ChatMessage, Delta, Loss, Usage
+from chatledger.models.json import json_bytes
 
 __all__ = ["Read", "ResponseEvents", "Stream", "get_stream", "read_usage", "stream_names"]
 
@@ -41,14 +43,34 @@ def get_stream(name: str) -> Stream:
 
 
 class ResponseEvents:
-    """The events of one response, with the codec that reads the whole response. Raises UnknownFormat."""
+    """The events of one response, with the codec that reads the whole response. Raises UnknownFormat.
 
-    def __init__(self, name: str) -> None:
+    `limit` is the most bytes of the response and of the events that were not understood.
+    """
+
+    def __init__(self, name: str, *, limit: int) -> None:
         self._stream = get_stream(name)
         self._codec = get_codec(name)
+        self._limit = limit
+        self._bytes = 0
 
     def feed(self, event: object) -> Sequence[Delta]:
-        return self._stream.feed(event)
+        """What the event adds to the message. Raises DecodeError for a value that is no event, and LimitExceeded; the
+        event then adds nothing.
+        """
+        plain = self._stream.plain(event)
+        added = json_bytes(plain)
+        if self._bytes + added <= self._limit:
+            self._bytes += added
+            return self._stream.take(plain)
+        # The end of a response repeats what its events brought, so the sum of all events says too much.
+        stream = deepcopy(self._stream)
+        deltas = stream.take(plain)
+        size = json_bytes(stream.payload()) + json_bytes(stream.unknown)
+        if size > self._limit:
+            raise LimitExceeded("bytes of a draft", size, self._limit)
+        self._stream, self._bytes = stream, size
+        return deltas
 
     def response(self) -> tuple[Sequence[ChatMessage], Sequence[Loss]]:
         """The messages that an append of the whole response would store, and its losses. Raises DecodeError.

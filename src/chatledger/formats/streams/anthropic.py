@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 
 from chatledger.formats.anthropic.read import read_payload
 from chatledger.formats.streams.deltas.anthropic import AnthropicDeltas
-from chatledger.formats.streams.events import Event, error_text, needed, require
+from chatledger.formats.streams.events import Event, error_text, needed, parsed_input, require
 from chatledger.formats.streams.events import field as field_at
-from chatledger.formats.streams.stream import MAX_DEPTH, Stream
+from chatledger.formats.streams.stream import Stream
 from chatledger.formats.streams.tree import Json, Object, Text, extend, grow, whole
 from chatledger.formats.wire.residual import nested
-from chatledger.models.json import json_problem, loads
 
 NOTHING = frozenset(
     {"ping", "message_stop", "content_block_stop"}
@@ -43,7 +42,7 @@ class _Block:
 
     def whole(self) -> Object:
         value: Object = whole(self.value)
-        return value | {"input": _parsed(str(self.input))} if self.input else value
+        return value | {"input": parsed_input(str(self.input))} if self.input else value
 
 
 class AnthropicStream(Stream):
@@ -167,15 +166,6 @@ def _set(holder: Object, key: str, value: Json) -> None:
         holder[key] = value
     else:
         holder.setdefault(key, None)
-
-
-def _parsed(text: str) -> Json:
-    """The input as an object. The text itself if it is none, because the stream was cut: the codec reads that too."""
-    try:
-        value = loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, dict) and json_problem(value, max_depth=MAX_DEPTH) is None else text
 
 
 def _text_or_none(value: Json) -> str | None:

@@ -6,46 +6,30 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from chatledger.errors import DecodeError
-from chatledger.formats.wire.plain import dumped, plain_value
-from chatledger.models.json import dumps
+from chatledger.formats.wire.plain import dump_all, dump_given, dumped, plain_value
+from chatledger.models.json import dumps, json_problem, loads
 
 T = TypeVar("T")
 
 Event = dict[str, Any]
+MAX_DEPTH = 480
+"""How deep an event may nest. A payload may nest 500 levels, and holds parts of an event a few levels further down."""
 _DEPTH = 8
 """How far down objects may stand in an event that is a dict."""
 
 
 def plain_event(value: object) -> Event:
     """A dict, or the dict that an object dumps."""
-    event = plain_value(dumped(value, "$", _dump_event), "$", _DEPTH, _dump)
+    event = plain_value(dumped(value, "$", _dump_event), "$", _DEPTH, dump_given)
     if not isinstance(event, dict):
         raise DecodeError("$", f"an event is a dict or an object that dumps one, not {type(event).__name__}")
     return event
 
 
-def _dump(model_dump: Callable[..., object]) -> object:
-    """The fields that were given, as JSON with the names of the API.
-
-    Some fields of the SDKs are dates, and some are named by reserved words of Python. The SDKs build objects without
-    validating them, and Pydantic would warn of an object that does not fit its class.
-    """
-    return _dump_all(model_dump, exclude_unset=True)
-
-
 def _dump_event(model_dump: Callable[..., object]) -> object:
-    """As `_dump`, with the defaults too if a class has the type of its events as a default."""
-    given = _dump(model_dump)
-    if isinstance(given, dict) and not {"type", "choices"} & given.keys():
-        return _dump_all(model_dump)
-    return given
-
-
-def _dump_all(model_dump: Callable[..., object], **options: bool) -> object:
-    try:
-        return model_dump(mode="json", by_alias=True, warnings=False, **options)
-    except TypeError:  # a model_dump of an older or another kind, without options
-        return model_dump()
+    """The fields that were given, and the defaults too if a class has the type of its events as a default."""
+    given = dump_given(model_dump)
+    return dump_all(model_dump) if isinstance(given, dict) and not {"type", "choices"} & given.keys() else given
 
 
 def field(source: Event, key: str, kind: type[T], path: str = "$") -> T | None:
@@ -75,6 +59,17 @@ def require(condition: bool, path: str, detail: str) -> None:
     """Raises DecodeError unless the condition holds: the event is then none that the stream understands."""
     if not condition:
         raise DecodeError(path, detail)
+
+
+def parsed_input(text: str) -> Any:
+    """The input of a call as an object. The text itself if it is none, because the stream was cut: the codec reads that
+    too.
+    """
+    try:
+        value = loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict) and json_problem(value, max_depth=MAX_DEPTH) is None else text
 
 
 def error_text(error: object) -> str:

@@ -112,6 +112,7 @@ def _grow_output(item_of: ItemOf, event: Event) -> None:
     index, delta = needed(event, "command_index", int), needed(event, "delta", dict)
     pieces = {key: field(delta, key, str, "$.delta") for key in ("stdout", "stderr")}
     output = _outputs(item_of).setdefault((index, 0), {"stdout": "", "stderr": ""})
+    require(isinstance(output, dict), "$.output", "the output is no object")
     for key, piece in pieces.items():
         grow(output, key, piece or "")
 
@@ -119,6 +120,7 @@ def _grow_output(item_of: ItemOf, event: Event) -> None:
 def _set_output(item_of: ItemOf, event: Event) -> None:
     """The outputs of one command, in the place of what its deltas made."""
     index, given = needed(event, "command_index", int), whole(needed(event, "output", list))
+    require(all(isinstance(output, dict) for output in given), "$.output", "an output is no object")
     _outputs(item_of).update({(index, number): output for number, output in enumerate(given)})
 
 

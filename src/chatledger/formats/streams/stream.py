@@ -11,16 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from chatledger.errors import DecodeError
-from chatledger.formats.streams.events import Event, plain_event, require
+from chatledger.formats.streams.events import MAX_DEPTH, Event, plain_event, require
 from chatledger.formats.streams.tree import Object
 from chatledger.models import Delta
 from chatledger.models.json import json_problem
 
 Read: TypeAlias = Callable[[Any], Sequence[Delta]]
 """Gives the pieces of the message that an event brings."""
-
-MAX_DEPTH = 480
-"""How deep an event may nest. A payload may nest 500 levels, and holds parts of an event a few levels further down."""
 
 
 class Stream(ABC):
@@ -47,13 +44,19 @@ class Stream(ABC):
 
         Raises DecodeError for a value that is no dict and dumps none, and for nothing else.
         """
+        return self.take(self.plain(value))
+
+    def plain(self, value: object) -> Event:
+        """The event as a dict. Raises DecodeError."""
         try:
-            event = self._plain(value)
+            return self._plain(value)
         except DecodeError:
             if not isinstance(value, dict):
                 raise
-            self._unknown.append(value)
-            return ()
+            return value  # an object inside of it dumps nothing, so it is put aside
+
+    def take(self, event: Event) -> Sequence[Delta]:
+        """Take an event that is a dict."""
         try:
             problem = json_problem(event, max_depth=MAX_DEPTH)
             require(problem is None, *(problem or ("", "")))
@@ -71,7 +74,9 @@ class Stream(ABC):
 
     @abstractmethod
     def payload(self) -> list[Object]:
-        """What came so far, for the codec of the format; empty if nothing came. It can be decoded at any time."""
+        """What came so far, for the codec of the format; empty if nothing came. It can be decoded at any time, while a
+        call has no name only leniently.
+        """
 
     @abstractmethod
     def _take(self, event: Event) -> None:

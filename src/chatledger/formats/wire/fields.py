@@ -33,6 +33,13 @@ def object_at(source: dict[str, JsonValue], key: str, path: str) -> dict[str, Js
     return as_object(source[key], f"{path}.{key}")
 
 
+def nameless(path: str) -> DecodeError:
+    """The error for a call without a name. The rules refuse it at every level, so only lenient reading, which leaves
+    it to the residual, can store its message.
+    """
+    return DecodeError(path, "empty: a call without a name cannot be run; rules='lenient' keeps it beside the message")
+
+
 def as_object(value: JsonValue, path: str) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise wrong(path, "an object", value)

@@ -5,11 +5,16 @@ An object is known by its `model_dump` and not by its class, so no SDK is import
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any, TypeAlias
 
+from pydantic_core import to_jsonable_python
+
 from chatledger.errors import DecodeError
-from chatledger.models.json import MAX_DEPTH, JsonValue, Place, json_problem, path_of
+from chatledger.models import Loss
+from chatledger.models.json import MAX_DEPTH, JsonValue, Place, is_long, json_problem, path_of, text_of
 
 COERCED = "coerced"
 """The loss of a value that is no JSON and was kept as the JSON that comes nearest, under lenient rules."""
@@ -31,11 +36,35 @@ def dumped(value: object, path: str, dump: Dump) -> object:
 
 
 def dump_given(model_dump: Callable[..., object]) -> object:
-    """The fields that were given: an absent key stays absent."""
+    """The fields that were given, under the names of the API: an absent key stays absent."""
+    return _dump_as_sent(model_dump, exclude_unset=True)
+
+
+def dump_all(model_dump: Callable[..., object]) -> object:
+    """All fields, under the names of the API."""
+    return _dump_as_sent(model_dump, exclude_unset=False)
+
+
+def _dump_as_sent(model_dump: Callable[..., object], *, exclude_unset: bool) -> object:
+    """Some fields of the SDKs are named by reserved words of Python, and have the name of the API as an alias. Some are
+    dates. The SDKs build objects without validating them, and Pydantic would warn of an object that does not fit its
+    class. `serialize_as_any` keeps the fields that a subclass adds.
+
+    Pydantic's own JSON would change values: a NaN to null, a tuple to a list, a key to its text.
+    """
     try:
-        return model_dump(exclude_unset=True)
+        given = model_dump(exclude_unset=exclude_unset, by_alias=True, warnings=False, serialize_as_any=True)
     except TypeError:  # a model_dump of an older or another kind, without options
         return model_dump()
+    return given if json_problem(given, max_depth=MAX_DEPTH) is None else _with_dates_as_text(given)
+
+
+def _with_dates_as_text(value: object) -> object:
+    if isinstance(value, date):
+        return to_jsonable_python(value)
+    if isinstance(value, dict):
+        return {key: _with_dates_as_text(child) for key, child in value.items()}
+    return [_with_dates_as_text(child) for child in value] if isinstance(value, list) else value
 
 
 def require_json(value: JsonValue, path: str) -> None:
@@ -44,6 +73,55 @@ def require_json(value: JsonValue, path: str) -> None:
     if problem is not None:
         place, detail = problem
         raise DecodeError((path + place.removeprefix("$")).removeprefix("."), detail)
+
+
+def coerce(source: Any, path: str, names: re.Pattern[str]) -> tuple[Any, list[Loss]]:
+    """The source as the nearest JSON, for lenient rules, and a loss for each value that had to change. The source
+    itself does not change.
+
+    A tuple or a set becomes a list, a model object the object of its fields, any other object its text. A key becomes
+    its text, and the loss names the object that has the key. Bytes that stand for an id or a name are refused, because
+    nobody would find their text again; `names` matches the paths of ids and names below `path`. Raises DecodeError for
+    these, and for what is nested too deep, a cycle included. The walk does not recurse.
+    """
+    if json_problem(source, max_depth=MAX_DEPTH) is None:
+        return source, []
+    losses: list[Loss] = []
+    root: list[Any] = [source]
+    pending: list[tuple[Any, Any, Place, int]] = [(root, 0, (None, path), 1)]
+    while pending:
+        holder, step, place, depth = pending.pop()
+        value = holder[step]
+        if isinstance(value, (bytes, bytearray, memoryview)) and names.fullmatch(path_of(place)[len(path) :]):
+            raise DecodeError(path_of(place), f"text is expected, not {type(value).__name__}: decode it first")
+        holder[step], changed = _nearest(value)
+        if changed:
+            losses.append(Loss(COERCED, None, path_of(place)))
+        if depth > MAX_DEPTH and isinstance(holder[step], (dict, list)):
+            raise DecodeError(path_of(place)[:80], f"nested deeper than {MAX_DEPTH}")
+        steps = _steps(holder[step])
+        pending += [(holder[step], inner, (place, inner), depth + 1) for inner in reversed(steps)]
+    return root[0], losses
+
+
+def _nearest(value: Any) -> tuple[Any, bool]:
+    """A shallow copy in a type of JSON, and whether that changed the value."""
+    if value is None or (isinstance(value, (str, int, float)) and not is_long(value)):
+        return value, False
+    if isinstance(value, dict):
+        named = {key if isinstance(key, str) else text_of(key, str): child for key, child in value.items()}
+        return named, list(named) != list(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value), not isinstance(value, list)
+    if isinstance(getattr(type(value), "model_fields", None), dict):
+        return {**vars(value), **(getattr(value, "model_extra", None) or {})}, True
+    return text_of(value, str), True
+
+
+def _steps(value: JsonValue) -> Sequence[Any]:
+    if isinstance(value, dict):
+        return list(value)
+    return range(len(value)) if isinstance(value, list) else ()
 
 
 def _plain(value: object, place: Place, depth: int, dump: Dump) -> Any:

@@ -27,7 +27,6 @@ from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage
 from chatledger.rules import (
     Judged,
-    Lease,
     Tip,
     close_gaps,
     close_interrupted,
@@ -144,7 +143,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite:
         index = given.message_ids.index(request.message_ids[error.index])
         raise RuleViolation(error.rule, index, error.message) from None
     if judgement.tip.partial_seq is not None:
-        judgement = judgement._replace(tip=judgement.tip._replace(lease=Lease(request.now, request.lease)))
+        judgement = judgement._replace(tip=judgement.tip._replace(lease=request.lease_from(request.now)))
     return Plan(
         request=request,
         own=given.rows,

@@ -16,7 +16,7 @@ from typing import Any
 from chatledger.errors import DraftLive, IdConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, RulesLevel, State, Violation
-from chatledger.rules import Lease, Tip, complete, grow
+from chatledger.rules import Tip, complete, grow
 from chatledger.storage.append.preflight import Seen, read_tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import (
@@ -274,7 +274,7 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     if request.messages[0].state != "partial":
         return True
     lease = seen.tip.lease
-    if not request.opens_draft or (lease is not None and lease.written == request.now):  # by this very request
+    if request.draft is None or (lease is not None and lease.writer == request.draft):  # an attempt of this request
         return False
     if lease is not None and lease.holds(request.now):
         message_id = decode_text(request.message_ids[0])
@@ -295,7 +295,7 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     _refuse_another(stored[0], message)
     broken: Sequence[Violation] = stored[0].violations
     if message.state == "partial":
-        tip = grow(seen.tip, message, branch=seen.branch)._replace(lease=Lease(request.now, request.lease))
+        tip = grow(seen.tip, message, branch=seen.branch)._replace(lease=request.lease_from(request.now))
     else:
         level = request.rules or seen.rules or request.default_rules
         tip, broken = complete(seen.tip, message, branch=seen.branch, level=level, opened=broken)

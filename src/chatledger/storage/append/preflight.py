@@ -127,8 +127,8 @@ def _write_calls(calls: Sequence[OpenCall]) -> list[list[Any]]:
 
 
 def _write_lease(lease: Lease | None) -> list[Any] | None:
-    return None if lease is None else [to_microseconds(lease.written), lease.seconds]
+    return None if lease is None else [to_microseconds(lease.written), lease.seconds, lease.writer]
 
 
 def _read_lease(stored: list[Any] | None) -> Lease | None:
-    return None if stored is None else Lease(from_microseconds(stored[0]), stored[1])
+    return None if stored is None else Lease(from_microseconds(stored[0]), *stored[1:])

@@ -64,4 +64,4 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
 
 
 def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:
-    return request.opens_draft and stored.role == "assistant" and stored.state != "partial"
+    return request.draft is not None and stored.role == "assistant" and stored.state != "partial"

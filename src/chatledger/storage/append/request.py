@@ -17,7 +17,8 @@ from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
-from chatledger.models.base import refusing
+from chatledger.models.base import Model, refuse_own_fields, refusing
+from chatledger.rules import Lease
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, encode_key
@@ -48,9 +49,9 @@ class AppendRequest:
     """Mark a partial message at the end as interrupted, even if another writer holds its lease."""
     lease: float = LEASE
     """Seconds for which other appends leave a partial message of the batch to its writer."""
-    opens_draft: bool = False
-    """The batch is one partial message, which a draft will fill. A stored message with its id is the result, whatever
-    its content is.
+    draft: int | None = None
+    """The draft that the batch opens, a number of its own: the one message is partial, and the draft will fill it. A
+    stored message with its id is the result, whatever its content is.
     """
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
@@ -69,6 +70,10 @@ class AppendRequest:
     def runs(self) -> list[str]:
         """The runs that the messages name, each once, as stored."""
         return list(dict.fromkeys(row.run_id for row in self.rows if row.run_id is not None))
+
+    def lease_from(self, now: datetime) -> Lease:
+        """The lease of a partial message of the batch that is written now."""
+        return Lease(now, self.lease, self.draft)
 
     def whole(self, index: int) -> ChatMessage:
         """The message with its id, but without branch and seq."""
@@ -103,7 +108,7 @@ def message_ids(messages: Sequence[ChatMessage], *, thread_id: str, idempotency_
     ]
 
 
-def _in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMessage, ...]:
+def in_run(messages: Sequence[ChatMessage], run_id: str | None) -> tuple[ChatMessage, ...]:
     """The messages, with the run filled in where a message names none. System and developer messages need no run."""
     if run_id is None:
         return tuple(messages)
@@ -132,7 +137,7 @@ def make_request(
     on_open_calls: str = "error",
     interrupt: bool = False,
     lease: float = LEASE,
-    opens_draft: bool = False,
+    draft: int | None = None,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
     the batch may have any size.
@@ -151,7 +156,7 @@ def make_request(
         encode_key(idempotency_key, "idempotency_key")
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
-    messages = _in_run(messages, run_id)
+    messages = in_run(messages, run_id)
     with refusing_copies(messages):
         rows = tuple(map(encode_message, messages, ids))
     request = AppendRequest(
@@ -168,7 +173,7 @@ def make_request(
         close_open_calls=on_open_calls == "close",
         interrupt=interrupt,
         lease=lease,
-        opens_draft=opens_draft,
+        draft=draft,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
     )
     if limits is not None:
@@ -184,6 +189,12 @@ def require_messages(messages: Sequence[ChatMessage]) -> None:
         other = next(type(message).__name__ for message in messages if not _is_message(message))
         detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other shapes"
         raise InvalidArgument("messages", detail)
+    for message in messages:
+        if type(message) is not ChatMessage or len(message.__dict__) != _FIELDS:
+            refuse_own_fields(message, ChatMessage, "messages", "custom_data")
+
+
+_FIELDS = len(ChatMessage.model_fields)
 
 
 def _is_message(value: object) -> bool:
@@ -197,11 +208,18 @@ def refusing_copies(messages: Sequence[ChatMessage]) -> Iterator[None]:
     """
     try:
         yield
-    except (TypeError, ValueError, AttributeError, RecursionError):
+    except InvalidArgument:
+        raise
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
         for index, message in enumerate(messages):
             with refusing(f"messages[{index}]"):
                 ChatMessage.model_validate(dict(message), context=LENIENT)
-        raise
+                for held in (message.content, message.reasoning, message.tool_calls):
+                    for inner in held if isinstance(held, list) else ():
+                        if isinstance(inner, Model):
+                            type(inner).model_validate(dict(inner))
+        detail = "hold a copy that skipped validation; build it with ChatMessage.model_validate"
+        raise InvalidArgument("messages", detail) from error
 
 
 def _refuse_repeated(ids: Sequence[str]) -> None:

@@ -27,7 +27,6 @@ class PageRows:
     """The rows of the statement: the branch row as `read_path` expects it, the others as `decode_messages` does."""
 
     header: Row
-    first: int
     last: int
     messages: list[Row]
     parts: list[Row]
@@ -35,8 +34,8 @@ class PageRows:
 
 
 def page_parameters(*, low: int, high: int, size: int | None, backward: bool) -> dict[str, Any]:
-    """The parameters of PAGE, without those that name the branch: `size` messages of the path within low … high, from
-    the beginning or, with `backward`, from the end.
+    """The parameters of PAGE and NEWEST, without those that name the branch: `size` messages of the path within
+    low … high, from the beginning or, with `backward`, from the end.
 
     With `size` None the statement returns all of them, or no message if there are more than SMALL.
     """
@@ -45,7 +44,7 @@ def page_parameters(*, low: int, high: int, size: int | None, backward: bool) ->
 
 
 def read_rows(rows: Sequence[Row]) -> PageRows | None:
-    """The rows of PAGE by table; None if the thread does not exist."""
+    """The rows of PAGE or NEWEST by table; None if the thread does not exist."""
     if not rows:
         return None
     kinds: list[list[Row]] = [[], [], [], []]
@@ -55,7 +54,7 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
     kinds[_PART].sort(key=_SEQ_IDX)
     kinds[_CALL].sort(key=_SEQ_IDX)
     header = kinds[_HEADER][0]
-    return PageRows(header[:5], header[5], header[6], *kinds[_MESSAGE:])
+    return PageRows(header[:5], header[5], *kinds[_MESSAGE:])
 
 
 def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
@@ -91,37 +90,56 @@ LEFT JOIN {schema}branches b
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 LIMIT 1
 """
-_SEGMENTS = """
-SELECT (e.value->>0)::int AS branch, greatest((e.value->>1)::bigint, b.first) AS low,
-  least(coalesce((e.value->>2)::bigint, b.last), b.last) AS high
-FROM b CROSS JOIN LATERAL json_array_elements(b.lineage::json) AS e (value)
-WHERE (e.value->>1)::bigint <= b.last AND coalesce((e.value->>2)::bigint, b.last) >= b.first
+
+
+def _segments(window: str, *, source: str = "") -> str:
+    """The segments of the window that the columns `lineage`, `first` and `last` of a relation describe."""
+    return f"""
+SELECT (e.value->>0)::int AS branch, greatest((e.value->>1)::bigint, {window}.first) AS low,
+  least(coalesce((e.value->>2)::bigint, {window}.last), {window}.last) AS high
+FROM {source} json_array_elements({window}.lineage::json) AS e (value)
+WHERE (e.value->>1)::bigint <= {window}.last AND coalesce((e.value->>2)::bigint, {window}.last) >= {window}.first
+"""
+
+
+# The window begins at the earliest call that has a result in it, over and over, because the messages that this adds may
+# hold results of earlier calls. Nearly always the first step finds no earlier call, or the second one does not.
+_WHOLE_GROUPS = f"""
+w AS ({_BRANCH}), g AS (
+SELECT * FROM w
+UNION ALL
+SELECT g.user_id, g.active_branch, g.branch, g.last_seq, g.lineage, c.first, g.last
+FROM g CROSS JOIN LATERAL (
+  SELECT min(r.call_seq) AS first FROM ({_segments("g")}) s CROSS JOIN LATERAL (
+    SELECT * FROM {{schema}}tool_results r WHERE r.tenant_id = :tenant AND r.thread_id = :thread
+    AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high OFFSET 0) r
+) c WHERE c.first < g.first
+), b AS (SELECT * FROM g ORDER BY first LIMIT 1)
 """
 # Each arm makes one range scan for each segment of the path; nearly always there is one segment. OFFSET 0 keeps the
 # planner from turning the scans into joins: if it expected short threads, it would read the whole thread for them.
 # The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
 # With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
-# The header holds user_id, active_branch, branch, last_seq, lineage, first, last.
+# The header holds user_id, active_branch, branch, last_seq, lineage, last.
 _HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
-_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.first::text", "b.last::text"]
+_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.last::text"]
 _HEADER_SELECT = (
     f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
     f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
 )
-PAGE = " UNION ALL ".join(
-    (
-        f"WITH b AS ({_BRANCH}), s AS ({_SEGMENTS}) {_HEADER_SELECT}",
-        _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),
-        _select(_PART, "p", "message_parts", PART_COLUMNS),
-        _select(_CALL, "c", "tool_calls", CALL_COLUMNS),
-    )
+_ARMS = (
+    f"s AS ({_segments('b', source='b CROSS JOIN LATERAL')}) {_HEADER_SELECT}",
+    _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),
+    _select(_PART, "p", "message_parts", PART_COLUMNS),
+    _select(_CALL, "c", "tool_calls", CALL_COLUMNS),
 )
+PAGE = f"WITH b AS ({_BRANCH}), " + " UNION ALL ".join(_ARMS)
+NEWEST = f"WITH RECURSIVE {_WHOLE_GROUPS}, " + " UNION ALL ".join(_ARMS)
+"""PAGE for a window that begins no later than the calls whose results it holds."""
 
 
 def _header(row: Row) -> Row:
-    first, last = row[_FIRST_TEXT + 2], row[_FIRST_TEXT + 3]
-    bounds = (0, -1) if first is None else (int(first), int(last))
-    return row[_FIRST_TEXT], row[3], row[1], row[2], row[_FIRST_TEXT + 1], *bounds
+    return row[_FIRST_TEXT], row[3], row[1], row[2], row[_FIRST_TEXT + 1], int(row[_FIRST_TEXT + 2])
 
 
 _REORDER = (_header, _reorder(MESSAGE_COLUMNS), _reorder(PART_COLUMNS), _reorder(CALL_COLUMNS))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from chatledger.models import CONTINUES, ChatMessage, History, continues, json
 from chatledger.storage.drivers.sql import Row, Sql
-from chatledger.storage.history.one_statement import PAGE, page_parameters, read_rows
+from chatledger.storage.history.one_statement import NEWEST, PAGE, page_parameters, read_rows
 from chatledger.storage.history.path import Path, cut, find_path, load_path, read_path
 from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window import END, Window
@@ -40,22 +41,25 @@ def load_page(sql: Sql, window: Window) -> History:
     else:
         first, last = max(low, _last_turns(sql, window, path)), high
     messages = load_path(sql, window, path, first, last)
-    if window.run_id is not None:
-        messages = [message for message in messages if message.run_id == window.run_id]
     if window.last is not None:
-        messages = _from_turn_start(sql, window, path, messages)
+        messages = _from_turn_start(sql, window, path, messages, low)
     if window.last is not None or window.last_turns is not None:
         messages = _with_calls(sql, window, path, messages)
-    next_cursor = _next_cursor(window, first, last, low, high)
-    return History(window.thread_id, path.branch, messages, path.last_seq, next_cursor)
+    if window.newest is not None:
+        messages = _with_group(sql, window, path, messages)
+    page = _page(window, path, messages, (first, last), (low, high))
+    if window.run_id is None:
+        return page
+    return replace(page, messages=[message for message in messages if message.run_id == window.run_id])
 
 
 def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
     """The statement of a small window and its parameters. One statement sees one state without a transaction."""
     low, high = (window.after or 0) + 1, END if window.before is None else window.before - 1
-    size = window.limit if window.last is None else window.last
-    backward = size is not None and (window.last is not None or window.before is not None)
-    return PAGE, {**window.place, **page_parameters(low=low, high=high, size=size, backward=backward)}
+    size = window.size
+    backward = size is not None and window.is_backward
+    statement = PAGE if window.newest is None else NEWEST
+    return statement, {**window.place, **page_parameters(low=low, high=high, size=size, backward=backward)}
 
 
 def read_page(window: Window, rows: Sequence[Row]) -> History | None:
@@ -65,17 +69,36 @@ def read_page(window: Window, rows: Sequence[Row]) -> History | None:
     found = read_rows(rows)
     path = read_path(window, None if found is None else found.header)
     assert found is not None
-    high = END if window.before is None else window.before - 1
-    if window.limit is None and window.last is None and found.last < min(high, path.last_seq):
+    low, high = 1, path.last_seq
+    first, last = _interval(window, low, high)
+    if window.size is None and found.last < last:
         return None
     messages = decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls)
     if window.last is not None:
-        start = _first_turn(messages)
+        start = _first_turn(messages, low)
         if start is None or (messages and interrupts_calls(messages[start])):
             return None
         messages = messages[start:]
-    cursor = _next_cursor(window, found.first, found.last, 1, path.last_seq)
-    return History(window.thread_id, path.branch, messages, path.last_seq, cursor)
+    if window.newest is not None and messages and continues(messages[0]):
+        return None
+    return _page(window, path, messages, (first, last), (low, high))
+
+
+def _page(
+    window: Window, path: Path, messages: list[ChatMessage], read: tuple[int, int], bounds: tuple[int, int]
+) -> History:
+    """The page and its cursors. `read` is the interval of seq that the window asks for, `bounds` the one in which
+    there are messages to read. A window that keeps turns or groups whole begins at its first message instead.
+    """
+    (first, last), (low, high) = read, bounds
+    if window.limit is None and messages:
+        first = messages[0].seq or first
+    if window.after is not None and window.before is not None:
+        low, high = max(low, window.after + 1), min(high, window.before - 1)
+    nothing = 0 in (window.size, window.last_turns)  # a walk by pages without messages would never end
+    previous_cursor = None if nothing or first <= low else first
+    next_cursor = None if nothing or last >= high else last
+    return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor)
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------
@@ -83,38 +106,30 @@ def read_page(window: Window, rows: Sequence[Row]) -> History | None:
 
 def _interval(window: Window, low: int, high: int) -> tuple[int, int]:
     """The first and the last seq of the window within low … high."""
-    first = max(low, (window.after or 0) + 1)
-    last = high if window.before is None else min(window.before - 1, high)
-    size = window.last if window.last is not None else window.limit
+    first = max(low, min(window.after or 0, high) + 1)
+    last = high if window.before is None else max(low - 1, min(window.before - 1, high))
+    size = window.size
     if size is None:
         return first, last
-    if window.last is not None or window.before is not None:  # backward, from the end or from the cursor
+    if window.is_backward:
         return max(first, last - size + 1), last
     return first, min(last, first + size - 1)
 
 
-def _next_cursor(window: Window, first: int, last: int, low: int, high: int) -> int | None:
-    if window.limit is None or first > last:
-        return None
-    if window.before is not None:
-        return first if first > max(low, (window.after or 0) + 1) else None
-    return last if last < high else None
-
-
-def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
+def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMessage], low: int) -> list[ChatMessage]:
     """The messages from the first whole turn on, so that a call is never separated from its results. If not even the
-    last turn fits into `last` messages, the whole last turn.
+    last turn fits into `last` messages, the whole last turn. The messages from `low` on are all that there are.
     """
-    start = _first_turn(messages)
+    start = _first_turn(messages, low)
     if start is not None:
         return messages[start:]
     first = turn_start(sql, window, path, (messages[0].seq or 1) - 1)
     return load_path(sql, window, path, first, messages[-1].seq or path.last_seq)
 
 
-def _first_turn(messages: Sequence[ChatMessage]) -> int | None:
-    """The index of the first message that begins a turn, as the first one of the thread does; None if none does."""
-    if not messages or messages[0].seq == 1:
+def _first_turn(messages: Sequence[ChatMessage], low: int) -> int | None:
+    """The index of the first message that begins a turn, as the one at `low` does; None if none does."""
+    if not messages or messages[0].seq == low:
         return 0
     return next((index for index, message in enumerate(messages) if starts_turn(message)), None)
 
@@ -127,7 +142,7 @@ def _with_calls(sql: Sql, window: Window, path: Path, messages: list[ChatMessage
     """
     while messages and interrupts_calls(messages[0]):
         first = messages[0].seq or 1
-        call_seq = _earliest_call(sql, window, path, first)
+        call_seq = _earliest_call(sql, window, path, first, path.last_seq)
         if call_seq is None:
             return messages
         start = turn_start(sql, window, path, call_seq)
@@ -135,19 +150,32 @@ def _with_calls(sql: Sql, window: Window, path: Path, messages: list[ChatMessage
     return messages
 
 
+def _with_group(sql: Sql, window: Window, path: Path, messages: list[ChatMessage]) -> list[ChatMessage]:
+    """The messages, extended back to the beginning of the group that they begin in: to the earliest call that has its
+    result among them, and to the first message of those that were one in their source.
+    """
+    while messages and (messages[0].seq or 1) > 1:
+        first, last = messages[0].seq or 1, messages[-1].seq or path.last_seq
+        start = _earliest_call(sql, window, path, first, last)
+        if start is None and not continues(messages[0]):
+            break
+        messages = load_path(sql, window, path, start or first - 1, first - 1) + messages
+    return messages
+
+
 _EARLIEST_CALL = """
 SELECT min(call_seq) FROM {schema}tool_results
-WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
-  AND call_seq < :before
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :low AND :high
+  AND call_seq < :first
 """
 
 
-def _earliest_call(sql: Sql, window: Window, path: Path, before: int) -> int | None:
-    """The seq of the earliest call before `before` whose result is at or after it; None without one."""
+def _earliest_call(sql: Sql, window: Window, path: Path, first: int, last: int) -> int | None:
+    """The seq of the earliest call before `first` whose result is within first … last; None without one."""
     found: list[int] = []
-    for branch, first, last in cut(path.segments, before, path.last_seq):
+    for branch, low, high in cut(path.segments, first, last):
         place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
-        rows = sql.fetch(_EARLIEST_CALL, {**place, "first": first, "last": last, "before": before})
+        rows = sql.fetch(_EARLIEST_CALL, {**place, "low": low, "high": high, "first": first})
         found += [row[0] for row in rows if row[0] is not None]
     return min(found, default=None)
 
@@ -225,7 +253,7 @@ def _starts_window(sql: Sql, window: Window, path: Path, message: ChatMessage) -
     """Whether the message starts a turn and no later result answers a call from before it."""
     if not starts_turn(message):
         return False
-    return not interrupts_calls(message) or _earliest_call(sql, window, path, message.seq or 1) is None
+    return not interrupts_calls(message) or _earliest_call(sql, window, path, message.seq or 1, path.last_seq) is None
 
 
 def interrupts_calls(message: ChatMessage) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, func, insert, select, update
 
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, Kind, require
-from chatledger.errors import BranchNotFound, LimitExceeded, RuleViolation, ThreadNotFound, VersionConflict
+from chatledger.errors import BranchNotFound, InvalidCursor, RuleViolation, ThreadNotFound, VersionConflict
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
 from chatledger.rules import Tip, fold
@@ -35,7 +35,7 @@ class BranchRepository:
         The first message appended to it has seq `at` + 1. With `at` 0 the branch shares nothing. Unless `activate` is
         False, it becomes the active branch.
 
-        Raises LimitExceeded for a seq that the branch does not have. Raises RuleViolation if a shared message is still
+        Raises InvalidCursor for a seq that the branch does not have. Raises RuleViolation if a shared message is still
         partial or, unless the thread is lenient, if calls of the shared part have no result yet.
         """
         require(STR, thread_id=thread_id)
@@ -85,7 +85,7 @@ def _fork(sql: Sql, window: Window, at: int, activate: bool, default_rules: Rule
     rules = _hold(sql, window)
     path = find_path(sql, window)
     if not 0 <= at <= path.last_seq:
-        raise LimitExceeded("seq of a fork", at, path.last_seq)
+        raise InvalidCursor(at, f"branch {path.branch} ends at seq {path.last_seq}; fork it at 0 to {path.last_seq}")
     tip = fold_tip(sql, window, path, at)
     if tip.partial_seq is not None:  # its writer would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from chatledger.errors import DraftLost, RuleViolation, StorageError
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel
-from chatledger.rules import Lease, Tip, complete, grow, judge
+from chatledger.rules import Tip, complete, grow, judge
 from chatledger.storage.append.attempt import as_stored
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
 from chatledger.storage.append.request import AppendRequest
@@ -51,7 +51,7 @@ class DraftWrite:
             return self._interrupt(sql, held, before)
         rows = [encode_message(message) for message in self.messages]
         for _ in range(_ATTEMPTS):
-            held = held or find_held(sql, self._key(self.opened))
+            held = held or self._find_held(sql)
             if held is None:
                 return self._found_whole(sql, rows)
             done = self._attempt(sql, held, rows, before)
@@ -71,19 +71,22 @@ class DraftWrite:
         level = self.level or self.request.rules or held.rules or self.request.default_rules
         (own, *following), broken = self.messages, tuple(self.opened.violations)
         if own.state == "partial":
-            tip = grow(held.tip, own, branch=key.branch)._replace(lease=Lease(now, self.request.lease))
+            tip = grow(held.tip, own, branch=key.branch)._replace(lease=self.request.lease_from(now))
         else:
             tip, broken = complete(held.tip, own, branch=key.branch, level=level, opened=broken)
         try:
             judgement = judge(tip, following, branch=key.branch, level=level)
         except RuleViolation as error:  # its index is the one in `following`
             raise RuleViolation(error.rule, error.index + 1, error.message) from None
+        tip = judgement.tip
+        if following and tip.partial_seq is not None:
+            tip = _with_calls_of_the_response(tip, key)
         request = replace(self.request, messages=tuple(following), rows=tuple(rows[1:]), now=now)
         write = PartialWrite(
             key=key,
             stamp=held.stamp,
             new_stamp=stamp,
-            tip=judgement.tip,
+            tip=tip,
             encoded=rows[0],
             before=before,
             state=own.state,
@@ -96,18 +99,28 @@ class DraftWrite:
         placed = zip(judgement.messages, request.rows, strict=True)
         stored = [as_stored(request, key.branch, judged, row) for judged, row in placed]
         own = own.model_copy(update={"violations": list(broken)})
-        return Held(judgement.tip, stamp, held.rules), rows[0], [own, *stored]
+        return Held(tip, stamp, held.rules), rows[0], [own, *stored]
 
     def _interrupt(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
         """Write all that was fed, whatever the rules say of it; then mark the last message as interrupted and answer
         its calls.
         """
+        held = held or self._find_held(sql)
+        if held is None:
+            return self._found_whole(sql, [encode_message(message) for message in self.messages])
         *complete, last = self.messages
         messages = [*complete, last.model_copy(update={"state": "partial"})]
         held, encoded, stored = replace(self, messages=messages, level="lenient").write(sql, held, before)
         if not interrupt_partial(sql, self.request, self._key(stored[-1])):
             raise self._lost()
         return held, encoded, [*stored[:-1], stored[-1].model_copy(update={"state": "interrupted"})]
+
+    def _find_held(self, sql: Sql) -> Held | None:
+        """None if the message is no longer partial. Raises DraftLost if another draft writes it now."""
+        held = find_held(sql, self._key(self.opened))
+        if held is not None and (held.tip.lease is None or held.tip.lease.writer != self.request.draft):
+            raise self._lost()
+        return held
 
     def _found_whole(self, sql: Sql, rows: Sequence[EncodedMessage]) -> Done:
         """The message is no longer partial. That is fine if an earlier attempt, whose answer was lost, completed it."""
@@ -125,3 +138,10 @@ class DraftWrite:
         branch, seq = message.branch or 0, message.seq or 0
         message_id = encode_key(message.message_id or "", "message_id")
         return PartialKey(self.request.tenant, self.request.thread, branch, seq, message_id)
+
+
+def _with_calls_of_the_response(tip: Tip, key: PartialKey) -> Tip:
+    """The tip whose partial message ends a response of several. The interruption answers the calls of all of them."""
+    own = tuple([call for call in tip.open_calls if call.branch == key.branch and call.seq >= key.seq])
+    others = tuple([call for call in tip.open_calls if call not in own])
+    return tip._replace(open_calls=others, partial_calls=(*own, *tip.partial_calls))

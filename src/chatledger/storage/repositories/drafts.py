@@ -15,7 +15,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -30,11 +31,10 @@ from chatledger.errors import (
 )
 from chatledger.ids import derived_id
 from chatledger.models import ChatMessage, Delta, Loss, State, Usage
-from chatledger.models.base import refusing
 from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
 from chatledger.storage.append.partial import Held
-from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.request import AppendRequest, in_run
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -93,14 +93,18 @@ class Pace:
 _DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
 """The fields of the draft's message that the response sets. Its ids, its place and its run were set when it opened."""
 
+_FAILURE, _UNKNOWN = "failure", "unknown_events"
+"""Keys of `response_metadata`."""
+
 
 class Draft:
     """Made by `ledger.stream`. Enter it, feed it, and leave it: a normal exit completes the message, an exception or a
     cancellation marks it interrupted.
 
     `message` is the draft's message as it was last stored. `messages` also has those that follow it, if the response is
-    more than one message. `replayed`: an earlier draft stored the message already, so this one ignores what it is fed.
-    `losses` are those of the response, as `ledger.append` tells them, once the draft is finished.
+    more than one message; the last of them is the one that an interruption marks. `replayed`: an earlier draft stored
+    the message already, so this one ignores what it is fed. `losses` are those of the response, as `ledger.append`
+    tells them, once the draft is finished.
     """
 
     def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, source: EventSource | None = None) -> None:
@@ -119,14 +123,14 @@ class Draft:
         self._failure: ChatLedgerError | None = None
         self._held: Held | None = None
         self._before: EncodedMessage | None = None
-        self._last_unknown: Any = None
         self._unwritten = self._bytes = 0
         self._tried_at = 0.0
-        self._finished = False
+        self._finishing = self._finished = False
 
     # --- Its life
 
     async def __aenter__(self) -> Self:
+        self._request = replace(self._request, now=datetime.now(UTC))  # the lease begins now
         appended = await self._scope.append(self._request)
         self.messages = appended.messages
         if self.message.state != "partial":
@@ -157,14 +161,17 @@ class Draft:
     @property
     def failure(self) -> str | None:
         """Why the provider gave the stream up; None while it did not. The message then ends `interrupted`, with this
-        text as `failure` in its `response_metadata`.
+        text as `failure` in its `response_metadata`. A replayed draft has the stored one.
         """
+        if self.replayed:
+            failure: str | None = (self.messages[-1].response_metadata or {}).get(_FAILURE)
+            return failure
         return None if self._source is None else self._source.failure
 
     @property
     def unknown(self) -> Sequence[Any]:
-        """The events that were not understood, whole and in their order. They are stored with the message, as
-        `unknown_events` in its `response_metadata`.
+        """The events that were not understood, whole and in their order. Those that are JSON are stored with the
+        message, as `unknown_events` in its `response_metadata`.
         """
         return () if self._source is None else self._source.unknown
 
@@ -227,44 +234,41 @@ class Draft:
     ) -> ChatMessage:
         """Store the message as complete and return it. It has no content if nothing was fed. Its calls are open from
         now on. A second call returns the same. If the provider gave the stream up, the message is stored as
-        interrupted instead. The fields that are given here are added to what the provider's response says.
+        interrupted instead. The fields that are given here are added to those of the draft's own message.
 
         Raises InvalidArgument, RuleViolation as an append of the whole message would, DraftLost, and StorageError if
         the database stays away until the time limit of the ledger; the message then stays partial.
         """
+        require(DICT_OR_NONE, response_metadata=response_metadata, custom_data=custom_data)
         fields = {"response_metadata": response_metadata, "custom_data": custom_data}
-        require(DICT_OR_NONE, **fields)
-        with refusing():
-            ChatMessage(role="assistant", response_metadata=response_metadata, custom_data=custom_data)
+        for name, given in fields.items():
+            if (problem := json_problem(given)) is not None:
+                raise InvalidArgument(name, f"is not JSON at {problem[0]}: {problem[1]}")
         state: State = "complete" if self.failure is None else "interrupted"
-        return await self._finish(state, {name: value for name, value in fields.items() if value is not None})
+        given_fields = {name: value for name, value in fields.items() if value is not None}
+        return await self._finish(state, given_fields, timeout=self._scope.timeout)
 
     async def interrupt(self) -> ChatMessage:
-        """Store the message so far, marked as interrupted. Its calls get synthetic results. Raises DraftLost."""
-        return await self._finish("interrupted", {})
+        """Store the message so far, marked as interrupted, and return it. Its calls get synthetic results. If the
+        response so far is several messages, the last one is marked. Raises DraftLost.
+        """
+        return await self._finish("interrupted", {}, timeout=0)
 
     # --- What it holds
 
     def _feed_event(self, source: EventSource, event: Any) -> None:
-        deltas = source.feed(event)
-        for delta in deltas:
-            self._add(delta)
-        if not deltas and source.unknown and source.unknown[-1] is not self._last_unknown:
-            self._last_unknown = source.unknown[-1]
-            added = len(repr(self._last_unknown))
-            self._require_room(added)
-            self._bytes += added
+        for delta in source.feed(event):
+            with suppress(DecodeError):  # the writes on the way can do without it, the response has it
+                self._growing.add(delta)
+                self._unwritten += max(size_of(delta), 1)
 
     def _add(self, delta: Delta) -> None:
         added = size_of(delta)
-        self._require_room(added)
+        if self._bytes + added > self._scope.limits.bytes:
+            raise LimitExceeded("bytes of a draft", self._bytes + added, self._scope.limits.bytes)
         self._growing.add(delta)
         self._bytes += added
         self._unwritten += max(added, 1)
-
-    def _require_room(self, added: int) -> None:
-        if self._bytes + added > self._scope.limits.bytes:
-            raise LimitExceeded("bytes of a draft", self._bytes + added, self._scope.limits.bytes)
 
     def _grown(self, state: State) -> ChatMessage:
         """The message with all that was fed. A call that has no name yet cannot be stored; only `complete`
@@ -302,24 +306,22 @@ class Draft:
         if decoded and decoded[0].role == own.role:
             first, *following = decoded
             own = own.model_copy(update={name: getattr(first, name) for name in _DECODED})
+            own = own.model_copy(update={"name": own.name if own.name is not None else first.name})
         own = own.model_copy(update={"state": "complete"})
-        run_id = self._request.messages[0].run_id
-        given = [{"message_id": self._following_id(index), "run_id": run_id} for index in range(1, len(following) + 1)]
-        return [own, *(one.model_copy(update=ids) for one, ids in zip(following, given, strict=True))]
-
-    def _following_id(self, index: int) -> str:
-        return following_id(self._request.thread_id, self._opened.message_id or "", index)
+        ids = [_following_id(own, index) for index in range(1, len(following) + 1)]
+        named = [one.model_copy(update={"message_id": id_}) for one, id_ in zip(following, ids, strict=True)]
+        return [own, *in_run(named, own.run_id)]
 
     def _notes(self) -> dict[str, Any]:
         """What a reader must know of a stream that failed, or was not understood."""
-        unknown = [event for event in self.unknown if json_problem(event) is None]
-        notes = {"failure": self.failure, "unknown_events": unknown}
+        unknown = [event for event in self.unknown if json_problem({_UNKNOWN: [event]}) is None]
+        notes = {_FAILURE: self.failure, _UNKNOWN: unknown}
         return {name: value for name, value in notes.items() if value}
 
     def _require_open(self) -> None:
         if self._failure is not None and not _may_pass(self._failure):
             raise self._failure
-        if self._finished or self._keeper is None:
+        if self._finishing or self._finished or self._keeper is None:
             raise StorageError("this draft is not open: enter it with `async with`, and feed it before it is finished")
 
     # --- Writing
@@ -352,23 +354,29 @@ class Draft:
             if asyncio.current_task() is not self._keeper and not _may_pass(error):
                 raise
 
-    async def _finish(self, state: State, fields: dict[str, Any]) -> ChatMessage:
+    async def _finish(self, state: State, fields: dict[str, Any], *, timeout: float) -> ChatMessage:
+        """Write the end, and try again for `timeout` seconds while the database is away."""
         async with self._lock:
             if self._finished:
                 return self.message
             self._require_open()
-            retries = Retries(self._scope.timeout)
-            messages = self._final(state, fields)
-            while True:
-                try:
-                    await self._write(messages)
-                    break
-                except StorageError as error:
-                    if not error.retryable or state != "complete" or not await retries.next():
-                        raise
+            self._finishing = True  # the end is written as it is now: nothing more can be fed
+            try:
+                await self._write_end(self._final(state, fields), Retries(timeout))
+            finally:
+                self._finishing = False
             self._finished = True
         await self._stop()
         return self.message
+
+    async def _write_end(self, messages: Sequence[ChatMessage], retries: Retries) -> None:
+        while True:
+            try:
+                await self._write(messages)
+                return
+            except StorageError as error:
+                if not error.retryable or not await retries.next():
+                    raise
 
     async def _write(self, messages: Sequence[ChatMessage]) -> None:
         """Write the draft's message as it is now, and those that follow it. Until the outcome is known, the content of
@@ -390,21 +398,24 @@ class Draft:
             await asyncio.gather(keeper, return_exceptions=True)
 
 
-def following_id(thread_id: str, message_id: str, index: int) -> str:
+def _following_id(first: ChatMessage, index: int) -> str:
     """The id of a message that follows a draft's message. A retry of the draft finds it by the same id."""
-    return derived_id("response", thread_id, message_id, str(index))
+    return derived_id("response", first.thread_id or "", first.message_id or "", str(index))
 
 
 def _load_response(sql: Sql, tenant: Tenant, first: ChatMessage) -> list[ChatMessage]:
     """The messages that a finished draft stored: the first one, and those that follow it."""
-    thread_id, branch, seq = first.thread_id or "", first.branch or 0, first.seq or 0
-    thread, found = encode_key(thread_id, "thread_id"), [first]
+    thread, found, count = encode_key(first.thread_id or "", "thread_id"), [first], 1
     while True:
-        next_seq = seq + len(found)
-        stored = load_range(sql, tenant, thread, branch, next_seq, next_seq)
-        if not stored or stored[0].message_id != following_id(thread_id, first.message_id or "", len(found)):
+        begin = (first.seq or 0) + len(found)
+        loaded = load_range(sql, tenant, thread, first.branch or 0, begin, begin + count - 1)
+        for message in loaded:
+            if message.message_id != _following_id(first, len(found)):
+                return found
+            found.append(message)
+        if len(loaded) < count:
             return found
-        found += stored
+        count *= 2
 
 
 def _may_pass(error: ChatLedgerError) -> bool:

@@ -13,7 +13,7 @@ from chatledger.arguments import INT, STR_OR_NONE, require
 from chatledger.errors import IdConflict, MessageNotFound, RunNotFound, StorageError
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackSummary, Page
-from chatledger.models.base import UtcDatetime, refusing
+from chatledger.models.base import UtcDatetime, refuse_own_fields, refusing
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
@@ -40,6 +40,8 @@ class FeedbackRepository:
         `feedback` may be any object with the attributes `run_id`, `key` and `score`, such as a service's own feedback.
         """
         require(STR_OR_NONE, idempotency_key=idempotency_key)
+        if isinstance(feedback, Feedback):
+            refuse_own_fields(feedback, Feedback, "feedback", "its kwargs")
         with refusing("feedback"):
             fields = dict(feedback) if isinstance(feedback, Feedback) else feedback
             given = Feedback.model_validate(fields, from_attributes=True)

@@ -132,6 +132,7 @@ class MessageRepository:
         limit: int | None = None,
         before: int | None = None,
         after: int | None = None,
+        newest: int | None = None,
         last: int | None = None,
         last_turns: int | None = None,
         max_tokens: int | None = None,
@@ -143,10 +144,23 @@ class MessageRepository:
     ) -> History:
         """The messages of a branch (None: the active one) in order, the whole branch or a window of it, in one state.
 
-        `limit` reads a page, forward from `after` or backward from `before`; pass `next_cursor` on as the same
-        argument. `last` returns at most that many messages, beginning with a turn, and at least the last turn.
-        `last_turns` counts turns. `run_id` keeps only that run's messages. A thread of another user than `user_id` is
-        not found. `partials=False` leaves out a message that is still being written; `version` counts it all the same.
+        `before` and `after` end and begin the window next to that seq. Four arguments count messages or turns; pass at
+        most one of them:
+
+        - `limit`: exactly that many messages, forward from the beginning or from `after`, or backward from `before`.
+          Such a page may begin between a call and its result.
+        - `newest`: that many messages at the end, or before `before`. If they would begin inside a group (a call with
+          its results, or messages that were one in their source), the messages back to its beginning as well.
+        - `last`: at most that many messages at the end, beginning with a turn, and at least the last turn. It is for
+          a reader that needs whole turns, such as a model; `newest` is for a screen.
+        - `last_turns`: that many turns at the end.
+
+        From any of these windows, `before=history.previous_cursor` reads on backward, with `newest` or `limit`, and
+        `after=history.next_cursor` forward, with `limit`; see `History`. Each message is then in one page.
+
+        `run_id` keeps only that run's messages of the window, so a page may have fewer than `limit` or `newest`. A
+        thread of another user than `user_id` is not found. `partials=False` leaves out a message that is still being
+        written; `version` counts it all the same.
 
         `max_tokens` returns the system and developer messages that the branch begins with, and after them the newest
         whole turns that fit. Both count. Raises LimitExceeded if not even the newest turn fits. `count_tokens` returns
@@ -157,7 +171,8 @@ class MessageRepository:
         With `min_position`, a replica may answer that has replayed past that `ledger.position()`. Otherwise the primary
         answers.
 
-        Raises ThreadNotFound, BranchNotFound, InvalidCursor, LimitExceeded.
+        Raises ThreadNotFound, BranchNotFound, LimitExceeded, InvalidCursor for a seq that no message can have, and
+        InvalidArgument for arguments that do not go together.
         """
         if type(partials) is not bool:
             require(BOOL, partials=partials)
@@ -170,6 +185,7 @@ class MessageRepository:
             limit=limit,
             before=before,
             after=after,
+            newest=newest,
             last=last,
             last_turns=last_turns,
             max_tokens=max_tokens,

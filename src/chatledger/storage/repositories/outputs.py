@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import and_, delete, func, insert, select
 
 from chatledger.arguments import STR, Kind, require, require_items
-from chatledger.models.base import refusing
+from chatledger.models.base import refuse_own_fields, refusing
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -34,6 +34,8 @@ class OutputRepository:
         require(STR, thread_id=thread_id)
         require_items(_OUTPUT, added=added)
         encode_key(thread_id, "thread_id")
+        for output in added:
+            refuse_own_fields(output, Output, "added", "the body of the output")
         with refusing("added"):
             added = [Output.model_validate(dict(output)) for output in added]
         await self._scope.write(lambda sql: _add(sql, self._scope.tenant, thread_id, added))
@@ -96,6 +98,8 @@ class AgentRepository:
         require(STR, thread_id=thread_id)
         require_items(_AGENT, listed=listed, stored=stored)
         encode_key(thread_id, "thread_id")
+        for agent in listed:
+            refuse_own_fields(agent, ThreadAgent, "listed", "the settings of the agent")
         with refusing("listed"):
             listed = [ThreadAgent.model_validate(dict(agent)) for agent in listed]
         for agent in listed:

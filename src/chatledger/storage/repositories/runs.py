@@ -12,7 +12,7 @@ from chatledger.arguments import DICT_OR_NONE, INT, STR, STR_OR_NONE, Kind, requ
 from chatledger.errors import RunConflict, RunNotFound, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Page, Run, RunStatus, Usage
-from chatledger.models.base import refusing
+from chatledger.models.base import refuse_own_fields, refusing
 from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.databases.scope import Scope
@@ -79,6 +79,8 @@ class RunRepository:
         require(STR, run_id=run_id)
         require(_STATUS, status=status)
         require(_USAGE_OR_NONE, usage=usage)
+        if usage is not None:
+            refuse_own_fields(usage, Usage, "usage", "its details")
         require(STR_OR_NONE, error=error)
         with refusing("usage"):
             usage = None if usage is None else Usage.model_validate(dict(usage))

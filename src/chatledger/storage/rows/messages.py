@@ -26,6 +26,7 @@ from chatledger.models import (
     VideoPart,
     Violation,
 )
+from chatledger.models.base import refuse_own_fields
 from chatledger.models.json import dumps, loads
 from chatledger.models.trusted import blank, build, revive
 from chatledger.storage.drivers.sql import Row
@@ -95,7 +96,7 @@ class EncodedMessage(NamedTuple):
 
 def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:
     """Encode a message. `message_id` is used if the message has no id. Raises LimitExceeded for an id that is too long
-    for a key.
+    for a key, and InvalidArgument for a part or a call of a subclass with fields of its own.
     """
     content_form, text, content = _encode_content(message.content)
     reasoning_form, reasoning = _encode_reasoning(message.reasoning)
@@ -140,6 +141,8 @@ def _encode_content(content: Any) -> tuple[str | None, str | None, Sequence[Row]
     if isinstance(content, str):
         return "str", encode_text(content), ()
     if len(content) == 1 and isinstance(content[0], TextPart) and content[0].extras is None:
+        if type(content[0]) is not TextPart:
+            _refuse_own_fields(content[0])
         return "text", encode_text(content[0].text), ()
     return "parts", None, [_encode_part(part) for part in content]
 
@@ -154,14 +157,25 @@ def _encode_reasoning(reasoning: Any) -> tuple[str | None, Sequence[Row]]:
 
 def _encode_part(part: Any) -> tuple[str, str | None, str | None]:
     """(kind, text, body)."""
+    if type(part) not in _PART_CLASSES:
+        _refuse_own_fields(part)
     fields = {name: value for name, value in part.__dict__.items() if value is not None and name not in _PLAIN_TEXT}
     if part.kind == "opaque":
         fields = {"type": part.type, "value": part.value}
     return part.kind, _text_or_none(getattr(part, "text", None)), encode_json(fields) if fields else None
 
 
+def _refuse_own_fields(part: Any) -> None:
+    """Raises InvalidArgument for a part of a subclass with fields of its own."""
+    model = next((kind for kind in _PARTS.values() if isinstance(part, kind)), None)
+    if model is not None:
+        refuse_own_fields(part, model, "messages", "the value of the part" if model is OpaquePart else "its extras")
+
+
 def _encode_call(call: Any) -> tuple[Any, ...]:
     """(call_id, name, arguments, arguments_form, extras)."""
+    if type(call) is not ToolCall or len(call.__dict__) != len(_CALL_FIELDS):
+        refuse_own_fields(call, ToolCall, "messages", "the extras of the call")
     arguments, form = call.arguments, None
     if isinstance(arguments, str):
         arguments, form = encode_text(arguments), "str"
@@ -318,6 +332,7 @@ _PARTS: dict[str, Any] = {
     "file": FilePart,
     "opaque": OpaquePart,
 }
+_PART_CLASSES = frozenset(_PARTS.values())
 
 
 def _decode_part(row: Row) -> Part:

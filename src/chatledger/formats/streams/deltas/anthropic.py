@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.streams.events import Event, failed, field, plain_event, some_text
+from chatledger.formats.streams.events import Event, failed, field, parsed_input, plain_event, some_text
 from chatledger.models import Delta, OpaquePart, ReasoningDelta, TextDelta, ToolCallDelta
 
 _GROWING = frozenset({"text", "thinking", "tool_use"})
@@ -70,7 +70,7 @@ class AnthropicDeltas:
             return [ToolCallDelta(index=index, arguments=json.dumps(block.get("input") or {}, ensure_ascii=False))]
         if kind is None or kind in _GROWING:
             return ()
-        value: dict[str, Any] = block | {"input": _parsed(given)} if given else block
+        value: dict[str, Any] = block | {"input": parsed_input(given)} if given else block
         return [OpaquePart(type=str(kind), value=value)]
 
 
@@ -79,10 +79,3 @@ def _index(event: Event) -> int:
     if index is None:
         raise DecodeError("$.index", "an event of a block without its index")
     return index
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -21,8 +21,8 @@ class OpenaiChatDeltas:
         deltas: list[Delta] = []
         for number, choice in enumerate(field(event, "choices", list, "$") or ()):
             path = f"$.choices[{number}]"
-            if not isinstance(choice, dict) or choice.get("index") not in (None, 0):
-                raise DecodeError(f"{path}.index", "a draft is one message, so the stream must have one choice")
+            if not isinstance(choice, dict) or choice.get("index") not in (None, 0):  # a draft is one message
+                continue
             deltas += _read_delta(field(choice, "delta", dict, path) or {}, f"{path}.delta")
         return deltas
 
