@@ -66,11 +66,16 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
         {"path": "$.a", "detail": "no", "record": 3, "byte": 70},
     ),
     (errors.EncodeError("$.a", "no"), {"path": "$.a"}),
+    (errors.NothingToSend("anthropic", [(1, "left out")]), {"format": "anthropic", "reasons": ((1, "left out"),)}),
     (errors.LimitExceeded("messages", 1_001, 1_000), {"limit": "messages", "given": 1_001, "maximum": 1_000}),
     (errors.InvalidArgument("limit", "must be an int"), {"argument": "limit"}),
     (errors.InvalidCursor("x"), {"cursor": "x"}),
     (errors.OutcomeUnknown(["m", "n"]), {"message_ids": ("m", "n")}),
     (errors.StorageError("locked", retryable=True), {"retryable": True}),
+    (
+        errors.DamagedCell("tool_calls", "extras", {"thread_id": "t", "seq": 2}, "JSON"),
+        {"table": "tool_calls", "column": "extras", "key": {"thread_id": "t", "seq": 2}, "retryable": False},
+    ),
     (errors.KeyUnavailable("k1", "no keys"), {"key_id": "k1", "place": None}),
     (errors.NotAuthentic("k1", "messages.text of 't'"), {"key_id": "k1", "place": "messages.text of 't'"}),
     (errors.NotEncrypted("messages.text of 't'"), {"place": "messages.text of 't'"}),
@@ -84,7 +89,7 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
 
 def test_every_leaf_is_tested() -> None:
     bases = {base for _, base in drawn()}
-    assert {type(error).__name__ for error, _ in ERRORS} == {name for name, _ in drawn() if name not in bases}
+    assert {name for name, _ in drawn() if name not in bases} <= {type(error).__name__ for error, _ in ERRORS}
 
 
 @pytest.mark.parametrize(("error", "facts"), ERRORS, ids=[type(error).__name__ for error, _ in ERRORS])
@@ -120,6 +125,13 @@ def test_an_error_can_be_sent_to_another_process(error: ChatLedgerError) -> None
             "the database is at schema none, this release needs 0001; run: run",
         ),
         (errors.KeyUnavailable("k1", "no keys", "threads.title of 't'"), "threads.title of 't': no keys"),
+        (
+            errors.DamagedCell("tool_calls", "extras", {"thread_id": "t", "seq": 2}, "a JSON object"),
+            (
+                "tool_calls.extras of 't', 2: damaged, because the column holds a JSON object; "
+                "restore the row from a backup, or write the cell anew"
+            ),
+        ),
         (
             errors.DraftLive("t", 0, 3, "m", MOMENT),
             (

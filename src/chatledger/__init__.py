@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         BranchNotFound,
         ChatLedgerError,
         Conflict,
+        DamagedCell,
         DecodeError,
         DraftLive,
         DraftLost,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         NotAuthentic,
         NotEncrypted,
         NotFound,
+        NothingToSend,
         OutcomeUnknown,
         RuleViolation,
         RunConflict,
@@ -84,7 +86,7 @@ if TYPE_CHECKING:
         VideoPart,
         Violation,
     )
-    from chatledger.rules import Finding
+    from chatledger.rules import CheckedThread, Finding
     from chatledger.storage.drivers.urls import configure_sqlite
     from chatledger.storage.repositories.drafts import Draft
     from chatledger.storage.rows.keys import KeyRing, read_keys
@@ -100,7 +102,9 @@ __all__ = [
     "BranchNotFound",
     "ChatLedgerError",
     "ChatMessage",
+    "CheckedThread",
     "Conflict",
+    "DamagedCell",
     "DecodeError",
     "Deleted",
     "Draft",
@@ -132,6 +136,7 @@ __all__ = [
     "NotAuthentic",
     "NotEncrypted",
     "NotFound",
+    "NothingToSend",
     "OpaquePart",
     "OutcomeUnknown",
     "Page",
@@ -170,7 +175,7 @@ __all__ = [
 
 _HOMES = {
     "chatledger.ledger": {"Ledger", "Transaction"},
-    "chatledger.rules": {"Finding"},
+    "chatledger.rules": {"CheckedThread", "Finding"},
     "chatledger.storage.upgrade.backup": {"backup", "restore"},
     "chatledger.storage.repositories.drafts": {"Draft"},
     "chatledger.storage.drivers.urls": {"configure_sqlite"},
@@ -213,6 +218,7 @@ _HOMES = {
         "BranchNotFound",
         "ChatLedgerError",
         "Conflict",
+        "DamagedCell",
         "DecodeError",
         "DraftLive",
         "DraftLost",
@@ -230,6 +236,7 @@ _HOMES = {
         "NotAuthentic",
         "NotEncrypted",
         "NotFound",
+        "NothingToSend",
         "OutcomeUnknown",
         "RuleViolation",
         "RunConflict",

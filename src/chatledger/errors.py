@@ -19,11 +19,13 @@
         UnknownFormat           .format
         DecodeError             .path (and .record, .byte for a file)
         EncodeError             .path
+        NothingToSend           .format .reasons
       LimitExceeded             .limit .given .maximum
       InvalidArgument           .argument
       InvalidCursor             .cursor
       OutcomeUnknown            .message_ids
       StorageError              .retryable
+        DamagedCell             .table .column .key
       EncryptionError           .place
         KeyUnavailable          .key_id
         NotAuthentic            .key_id
@@ -38,7 +40,7 @@ types. To a tenant, the ids of another tenant do not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -215,6 +217,29 @@ class EncodeError(FormatError):
         self.path = path
 
 
+class NothingToSend(FormatError):
+    """No message can be written in the format, and no provider accepts a request without messages. Append a message of
+    the user first, or read a window that has one.
+
+    `reasons` has for each message its seq and a sentence that says why it cannot be sent. It is empty if there is no
+    message.
+    """
+
+    def __init__(self, format: str, reasons: Sequence[tuple[int | None, str]]) -> None:  # noqa: A002
+        seqs: dict[str, list[int | None]] = {}
+        for seq, reason in reasons:
+            seqs.setdefault(reason, []).append(seq)
+        why = "; ".join(f"{_first_seqs(found)}: {reason}" for reason, found in seqs.items()) or "there is no message"
+        super().__init__(f"nothing to send as {format!r}, which needs a message of the user or the assistant: {why}")
+        self.format = format
+        self.reasons = tuple(reasons)
+
+
+def _first_seqs(seqs: Sequence[int | None]) -> str:
+    more = f" and {len(seqs) - 3:,} more" if len(seqs) > 3 else ""
+    return ("message " if len(seqs) == 1 else "messages ") + ", ".join(map(str, seqs[:3])) + more
+
+
 class LimitExceeded(ChatLedgerError):
     def __init__(self, limit: str, given: int, maximum: int, *, minimum: int = 0, detail: str = "") -> None:
         bound = f"at least {minimum:,}" if given < minimum else f"at most {maximum:,}"
@@ -258,6 +283,23 @@ class StorageError(ChatLedgerError):
     def __init__(self, detail: str, *, retryable: bool = False) -> None:
         super().__init__(detail)
         self.retryable = retryable
+
+
+class DamagedCell(StorageError):
+    """A stored cell does not hold what its column holds. Somebody else wrote it, or the disk is damaged.
+
+    `key` is the primary key of the row without the tenant, by column, as far as it is known. The error never holds the
+    content of the cell.
+    """
+
+    def __init__(self, table: str, column: str, key: Mapping[str, object], holds: str) -> None:
+        super().__init__(
+            f"{table}.{column} of {', '.join(map(repr, key.values()))}: damaged, because the column holds {holds}; "
+            "restore the row from a backup, or write the cell anew"
+        )
+        self.table = table
+        self.column = column
+        self.key = dict(key)
 
 
 class EncryptionError(ChatLedgerError):

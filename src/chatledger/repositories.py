@@ -5,6 +5,7 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import NoneType
 from typing import Literal
@@ -26,16 +27,19 @@ from chatledger.arguments import (
 from chatledger.errors import InvalidArgument
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
+from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import LEASE, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.branches import BranchRepository
+from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
+from chatledger.storage.repositories.reencrypt import Progress
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository, decode_at_level
 
@@ -120,6 +124,18 @@ class Repositories:
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
+    def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
+        """Every thread in the order of the ids, or the given one, with what was found: cells that cannot be read, in
+        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end.
+
+        Threads are read in batches, so memory stays bounded and the number of statements grows with the number of
+        batches. A damaged cell stops nothing. `progress` receives the number of threads done and the number of all
+        threads. Raises ThreadNotFound for the given thread, and KeyUnavailable.
+        """
+        require(STR_OR_NONE, thread_id=thread_id)
+        require(FUNCTION_OR_NONE, progress=progress)
+        return check(self._scope, thread_id, progress)
+
     async def append(
         self,
         thread_id: str,
@@ -196,7 +212,7 @@ class Repositories:
         `view="model"` returns what the provider of the format accepts; `.repairs` lists every change. It changes no
         row and carries nothing. A history that the provider accepts as it is comes back as it is stored. `max_tokens`
         then counts the stored messages without what a repair adds. Raises UnknownFormat for a format without a
-        provider.
+        provider, and NothingToSend if the payload would have no message, as of an empty thread.
         """
         require(STR, thread_id=thread_id, format=format)
         require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)

@@ -80,6 +80,24 @@ def test_bad_records_are_said_and_the_rest_comes_out() -> None:
     assert "-, line 2" in done.err
 
 
+def test_a_record_of_which_nothing_can_be_written_is_said(tmp_path: Path) -> None:
+    done = convert("-", "--to", "anthropic", given=lines({"messages": [{"role": "system", "content": "Be brief."}]}))
+    assert (done.code, done.out) == (1, "")
+    assert "-, line 1: nothing to send as 'anthropic', which needs a message of the user or the assistant" in done.err
+
+
+def test_items_of_responses_go_there_and_back() -> None:
+    content = (SAMPLES / "support.jsonl").read_bytes()
+    items = convert("-", "--to", "openai-responses", given=content).out.encode()
+    named, detected = (
+        convert("-", "--from", name, "--to", "openai-chat", given=items) for name in ("openai-responses", "auto")
+    )
+    assert (named.code, named.out) == (detected.code, detected.out) == (0, named.out)
+    assert [len(json.loads(line)["messages"]) for line in named.out.splitlines()] == [
+        len(json.loads(line)["messages"]) for line in content.splitlines()
+    ]
+
+
 def test_unknown_names_and_files_fail_and_write_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     for words, said in (

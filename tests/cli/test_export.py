@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from chatledger import ChatMessage, Feedback, Ledger, NothingToSend
 from tests.cli.commands import chatledger
 from tests.conftest import Database
+from tests.storage.raw import query
 from tests.transfer.files import array, lines, record_scores, talk
 
 
@@ -58,13 +60,16 @@ def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
     assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())
 
 
-def test_what_a_format_cannot_say_is_counted_by_code(folder: Path) -> None:
+def test_what_a_format_cannot_say_is_counted_and_placed(folder: Path) -> None:
     spoken = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]
     (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
     url = str(folder / "ledger.db")
     assert chatledger("import", "spoken.json", "--thread-field", "id", url=url, cwd=folder).code == 0
-    for words in (("export", "t"), ("export", "--all"), ("history", "t")):
-        assert chatledger(*words, "--format", "anthropic", url=url).error == "chatledger: lost: media × 1"
+    for words, place in ((("export", "t"), ""), (("export", "--all"), "thread t, "), (("history", "t"), "")):
+        assert chatledger(*words, "--format", "anthropic", url=url).err.splitlines() == [
+            f"chatledger: {place}message 1: media at content[0]",
+            "chatledger: lost: media × 1",
+        ]
 
 
 @pytest.fixture
@@ -119,6 +124,46 @@ def test_model_view_is_what_the_provider_accepts(database: Database, tmp_path: P
     assert export(database.url, "--jsonl")[0]["messages"] == wedged
 
 
+def test_a_thread_of_which_nothing_can_be_sent_is_left_out_and_said(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    told = [{"role": "system", "content": "Be brief."}]
+    file.write_bytes(
+        lines({"id": "t", "messages": told}, {"id": "u", "messages": talk("x")}, {"id": "v", "messages": []})
+    )
+    chatledger("import", file, "--thread-field", "id", url=database.url)
+    done = chatledger("export", "--jsonl", "--view", "model", "--format", "anthropic", url=database.url)
+    assert (done.code, [json.loads(line) for line in done.out.splitlines()]) == (1, [{"messages": talk("x")}])
+    why = NothingToSend("anthropic", [(1, "instructions alone, which stand beside the messages")])
+    assert done.err.splitlines() == [
+        f"chatledger: thread t: left out, {why}",
+        "chatledger: 1 thread left out",
+    ]
+    assert chatledger("export", "--jsonl", "--view", "model", url=database.url).code == 0
+
+
 def test_model_view_needs_a_provider_and_jsonl(imported: str) -> None:
     assert chatledger("export", "--jsonl", "--view", "model", "--format", "qwen-agent", url=imported).code == 2
     assert chatledger("export", "--all", "--view", "model", url=imported).code == 2
+
+
+async def test_damaged_threads_do_not_stop_an_export(database: Database) -> None:
+    async with Ledger.open(database.url) as ledger:
+        for name in ("t", "u", "v", "w"):
+            await ledger.threads.create(name, metadata={"m": 1})
+            await ledger.messages.append(name, [ChatMessage(role="user", content="?")], run_id=f"run {name}")
+            await ledger.feedback.record(Feedback(run_id=f"run {name}", key="stars", score=4))
+    await query(database, """UPDATE threads SET metadata = '{"c4n4ry' WHERE thread_id = 't'""")
+    await query(database, """UPDATE messages SET custom_data = '["c4n4ry"]' WHERE thread_id = 'u'""")
+    for words in (("--all", "--container", "lines"), ("--jsonl",)):
+        outcome = chatledger("export", *words, url=database.url)
+        assert (outcome.code, len(outcome.out.splitlines())) == (1, 2)
+        *_, metadata, custom_data, count = outcome.err.splitlines()
+        assert metadata.startswith("chatledger: threads.metadata of 't': ")
+        assert custom_data.startswith("chatledger: messages.custom_data of 'u', 0, 1: ")
+        assert count == "chatledger: 2 damaged threads not exported"
+        assert "c4n4ry" not in outcome.err
+    await query(database, """UPDATE feedback SET kwargs = '{"c4n4ry' WHERE run_id = 'run v'""")
+    outcome = chatledger("export", "--jsonl", "--min-score", "stars=3", url=database.url)
+    assert (outcome.code, len(outcome.out.splitlines())) == (1, 1)
+    assert "chatledger: 3 damaged threads not exported" in outcome.err
+    assert chatledger("export", "u", url=database.url).code == 3

@@ -91,6 +91,30 @@ async def test_check_names_what_a_provider_would_refuse(sqlite_database: Databas
     assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
 
 
+async def test_check_names_a_thread_of_which_nothing_can_be_sent(sqlite_database: Database) -> None:
+    await store(sqlite_database, told=[ChatMessage(role="system", content="Be brief.")], new=[])
+    said = chatledger("check", "--provider", "anthropic", "--json", url=sqlite_database.url)
+    [finding] = said.json["findings"]
+    assert (said.code, said.json["checked"]) == (1, 2)
+    assert (finding["thread_id"], finding["seq"], finding["reason"]) == ("told", None, "nothing-to-send")
+    assert "message 1: instructions alone" in finding["detail"]
+    assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
+
+
+async def test_check_passes_an_id_that_comes_again_where_the_provider_takes_it(sqlite_database: Database) -> None:
+    await store(sqlite_database, t=[*turn(), *turn()])
+    assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
+    said = chatledger("check", "--provider", "anthropic", "--json", url=sqlite_database.url)
+    assert [(one["seq"], one["reason"]) for one in said.json["findings"]] == [(7, "reused-id"), (7, "reused-id")]
+
+
+async def test_history_says_why_nothing_can_be_sent(sqlite_database: Database) -> None:
+    await store(sqlite_database, t=[ChatMessage(role="custom", content="shown")])
+    said = chatledger("history", "t", "--view", "model", url=sqlite_database.url)
+    assert (said.code, said.out) == (3, "")
+    assert said.error.endswith("message 1: a custom message is for the screen: left out")
+
+
 async def test_check_knows_the_providers(sqlite_database: Database) -> None:
     said = chatledger("check", "--provider", "kosong", url=sqlite_database.url)
     assert (said.code, said.out) == (2, "")

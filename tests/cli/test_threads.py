@@ -10,6 +10,7 @@ from chatledger import ChatMessage, ImagePart, Ledger, OpaquePart, TextPart, Thi
 from chatledger.cli.render import cut
 from tests.cli.commands import chatledger
 from tests.conftest import Database
+from tests.storage.raw import query
 
 CONVERSATION = [
     ChatMessage(role="user", content="Tokyo?", name="ada"),
@@ -128,11 +129,64 @@ def test_show_as_json(conversation: Database) -> None:
 
 def test_check_finds_what_is_broken_and_what_is_open(conversation: Database) -> None:
     outcome = chatledger("check", "--json", url=conversation.url)
-    found = [(one["seq"], one["rule"], one["state"]) for one in outcome.json["findings"]]
+    found = [(one["seq"], one["severity"], one["rule"], one["state"]) for one in outcome.json["findings"]]
     assert (outcome.code, outcome.json["checked"]) == (1, 1)
-    assert found == [(6, "R9", "broken"), (8, "R6", "broken"), (9, "R6", "open")]
+    assert found == [(6, "advice", "R9", "broken"), (8, "error", "R6", "broken"), (9, "error", "R6", "open")]
     in_text = chatledger("check", "t", url=conversation.url)
     assert (in_text.code, len(in_text.out.splitlines())) == (1, 4)
+    assert in_text.error == "chatledger: 1 thread checked, 2 errors, 1 advice"
+
+
+async def test_advice_changes_no_exit_code(database: Database) -> None:
+    await store(database.url, [CONVERSATION[0], CONVERSATION[0]])
+    outcome = chatledger("check", "--json", url=database.url)
+    assert outcome.code == 0
+    assert [(one["seq"], one["rule"], one["severity"]) for one in outcome.json["findings"]] == [(2, "R13", "advice")]
+    assert chatledger("check", url=database.url).error == "chatledger: 1 thread checked, 1 advice"
+
+
+async def three_with_a_damaged_one(database: Database) -> None:
+    async with Ledger.open(database.url) as ledger:
+        for name in ("t", "u", "v"):
+            await ledger.threads.create(name, metadata={"m": 1})
+            await ledger.messages.append(name, CONVERSATION[:1])
+    await query(database, """UPDATE threads SET metadata = '{"c4n4ry' WHERE thread_id = 'u'""")
+
+
+async def test_a_damaged_thread_does_not_hide_the_others(database: Database) -> None:
+    await three_with_a_damaged_one(database)
+    place = "threads.metadata of 'u': "
+    listed = chatledger("threads", url=database.url)
+    assert (listed.code, len(listed.out.splitlines())) == (1, 3)
+    assert listed.error.startswith(f"chatledger: {place}")
+    assert len(chatledger("threads", "--json", url=database.url).json["threads"]) == 2
+    checked = chatledger("check", "--json", url=database.url)
+    (finding,) = checked.json["findings"]
+    assert (checked.code, checked.json["checked"], finding["thread_id"], finding["severity"]) == (1, 3, "u", "error")
+    assert finding["detail"].startswith(place)
+    shown = chatledger("show", "u", "--debug", url=database.url)
+    assert (shown.code, shown.out) == (3, "")
+    assert f"chatledger: {place}" in shown.err
+    await query(database, """UPDATE threads SET metadata = '{"c4n4ry' WHERE thread_id = 'v'""")
+    latest = chatledger("show", "--latest", url=database.url)
+    assert (latest.code, latest.error.startswith("chatledger: threads.metadata of 'v': ")) == (3, True)
+    assert not any("c4n4ry" in outcome.err + outcome.out for outcome in (listed, checked, shown))
+
+
+async def test_a_damaged_message_does_not_hide_the_other_threads(database: Database) -> None:
+    await three_with_a_damaged_one(database)
+    await query(database, """UPDATE messages SET custom_data = '{"c4n4ry' WHERE thread_id = 'v'""")
+    told = "messages.custom_data of 'v', 0, 1: "
+    refused = chatledger("check", "--provider", "openai-chat", "--json", url=database.url)
+    (finding,) = refused.json["findings"]
+    assert (refused.code, refused.json["checked"], finding["thread_id"], finding["reason"]) == (1, 3, "v", "damaged")
+    assert finding["detail"].startswith(told)
+    repaired = chatledger("repair", url=database.url)
+    assert (repaired.code, repaired.error) == (0, "chatledger: 3 threads checked, nothing done")
+    await query(database, "UPDATE branches SET lineage = '{' WHERE thread_id = 't'")
+    repaired = chatledger("repair", url=database.url)
+    assert (repaired.code, len(repaired.err.splitlines())) == (1, 2)
+    assert "chatledger: branches.lineage of 't', 0: " in repaired.err
 
 
 async def test_check_finds_nothing(sqlite_database: Database) -> None:

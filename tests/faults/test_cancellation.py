@@ -262,7 +262,8 @@ async def stop_everywhere(database: Database, call: Call, stop: Stop) -> Figures
             assert number > 1
         both = [[name for name in stored if name.endswith(part)] for stored in [await names(ledger)] for part in "ab"]
         if call is transaction:
-            assert [name[:-1] for name in both[0]] == [name[:-1] for name in both[1]]
+            halves = [[name[:-1] for name in part] for part in both]
+            assert halves[0] == halves[1], "half of a cancelled transaction is stored"
         return await verdict(database, ledger, [THREAD], recording)
 
 

@@ -168,7 +168,7 @@ async def assert_as_expected(ledger: Ledger, thread: str, expected: Expected) ->
     for number, names in enumerate(expected.paths):
         history = (await ledger.messages.history(thread, branch=number)).messages
         wanted = [message.content for name in names for message in batch(name)]
-        assert [message.content for message in history] == wanted
+        assert [message.content for message in history] == wanted, "the branch lacks acknowledged messages"
         assert [message.seq for message in history] == list(range(1, len(wanted) + 1))
         assert await ledger.threads.check(thread, branch=number) == []
     assert (await ledger.threads.get(thread)).active_branch == expected.active

@@ -357,7 +357,8 @@ class Machine(RuleBasedStateMachine):
                 (number, len(path)) for number, path in enumerate(found.paths)
             ]
             for number, path in enumerate(found.paths):
-                assert (await self.own.messages.history(name, branch=number)).messages == path
+                stored = (await self.own.messages.history(name, branch=number)).messages
+                assert stored == path, f"branch {number} holds other messages than the model"
         runs = {run.run_id: (run.thread_id, run.status) for run in await self.own.runs.list()}
         assert runs == self.model.runs
         scores = sorted((one.run_id, one.key, one.score) for one in await self.own.feedback.list())

@@ -26,7 +26,6 @@ def refusals(provider: str, body: Body) -> list[str]:
 
 
 def _openai_chat(body: Body) -> Iterator[str]:
-    seen: set[str] = set()
     waiting: list[str] = []
     function: str | None = None
     for place, message in enumerate(body["messages"]):
@@ -53,10 +52,10 @@ def _openai_chat(body: Body) -> Iterator[str]:
         if role != "assistant" and (message.get("tool_calls") or message.get("function_call")):
             yield f"{where}: calls on a {role} message"
         if message.get("tool_calls") is not None:
-            yield from _chat_calls(message["tool_calls"], seen, waiting, where)
+            yield from _chat_calls(message["tool_calls"], waiting, where)
         if message.get("function_call") is not None:
             function = message["function_call"]["name"]
-            yield from _named(function, message["function_call"].get("arguments"), where)
+            yield from _function(function, message["function_call"].get("arguments"), where)
     if waiting or function is not None:
         yield f"the end: calls wait for their results: {waiting or function}"
 
@@ -73,7 +72,7 @@ def _chat_content(message: Body, where: str) -> Iterator[str]:
             yield f"{where}: audio of a kind that is not known"
 
 
-def _chat_calls(calls: list[Body], seen: set[str], waiting: list[str], where: str) -> Iterator[str]:
+def _chat_calls(calls: list[Body], waiting: list[str], where: str) -> Iterator[str]:
     for call in calls:  # Mistral takes an empty list, OpenAI does not: what was taken somewhere passes here
         kind = call.get("type", "function")
         if kind not in ("function", "custom"):
@@ -82,11 +81,20 @@ def _chat_calls(calls: list[Body], seen: set[str], waiting: list[str], where: st
         id_ = call.get("id")
         if not isinstance(id_, str) or not 1 <= len(id_) <= 64:
             yield f"{where}: call id {id_!r}"
-        if id_ in seen:
+        if id_ in waiting:  # OpenAI looks for results right behind a call, so a later turn may have its id
             yield f"{where}: call id {id_!r} twice"
-        seen.add(str(id_))
         waiting.append(str(id_))
-        yield from _named(call[kind]["name"], call[kind].get("arguments" if kind == "function" else "input"), where)
+        if kind == "function":
+            yield from _function(call[kind]["name"], call[kind].get("arguments"), where)
+        else:
+            yield from _named(call[kind]["name"], call[kind].get("input"), where)
+
+
+def _function(name: str, arguments: Any, where: str) -> Iterator[str]:
+    """Many servers of the format parse the arguments, and a blank text is no JSON."""
+    yield from _named(name, arguments, where)
+    if isinstance(arguments, str) and not arguments.strip():
+        yield f"{where}: blank arguments {arguments!r}"
 
 
 def _named(name: str, arguments: Any, where: str) -> Iterator[str]:
@@ -242,7 +250,10 @@ def _response_call(item: Body, kind: str, seen: set[str], waiting: dict[str, str
         yield f"{where}: call id {id_!r}"
     if id_ in seen:
         yield f"{where}: call id {id_!r} twice"
-    yield from _named(item["name"], item.get("arguments" if kind == "function_call" else "input"), where)
+    if kind == "function_call":
+        yield from _function(item["name"], item.get("arguments"), where)
+    else:
+        yield from _named(item["name"], item.get("input"), where)
     seen.add(str(id_))
     waiting[str(id_)] = _CALLS[kind]
 

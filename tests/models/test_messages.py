@@ -16,6 +16,17 @@ def test_a_message_needs_only_a_role() -> None:
     assert dump == {"role": "user", "state": "complete", "violations": []}
 
 
+def test_a_message_is_shown_without_what_it_does_not_have() -> None:
+    assert repr(ChatMessage(role="user", content="Tokyo?")) == (
+        "ChatMessage(role='user', content='Tokyo?', state='complete')"
+    )
+    empty = ChatMessage(role="assistant", content="", tool_calls=[], custom_data={}, is_error=False)
+    assert repr(empty) == (
+        "ChatMessage(role='assistant', content='', tool_calls=[], is_error=False, state='complete', custom_data={})"
+    )
+    assert str(ToolCall(name="f", arguments={})) == "name='f' arguments={}"
+
+
 @pytest.mark.parametrize("role", sorted(ROLES))
 def test_a_known_role_is_taken(role: str) -> None:
     assert ChatMessage(role=role).role == role

@@ -54,7 +54,7 @@ def one_by_one(batch: list[ChatMessage]) -> Judgement:
 
 def stored(tip: Tip) -> Tip:
     role = None if tip.last_role is None else encode_text(tip.last_role)
-    return read_tip(tip.last_seq, role, write_open_calls(tip), tip.partial_seq)
+    return read_tip("t", 0, tip.last_seq, role, write_open_calls(tip), tip.partial_seq)
 
 
 def refused(batch: list[ChatMessage]) -> RuleViolation | None:

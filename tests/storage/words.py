@@ -14,6 +14,7 @@ from chatledger import (
     KeyRing,
     Ledger,
     OpaquePart,
+    Page,
     TextPart,
     ThinkPart,
     Thread,
@@ -121,16 +122,27 @@ async def _windows(ledger: Ledger) -> Any:
     return [(await ledger.messages.history(name, branch=0, last_turns=9)).messages for name in ("t", "u", "loaded")]
 
 
+def _items(page: Page[Any]) -> list[Any]:
+    """Raises the error of the first item that cannot be read."""
+    if page.damaged:
+        raise page.damaged[0]
+    return page.items
+
+
 async def _threads(ledger: Ledger) -> Any:
-    return list(await ledger.threads.list())
+    return _items(await ledger.threads.list())
 
 
 async def _runs(ledger: Ledger) -> Any:
-    return list(await ledger.runs.list())
+    return _items(await ledger.runs.list())
 
 
 async def _feedback(ledger: Ledger) -> Any:
-    return list(await ledger.feedback.list())
+    return _items(await ledger.feedback.list())
+
+
+async def _erasures(ledger: Ledger) -> Any:
+    return _items(await ledger.erasures.list())
 
 
 async def _agents(ledger: Ledger) -> Any:
@@ -150,6 +162,8 @@ READERS: dict[str, Reader] = {
     "agents": _agents,
     "outputs": _outputs,
 }
+"""The readers of encrypted words, by name."""
+ALL_READERS = {**READERS, "erasures": _erasures}
 
 
 async def read_everything(ledger: Ledger) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from chatledger import ChatMessage, Feedback, Ledger
 from chatledger.models.json import same_json
 from chatledger.transfer.envelope import KEY, Envelope, Location, from_metadata, pack, take_out, to_metadata
-from chatledger.transfer.export import export_thread, mean_scores, read_index, scored_at_least
+from chatledger.transfer.export import Index, export_thread, keep_scored, mean_scores, read_index
 from chatledger.transfer.record_writer import RecordWriter, json_text
 from tests.transfer.files import array, bring, exported, lines, record_scores, talk
 
@@ -117,9 +117,10 @@ async def test_threads_are_chosen_by_every_minimum(ledger: Ledger) -> None:
         await record_scores(ledger, thread, safe, key="safe")
     await record_scores(ledger, "unscored")
     threads = ["c", "unscored", "b", "a"]
-    assert await scored_at_least(ledger, threads, {"stars": 4}) == ["b", "a"]
-    assert await scored_at_least(ledger, threads, {"stars": 4, "safe": 1}) == ["a"]
-    assert await scored_at_least(ledger, threads, {}) == threads
+    for minima, kept in (({"stars": 4}, ["b", "a"]), ({"stars": 4, "safe": 1}, ["a"]), ({}, threads)):
+        index = Index(threads)
+        await keep_scored(ledger, index, minima)
+        assert index.thread_ids == kept
 
 
 def written(container: Any, *records: Any) -> str:

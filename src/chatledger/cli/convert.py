@@ -12,8 +12,9 @@ from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.export import open_output
 from chatledger.cli.import_files import LINE_SUFFIXES, failure_lines, open_input, say_unknown
 from chatledger.cli.options import Debug, require_files, require_folder, run
-from chatledger.cli.output import lost, plural
+from chatledger.cli.output import plural
 from chatledger.cli.progress import byte_bar
+from chatledger.cli.remarks import Remarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ def convert(
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="The format to write.")],
     from_: Annotated[
         str,
-        typer.Option("--from", metavar="FORMAT", help="The format of the file; auto: detect it from the first record."),
+        typer.Option("--from", metavar="FORMAT", help="The format of the file; auto: detect it in each record."),
     ] = "auto",
     field: Annotated[
         str | None, typer.Option("--field", metavar="PATH", help="The field that holds a record's messages.")
@@ -49,7 +50,7 @@ def convert(
     """Convert a file of conversations to another format, without a database.
 
     The result is what an import followed by an export in that format gives, in the same order and container. Bad
-    records are reported and left out; the exit code is then 1.
+    records, and records of which no message can be written, are reported and left out; the exit code is then 1.
     """
 
     def command() -> int:
@@ -99,22 +100,20 @@ class _Report:
     def __init__(self, *, listing: bool) -> None:
         self._listing = listing
         self._read_as: Counter[str] = Counter()
-        self._losses: Counter[str] = Counter()
+        self._losses = Remarks()
         self.failures: list[Failure] = []
 
     def add(self, converted: Converted) -> None:
         self._read_as[converted.read_as] += 1
-        for loss in converted.losses:
-            self._losses[loss.code] += 1
-            if self._listing:
-                where = "" if loss.seq is None else f", message {loss.seq}"
-                say(f"{converted.place}{where}: {loss.code}" + (f" at {loss.path}" if loss.path else ""))
+        self._losses.add_losses(converted.losses, converted.place)
 
     def print(self, conversion: Conversion) -> None:
         for line in failure_lines(self.failures):
             say(line)
+        for line in self._losses.lines() if self._listing else ():
+            say(line)
         sources = ", ".join(self._read_as) or conversion.source
         failed = f", {plural(len(self.failures), 'record')} failed" if self.failures else ""
         say(f"{plural(self._read_as.total(), 'record')} converted from {sources} to {conversion.target}{failed}")
-        if self._losses:
-            say(lost(self._losses) + ("" if self._listing else " (--losses lists them)"))
+        if summary := self._losses.summary():
+            say(summary + ("" if self._listing else " (--losses lists them)"))

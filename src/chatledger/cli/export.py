@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,9 +25,10 @@ from chatledger.cli.options import (
     require_one,
     with_ledger,
 )
-from chatledger.cli.output import lost, plural
+from chatledger.cli.output import plural
 from chatledger.cli.progress import count_bar, working
-from chatledger.cli.threads import thread_id_of
+from chatledger.cli.remarks import SHOWN, Remarks
+from chatledger.cli.threads import say_damaged, thread_id_of
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -78,8 +79,11 @@ def export(
     An imported thread is written as its original record, with the messages added since. Any other thread is written
     as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
 
+    Damaged threads are reported and left out; the exit code is then 1.
+
     --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
-    score of each author for each run of a thread; it leaves out threads without a score.
+    score of each author for each run of a thread; it leaves out threads without a score. With --view model, a thread of
+    which nothing can be sent is left out and reported; the exit code is then 1.
     """
 
     async def work(ledger: Ledger) -> int:
@@ -96,17 +100,13 @@ def export(
         chosen = await thread_id_of(ledger, thread, latest=latest) if one else None
         with open_output(output) as write:
             if chosen is not None and not jsonl:
-                losses, repairs = await _export_one(ledger, write, chosen, format), 0
+                report = await _export_one(ledger, write, chosen, format)
             else:
                 index = await _index(ledger, chosen, minima)
-                losses, repairs = await _export_many(
+                report = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
-        if repairs:
-            say(f"{plural(repairs, 'repair')} made, so that the provider accepts the messages")
-        if losses:
-            say(lost(losses))
-        return ExitCode.OK
+        return report.print()
 
     with_ledger(url, tenant, work, debug=debug)
 
@@ -130,13 +130,43 @@ def _minimum(text: str) -> tuple[str, float]:
     return key, minimum
 
 
-async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> Counter[str]:
+@dataclass(slots=True)
+class _Report:
+    losses: Remarks = field(default_factory=Remarks)
+    repairs: int = 0
+    index: Index | None = None
+
+    def print(self) -> ExitCode:
+        if self.repairs:
+            say(f"{plural(self.repairs, 'repair')} made, so that the provider accepts the messages")
+        for line in self.losses.lines():
+            say(line)
+        if summary := self.losses.summary():
+            say(summary)
+        return ExitCode.OK if self.index is None else _say_missing(self.index)
+
+
+def _say_missing(index: Index) -> ExitCode:
+    """Report the threads that are not exported. Returns FOUND if there are any."""
+    for thread_id, error in list(index.left_out.items())[:SHOWN]:
+        say(f"thread {thread_id}: left out, {error}")
+    if index.left_out:
+        say(f"{plural(len(index.left_out), 'thread')} left out")
+    code = say_damaged(index.damaged)
+    if index.damaged:
+        say(f"{plural(len(index.damaged), 'damaged thread')} not exported")
+    return ExitCode.FOUND if index.left_out else code
+
+
+async def _export_one(ledger: Ledger, write: Callable[[str], object], thread: str, format_: str | None) -> _Report:
     from chatledger.transfer.export import export_thread
     from chatledger.transfer.record_writer import json_text
 
     exported = await export_thread(ledger, thread, format=format_)
     write(json_text(exported.value, indent=2) + "\n")
-    return Counter(loss.code for loss in exported.losses)
+    report = _Report()
+    report.losses.add_losses(exported.losses)
+    return report
 
 
 async def _export_many(
@@ -146,8 +176,8 @@ async def _export_many(
     format_: str | None,
     container: str,
     view: Literal["stored", "model"] | None,
-) -> tuple[Counter[str], int]:
-    """Write the threads as records, or with a view as training data. Returns the losses by code and the repairs."""
+) -> _Report:
+    """Write the threads as records, or with a view as training data."""
     from chatledger.transfer.detect import DEFAULT_FORMAT
     from chatledger.transfer.export import export_all, export_conversations
     from chatledger.transfer.record_writer import RecordWriter
@@ -159,27 +189,26 @@ async def _export_many(
         if view is None
         else export_conversations(ledger, index, format=format_ or DEFAULT_FORMAT, view=view)
     )
-    losses: Counter[str] = Counter()
-    repairs = 0
+    report = _Report(index=index)
     with count_bar("exporting", len(index.thread_ids), quiet=sys.stdout.isatty()) as advance:
         async for one in exported:
-            writer.add(one.value)
-            losses.update(loss.code for loss in one.losses)
-            repairs += one.repairs
             advance()
+            writer.add(one.value)
+            report.losses.add_losses(one.losses, f"thread {one.thread_id}")
+            report.repairs += one.repairs
     writer.close()
-    return losses, repairs
+    return report
 
 
 async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
-    from chatledger.transfer.export import Index, read_index, scored_at_least
+    from chatledger.transfer.export import Index, keep_scored, read_index
 
     if thread is not None:
         return Index([(await ledger.threads.get(thread)).thread_id])
     with working("looking for threads"):
         index = await read_index(ledger)
         if minima:
-            index.thread_ids = await scored_at_least(ledger, index.thread_ids, minima)
+            await keep_scored(ledger, index, minima)
     return index
 
 

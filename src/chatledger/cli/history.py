@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, with_ledger
-from chatledger.cli.output import lost, print_json
+from chatledger.cli.output import print_json
+from chatledger.cli.remarks import Remarks
 from chatledger.cli.threads import require_thread, thread_id_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def history(
 ) -> None:
     """Print a conversation in a format, as JSON that the format's API accepts.
 
-    Repairs and losses are reported on stderr; --json prints them beside the payload.
+    Repairs and losses are reported on stderr, one line for all messages that have the same; --json prints each beside
+    the payload. A model view of which nothing can be sent is an error that says why.
     """
 
     async def work(ledger: Ledger) -> int:
@@ -77,7 +78,10 @@ def _with_account(found: FormattedHistory) -> dict[str, object]:
 
 
 def _say_account(found: FormattedHistory) -> None:
-    for repair in found.repairs:
-        say(f"message {repair.seq}: {repair.detail} ({repair.code})")
-    if found.losses:
-        say(lost(Counter(loss.code for loss in found.losses)))
+    repairs, losses = Remarks(), Remarks()
+    repairs.add_repairs(found.repairs)
+    losses.add_losses(found.losses)
+    for line in [*repairs.lines(), *losses.lines()]:
+        say(line)
+    if summary := losses.summary():
+        say(summary)

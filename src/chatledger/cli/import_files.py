@@ -53,7 +53,7 @@ def import_files(
     user_field: Annotated[str | None, _option("--user-field", "The field with the user's id.")] = None,
     format: Annotated[  # noqa: A002
         str,
-        typer.Option("--format", help="The format of the files; auto: detect it from the first record. See formats."),
+        typer.Option("--format", help="The format of the files; auto: detect it in each record. See formats."),
     ] = "auto",
     rules: Annotated[
         Literal["lenient", "strict", "ordered"],

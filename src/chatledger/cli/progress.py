@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 from chatledger.cli.escape import one_line
 from chatledger.cli.output import console
@@ -35,16 +36,28 @@ def byte_bar(total: int | None, *, quiet: bool = False) -> Iterator[Callable[[st
 
 @contextmanager
 def share_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar of items whose total is not known yet. Yields a function that takes the number done and the total."""
+    """A bar of items whose total is not known yet. Yields a function that takes the number done and the total. The bar
+    is drawn once the work takes longer than a second.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    progress = Progress(*columns, console=console(stderr=True), transient=True)
+    task = progress.add_task(what, total=None)
+    began = monotonic()
+
+    def show(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total)
+        if monotonic() - began > 1:
+            progress.start()
+
+    try:
+        yield show
+    finally:
+        progress.stop()
 
 
 @contextmanager

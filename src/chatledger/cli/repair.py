@@ -10,7 +10,8 @@ from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
 from chatledger.cli.output import plural, print_json, print_table
 from chatledger.cli.progress import working
-from chatledger.cli.threads import thread_ids
+from chatledger.cli.threads import say_damaged, thread_ids
+from chatledger.errors import ChatLedgerError
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -40,18 +41,27 @@ def repair(
     interrupted, so that any message can follow. Nothing else changes, and a second run does nothing.
 
     Stop the agents first: a call that one of them is still working on looks like an abandoned one. With --dry-run the
-    exit code is 1 if there is anything to do.
+    exit code is 1 if there is anything to do. A thread whose rows are damaged is reported and left alone, and the exit
+    code is 1.
     """
 
     async def work(ledger: Ledger) -> int:
+        from chatledger.storage.rows.messages import is_damage
+
         checked = 0
         done: list[Repaired] = []
+        damaged: list[ChatLedgerError] = []
         with working("looking" if dry_run else "repairing", quiet=as_json):
             async for thread_id in thread_ids(ledger, thread):
                 checked += 1
-                done += await _repair(ledger, thread_id, dry_run=dry_run)
+                try:
+                    done += await _repair(ledger, thread_id, dry_run=dry_run)
+                except ChatLedgerError as error:
+                    if not is_damage(error):
+                        raise
+                    damaged.append(error)
         _report(checked, done, dry_run=dry_run, as_json=as_json)
-        return ExitCode.FOUND if dry_run and done else ExitCode.OK
+        return ExitCode.FOUND if say_damaged(damaged) or (dry_run and done) else ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
 

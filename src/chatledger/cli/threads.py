@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +10,8 @@ import typer
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, require_one, with_ledger
 from chatledger.cli.output import console, moment, plural, print_json, print_table, short
-from chatledger.cli.progress import working
+from chatledger.cli.progress import share_bar
+from chatledger.errors import ChatLedgerError
 
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
@@ -45,13 +46,20 @@ def threads(
             print_json({"threads": [one.model_dump() for one in page], "next_cursor": page.next_cursor})
         else:
             _print_threads(page)
-        return ExitCode.OK
+        return say_damaged(page.damaged)
 
     with_ledger(url, tenant, work, debug=debug)
 
 
+def say_damaged(damaged: Sequence[ChatLedgerError]) -> ExitCode:
+    """Report what could not be read. Returns FOUND if there is any."""
+    for error in damaged:
+        say(str(error))
+    return ExitCode.FOUND if damaged else ExitCode.OK
+
+
 def _print_threads(page: Page[Thread]) -> None:
-    if not page.items:
+    if not page.items and not page.damaged:
         say("no threads")
         return
     rows = [
@@ -131,51 +139,80 @@ def check(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the faults of stored conversations: broken rules, calls without a result, abandoned partial messages, and
-    an order of roles that strict providers refuse. The exit code is 1 if there are any.
+    """List the errors of stored conversations: damaged cells, broken rules, calls without a result, abandoned partial
+    messages. The exit code is 1 if there are any. Advice changes no exit code: an order of roles and arguments of calls
+    that some providers refuse.
 
     With --provider, list instead what that provider would refuse in the conversations as they are stored, and why. Its
-    model view (history --view model) repairs all of these.
+    model view (history --view model) repairs all of these but damaged cells. The exit code is 1 if there are any.
     """
 
     async def work(ledger: Ledger) -> int:
         chosen = await thread_id_of(ledger, thread, latest=latest) if latest or thread is not None else None
-        with working("checking", quiet=as_json):
-            checked, found = await (_check(ledger, chosen) if provider is None else _refused(ledger, chosen, provider))
+        with share_bar("checking", quiet=as_json) as progress:
+            checked, found = await (
+                _check(ledger, chosen, progress) if provider is None else _refused(ledger, chosen, provider)
+            )
+        errors = [one for one in found if one.get("severity") != "advice"]
         if as_json:
             print_json({"checked": checked, "findings": found})
-            return ExitCode.FOUND if found else ExitCode.OK
-        if found:
-            headings = ["reason"] if provider is not None else ["rule", "state"]
-            print_table(("thread", "seq", *headings, "detail"), [tuple(one.values()) for one in found])
-        say(f"{plural(checked, 'thread')} checked, {plural(len(found), 'finding') if found else 'all well'}")
-        return ExitCode.FOUND if found else ExitCode.OK
+        else:
+            if found:
+                headings = ["reason"] if provider is not None else ["severity", "rule", "state"]
+                print_table(("thread", "seq", *headings, "detail"), [tuple(one.values()) for one in found])
+            advice = [f"{len(found) - len(errors):,} advice"] if len(errors) < len(found) else []
+            counts = [plural(len(errors), "error" if provider is None else "finding")] if errors else []
+            say(f"{plural(checked, 'thread')} checked, {', '.join([*counts, *advice]) or 'all well'}")
+        return ExitCode.FOUND if errors else ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug)
 
 
-async def _check(ledger: Ledger, thread: str | None) -> tuple[int, list[dict[str, object]]]:
+async def _check(
+    ledger: Ledger, thread: str | None, progress: Callable[[int, int], None]
+) -> tuple[int, list[dict[str, object]]]:
     """The number of threads checked, and the findings."""
     checked = 0
     found: list[dict[str, object]] = []
-    async for thread_id in thread_ids(ledger, thread):
+    async for one in ledger.check(thread, progress=progress):
         checked += 1
-        for one in await ledger.threads.check(thread_id):
-            said = {"seq": one.seq, "rule": one.rule, "state": "open" if one.open else "broken", "detail": one.detail}
-            found.append({"thread_id": thread_id, **said})
+        found += [
+            {
+                "thread_id": one.thread_id,
+                "seq": finding.seq,
+                "severity": finding.severity,
+                "rule": finding.rule,
+                "state": "open" if finding.open else "broken",
+                "detail": finding.detail,
+            }
+            for finding in one.findings
+        ]
     return checked, found
 
 
 async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
     """The number of threads checked, and what the provider would refuse in them."""
+    from chatledger.errors import NothingToSend
     from chatledger.formats.model_view import get_provider, is_refusal
+    from chatledger.storage.rows.messages import is_damage
 
     get_provider(provider)  # an unknown provider is an error even if there is no thread
     checked = 0
     found: list[dict[str, object]] = []
     async for thread_id in thread_ids(ledger, thread):
         checked += 1
-        viewed = await ledger.history(thread_id, format=provider, view="model")
+        try:
+            viewed = await ledger.history(thread_id, format=provider, view="model")
+        except NothingToSend as error:
+            if error.reasons:  # a thread without messages has no fault: nobody has spoken yet
+                empty = {"seq": None, "reason": "nothing-to-send", "detail": str(error)}
+                found.append({"thread_id": thread_id, **empty})
+            continue
+        except ChatLedgerError as error:
+            if not is_damage(error):
+                raise
+            found.append({"thread_id": thread_id, "seq": None, "reason": "damaged", "detail": str(error)})
+            continue
         found += [
             {"thread_id": thread_id, "seq": one.seq, "reason": one.code, "detail": one.detail}
             for one in viewed.repairs
@@ -200,10 +237,12 @@ async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> s
 
     require_thread(thread, latest=latest)
     if thread is None:
-        newest = (await ledger.threads.list(limit=1)).items
-        if not newest:
+        newest = await ledger.threads.list(limit=1)
+        if newest.damaged:
+            raise newest.damaged[0]
+        if not newest.items:
             raise NotFound("there is no thread yet")
-        return newest[0].thread_id
+        return newest.items[0].thread_id
     ids = await ledger.threads.complete(thread, limit=SHOWN_IDS + 1) if thread else []
     if thread in ids or len(ids) < 2:
         return thread if thread in ids or not ids else ids[0]
@@ -216,11 +255,5 @@ async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
     if thread is not None:
         yield thread
         return
-    cursor = None
-    while True:
-        page = await ledger.threads.list(limit=1_000, cursor=cursor)
-        for one in page:
-            yield one.thread_id
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    async for thread_id in ledger.threads.ids():
+        yield thread_id

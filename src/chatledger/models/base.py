@@ -1,11 +1,11 @@
-"""The base of all models: frozen, without unknown fields."""
+"""The base of all models: frozen, without unknown fields, and shown without the fields that say nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strict, ValidationError
 
@@ -14,6 +14,19 @@ from chatledger.errors import InvalidArgument
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="constants")
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """The fields for `repr`, without those that are None or an empty list or dict by default."""
+        for name, value in super().__repr_args__():
+            if not self._is_left_out(name, value):
+                yield name, value
+
+    def _is_left_out(self, name: str | None, value: Any) -> bool:
+        field = type(self).model_fields.get(name or "")
+        if field is None or field.is_required():
+            return False
+        default = field.get_default(call_default_factory=True)
+        return (default is None or default in ([], {})) and type(value) is type(default) and value == default
 
 
 @contextmanager

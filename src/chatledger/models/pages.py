@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from chatledger.errors import DamagedCell, EncryptionError
 from chatledger.models.messages import ChatMessage
 
 T = TypeVar("T")
@@ -13,10 +14,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items in order, and the cursor that continues after them; None at the end."""
+    """Items in order, and the cursor that continues after them; None at the end.
+
+    `damaged` are the errors of the items that cannot be read: they belong to the page, and stand nowhere in `items`.
+    """
 
     items: list[T]
     next_cursor: str | None = None
+    damaged: Sequence[DamagedCell | EncryptionError] = ()
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)

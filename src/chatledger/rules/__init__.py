@@ -1,6 +1,6 @@
 """The rules of a thread, as pure functions."""
 
-from chatledger.rules.check import Finding, check_messages, fold
+from chatledger.rules.check import CheckedThread, Finding, check_messages, fold
 from chatledger.rules.invariants import Judged, Judgement, judge
 from chatledger.rules.partials import close_interrupted, complete, grow
 from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
@@ -8,6 +8,7 @@ from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted
 
 __all__ = [
     "INTERRUPTED",
+    "CheckedThread",
     "Finding",
     "Judged",
     "Judgement",

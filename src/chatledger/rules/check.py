@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from chatledger.models import ChatMessage
+from chatledger.models import ChatMessage, ToolCall
 from chatledger.rules.invariants import broken_order, judge_one
 from chatledger.rules.tip import OpenCall, Tip, interrupted
+
+Severity: TypeAlias = Literal["error", "advice"]
+ADVICE = frozenset({"R9", "R13"})
+"""The rules that strict rules only report: a provider may refuse the messages, but they are stored as they were meant.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken rule of a stored branch, and the seq of its message.
+    """A broken rule of a stored branch, and the seq of its message; 0 if it is not about a message.
 
     An `open` finding is unfinished, not broken, and an append can still complete it: a call without a result, or a
-    partial message at the end.
+    partial message at the end. Damaged and missing rows break R11, because they are not as they were committed.
     """
 
     seq: int
     rule: str
     detail: str
     open: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        return "advice" if self.rule in ADVICE else "error"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedThread:
+    """A thread that was checked, and what was found in it."""
+
+    thread_id: str
+    findings: Sequence[Finding]
 
 
 def fold(tip: Tip, messages: Iterable[ChatMessage]) -> Tip:
@@ -46,6 +64,9 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
             findings.append(Finding(tip.partial_seq, "R10", "partial, but not at the end"))
             tip = interrupted(tip)
         order = list(broken_order(tip, message))  # before the message moves the tip
+        if message.tool_calls and not all(call.name for call in message.tool_calls):
+            findings.append(Finding(tip.last_seq + 1, "R11", "a tool call without a name, which no rules let in"))
+            message = message.model_copy(update={"tool_calls": list(map(_named, message.tool_calls))})
         tip, judged = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
         recorded = {violation.detail for violation in judged.violations}
         broken = [*judged.violations, *(violation for violation in order if violation.detail not in recorded)]
@@ -54,6 +75,10 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
     if tip.partial_seq is not None:
         findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned", open=True))
     return sorted(findings, key=lambda finding: finding.seq)
+
+
+def _named(call: ToolCall) -> ToolCall:
+    return call if call.name else call.model_copy(update={"name": "?"})
 
 
 def _still_open(call: OpenCall) -> Finding:

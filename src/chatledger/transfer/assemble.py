@@ -1,19 +1,27 @@
 """Put conversations back into their records, for export and conversion.
 
 A record in its own format comes out as it came in. In another format, a message list takes the place of the record's
-own message list. Any other payload goes under `messages`, or under the keys of the format's requests.
+own message list. Any other conversation goes under the keys where the readers of its format look for it: what is
+written here is read again, by the name of the format and by detection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from chatledger.errors import NothingToSend
 from chatledger.formats import Encoded, get_codec
-from chatledger.models import Loss
+from chatledger.formats.losses.codes import LEFT_OUT
+from chatledger.formats.model_view import INSTRUCTIONS
+from chatledger.models import ChatMessage, Loss
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Envelope, pack
-from chatledger.transfer.shapes import BranchMessages, get_shape
-from chatledger.transfer.shapes.message_list import DEFAULT_FIELD, MessageList
+from chatledger.transfer.shapes import BranchMessages, conversation_keys, get_shape
+from chatledger.transfer.shapes.message_list import MessageList
+from chatledger.transfer.shapes.requests import request_path
+
+INTERACTION = "interaction"
+"""The key of a recorded request in a record whose conversation is no longer in the format of its endpoint."""
 
 
 def own_record(
@@ -32,19 +40,49 @@ def foreign_record(
     *,
     carry: bool = False,
 ) -> Encoded:
-    """The record with its first branch in another format. Every other branch is a loss."""
-    encoded = get_codec(format).encode(branches[0].messages, carry=carry)
-    losses = [*encoded.losses, *(Loss("branch", None, f"branch {number}") for number in range(1, len(branches)))]
-    return Encoded(in_place(encoded.payload, rest, envelope), losses)
+    """The record with its first branch in another format. Every other branch is a loss.
+
+    Raises NothingToSend if no message of the branch can be written: no API takes an empty list.
+    """
+    messages = branches[0].messages
+    encoded = get_codec(format).encode(messages, carry=carry)
+    if messages and is_empty(encoded.payload, format):
+        raise NothingToSend(format, _reasons(messages, encoded.losses))
+    placed = in_place(encoded.payload, rest, envelope, format)
+    branch_losses = [Loss("branch", None, f"branch {number}") for number in range(1, len(branches))]
+    return Encoded(placed.payload, [*encoded.losses, *placed.losses, *branch_losses])
 
 
-def in_place(payload: JsonValue, rest: Mapping[str, JsonValue], envelope: Envelope) -> JsonValue:
-    """The record with a payload in another format."""
-    if isinstance(payload, list) and isinstance(get_shape(envelope.format), MessageList):
-        return pack(payload, rest, envelope)
-    return {**rest, **conversation_object(payload)}
+def is_empty(payload: JsonValue, format: str) -> bool:  # noqa: A002
+    """Whether there are no messages in a payload of the format."""
+    return conversation_object(payload, format).get(conversation_keys(format)[-1]) in (None, [])
 
 
-def conversation_object(payload: JsonValue) -> dict[str, JsonValue]:
+def _reasons(messages: Sequence[ChatMessage], losses: Sequence[Loss]) -> list[tuple[int | None, str]]:
+    left_out = {loss.seq for loss in losses if loss.code == LEFT_OUT}
+    return [(message.seq, "left out" if message.seq in left_out else INSTRUCTIONS) for message in messages]
+
+
+def in_place(
+    payload: JsonValue,
+    rest: Mapping[str, JsonValue],
+    envelope: Envelope,
+    format: str,  # noqa: A002
+) -> Encoded:
+    """The record with a payload in another format. Each key of the rest that would be read as a part of the
+    conversation is a loss.
+    """
+    conversation = conversation_object(payload, format)
+    if request_path(rest):
+        return Encoded({INTERACTION: dict(rest), **conversation})
+    keys = conversation_keys(format)
+    are_lists = isinstance(get_shape(format), MessageList) and isinstance(get_shape(envelope.format), MessageList)
+    if are_lists and list(conversation) == list(keys):
+        return Encoded(pack(conversation[keys[0]], rest, envelope))
+    kept = {key: value for key, value in rest.items() if key not in keys}
+    return Encoded(kept | conversation, [Loss("replaced-key", None, key) for key in rest if key in keys])
+
+
+def conversation_object(payload: JsonValue, format: str) -> dict[str, JsonValue]:  # noqa: A002
     """The payload as an object, as trainers and APIs expect it."""
-    return payload if isinstance(payload, dict) else {DEFAULT_FIELD: payload}
+    return payload if isinstance(payload, dict) else {conversation_keys(format)[-1]: payload}

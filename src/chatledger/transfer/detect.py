@@ -1,9 +1,14 @@
-"""The shape of a file's records: the one the caller names, or the one that its first record has."""
+"""The shape of a file's records: the one the caller names, or else the one that each record has.
+
+A record of plain texts looks alike in most formats. It is read as the records before it that tell more, and so is a
+record that no shape recognises.
+"""
 
 from __future__ import annotations
 
-from chatledger.errors import UnknownFormat
+from chatledger.errors import DecodeError, UnknownFormat
 from chatledger.models.json import JsonValue
+from chatledger.transfer.envelope import take_out
 from chatledger.transfer.fields import other_lists
 from chatledger.transfer.records import Record
 from chatledger.transfer.shapes import AUTO, Shape, get_shape, recognise_record
@@ -18,25 +23,48 @@ class ShapeOfFile:
     def __init__(self, format: str, fieldname: str | None) -> None:  # noqa: A002
         self._asked = None if format == AUTO else get_shape(format)
         self._field = fieldname
-        self._first: Shape | None = None
+        self._known: Shape | None = None
 
     def of(self, record: Record) -> Shape:
-        """Raises UnknownFormat if no shape recognises the record."""
+        """Raises UnknownFormat if no shape recognises the first record, or a recorded request."""
         if self._asked is not None:
             return self._asked
-        if record.item is not None:  # a recording may hold requests to several providers
-            return self._recognised(record)
-        if self._first is None:
-            self._first = self._recognised(record)
-        return self._first
-
-    def _recognised(self, record: Record) -> Shape:
         found = recognise_record(record.value, self._field)
+        if record.item is not None:  # a recording may hold requests to several providers
+            return self._require(found, record)
+        if self._known is None:
+            self._known = self._require(found, record)
+        elif found is not None and not self._is_plain(found, record.value):
+            self._known = found
+        elif found is not None and not self._is_in(self._known, record.value):
+            return found
+        return self._known
+
+    def _is_plain(self, found: Shape, record: JsonValue) -> bool:
+        """Whether the record has nothing but texts, which every format reads."""
+        if found.name != DEFAULT_FORMAT:
+            return False
+        messages = take_out(record, found.locate(record, self._field)).payload
+        return all(message.keys() == {"role", "content"} and _is_text(message["content"]) for message in messages)
+
+    def _is_in(self, shape: Shape, record: JsonValue) -> bool:
+        """Whether the record has its conversation where the shape has it."""
+        try:
+            return shape.locate(record, self._field) is not None
+        except DecodeError:
+            return False
+
+    def _require(self, found: Shape | None, record: Record) -> Shape:
         if found is None and self._field is not None:
             found = get_shape(DEFAULT_FORMAT)  # a caller who names the field has messages there
         if found is None:
             raise UnknownFormat(None, f"{_description(record.value)} is of no known format{other_lists(record.value)}")
         return found
+
+
+def _is_text(content: JsonValue) -> bool:
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    return all(part.keys() == {"type", "text"} and isinstance(part["text"], str) for part in parts)
 
 
 def _description(value: JsonValue) -> str:

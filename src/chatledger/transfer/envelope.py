@@ -33,6 +33,18 @@ class Location:
     single: bool = True
 
 
+def locate_in(record: JsonValue, path: Sequence[str], keys: Sequence[str]) -> Location:
+    """The location of a conversation at the path: the value there, or if that is an object with the last of the keys,
+    their values.
+    """
+    value = record
+    for key in path:
+        value = value[key]
+    if not isinstance(value, dict) or keys[-1] not in value:
+        return Location(path[:-1], path[-1:])
+    return Location(path, [key for key in keys if key in value], single=len(keys) == 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """A record taken apart: the conversation is in `payload`, everything else in `rest`."""

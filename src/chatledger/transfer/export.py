@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from chatledger.errors import ThreadNotFound
+from chatledger.errors import ChatLedgerError, NothingToSend, ThreadNotFound
 from chatledger.ledger import Ledger
 from chatledger.models import Loss, Thread
 from chatledger.models.json import JsonValue
-from chatledger.transfer.assemble import conversation_object, in_place, own_record
+from chatledger.storage.rows.messages import is_damage
+from chatledger.transfer.assemble import conversation_object, in_place, is_empty, own_record
 from chatledger.transfer.detect import DEFAULT_FORMAT
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.shapes import BranchMessages, get_shape
@@ -38,10 +39,21 @@ class Exported:
 
 @dataclass(slots=True)
 class Index:
-    """The ids of the threads to export, in order. `arrays`: all of them were imported from arrays."""
+    """The ids of the threads to export, in order. `arrays`: all of them were imported from arrays. `damaged`: why the
+    others cannot be read, including those that only their export finds. `left_out`: why no provider would accept a
+    thread, by its id.
+    """
 
     thread_ids: list[str] = field(default_factory=list)
     arrays: bool = False
+    damaged: list[ChatLedgerError] = field(default_factory=list)
+    left_out: dict[str, NothingToSend] = field(default_factory=dict)
+
+    def add_damage(self, error: ChatLedgerError) -> None:
+        """Raises the error if it is about more than the rows of one thread."""
+        if not is_damage(error):
+            raise error
+        self.damaged.append(error)
 
 
 async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = None) -> Exported:  # noqa: A002
@@ -54,13 +66,19 @@ async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = 
 
 
 async def export_all(ledger: Ledger, index: Index, *, format: str | None = None) -> AsyncIterator[Exported]:  # noqa: A002
-    """Each thread of the index as a record. Skips threads that were deleted meanwhile."""
+    """Each thread of the index as a record. Skips threads that were deleted meanwhile, and adds damaged ones to
+    `index.damaged`.
+    """
     for thread_id in index.thread_ids:
         try:
             thread = await ledger.threads.get(thread_id)
-            yield await _as_record(ledger, thread, from_metadata(thread.metadata), format)
+            record = await _as_record(ledger, thread, from_metadata(thread.metadata), format)
         except ThreadNotFound:
             continue
+        except ChatLedgerError as error:
+            index.add_damage(error)
+            continue
+        yield record
 
 
 async def export_conversations(
@@ -70,9 +88,11 @@ async def export_conversations(
     format: str,  # noqa: A002
     view: View = "stored",
 ) -> AsyncIterator[Exported]:
-    """Each thread as the object that trainers expect, `{"messages": […]}`, without the other keys of its record.
+    """Each thread as the object that trainers expect, `{"messages": […]}` or the keys of the format's requests, without
+    the other keys of its record.
 
-    Skips threads without messages and threads that were deleted meanwhile. Raises UnknownFormat for the model view of a
+    Skips threads without messages and threads that were deleted meanwhile. Adds damaged ones to `index.damaged`, and
+    those of which the model view can send nothing to `index.left_out`. Raises UnknownFormat for the model view of a
     format without a provider.
     """
     for thread_id in index.thread_ids:
@@ -80,17 +100,26 @@ async def export_conversations(
             messages = await _messages(ledger, thread_id, format, view)
         except ThreadNotFound:
             continue
-        if messages.value:
-            yield replace(messages, value=conversation_object(messages.value))
+        except NothingToSend as error:
+            if error.reasons:
+                index.left_out[thread_id] = error
+            continue
+        except ChatLedgerError as error:
+            index.add_damage(error)
+            continue
+        if not is_empty(messages.value, format):
+            yield replace(messages, value=conversation_object(messages.value, format))
 
 
 async def read_index(ledger: Ledger) -> Index:
     """Imported threads in the order of their records, then the others in the order of their creation."""
     found: list[tuple[tuple[Any, ...], str]] = []
+    damaged: list[ChatLedgerError] = []
     arrays = True
     cursor = None
     while True:
         page = await ledger.threads.list(limit=THREADS_PAGE, cursor=cursor)
+        damaged += page.damaged
         for thread in page:
             imported = from_metadata(thread.metadata)
             arrays = arrays and imported is not None and imported[1].container == "array"
@@ -98,7 +127,7 @@ async def read_index(ledger: Ledger) -> Index:
         cursor = page.next_cursor
         if cursor is None:
             break
-    return Index([thread_id for _, thread_id in sorted(found)], arrays and bool(found))
+    return Index([thread_id for _, thread_id in sorted(found)], arrays and bool(found), damaged)
 
 
 def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
@@ -107,17 +136,21 @@ def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
     return 0, envelope.imported_at, envelope.index, envelope.item
 
 
-async def scored_at_least(ledger: Ledger, thread_ids: Sequence[str], minima: Mapping[str, float]) -> list[str]:
-    """The threads whose mean score reaches the minimum of every key, in the order given. One query a thread.
+async def keep_scored(ledger: Ledger, index: Index, minima: Mapping[str, float]) -> None:
+    """Keep the threads of the index whose mean score reaches the minimum of every key. One query a thread.
 
-    A thread without a score under a key is left out.
+    A thread without a score under a key is left out, and one with a damaged score is added to `index.damaged`.
     """
     chosen = []
-    for thread_id in thread_ids:
-        means = await mean_scores(ledger, thread_id, list(minima))
+    for thread_id in index.thread_ids:
+        try:
+            means = await mean_scores(ledger, thread_id, list(minima))
+        except ChatLedgerError as error:
+            index.add_damage(error)
+            continue
         if all(means.get(key, -math.inf) >= minimum for key, minimum in minima.items()):
             chosen.append(thread_id)
-    return chosen
+    index.thread_ids = chosen
 
 
 async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> dict[str, float]:
@@ -129,6 +162,8 @@ async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> di
     cursor = None
     while True:
         page = await ledger.feedback.list(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
+        if page.damaged:  # without it, another score would count
+            raise page.damaged[0]
         for one in page:  # newest first
             if one.key in latest:
                 latest[one.key].setdefault((one.run_id, one.author), one.score)
@@ -147,16 +182,18 @@ async def _as_record(
     if imported is not None and format in (None, imported[1].format):
         record = own_record(*imported, await _read_branches(ledger, thread.thread_id, imported[1]))
         return Exported(thread.thread_id, record.payload, record.losses)
-    messages = await _messages(ledger, thread.thread_id, format or DEFAULT_FORMAT)
+    format = format or DEFAULT_FORMAT  # noqa: A001
+    messages = await _messages(ledger, thread.thread_id, format)
     if imported is not None:
-        return Exported(thread.thread_id, in_place(messages.value, *imported), messages.losses)
+        record = in_place(messages.value, *imported, format)
+        return Exported(thread.thread_id, record.payload, [*messages.losses, *record.losses])
     record_of_our_own = {
         "thread_id": thread.thread_id,
         "title": thread.title,
         "user_id": thread.user_id,
         "created_at": thread.created_at.isoformat(),
         "metadata": thread.metadata,
-        "messages": messages.value,
+        **conversation_object(messages.value, format),
     }
     return Exported(thread.thread_id, record_of_our_own, messages.losses)
 

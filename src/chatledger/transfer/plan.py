@@ -30,7 +30,7 @@ class ImportOptions:
     """Options of an import. Fields are paths into a record, with dots between the keys.
 
     Without `field`, messages are read from the format's usual field, such as `messages`, or from the record itself.
-    `format` is the name of a shape, or "auto" to detect it from the first record. `time_field` is read from the record
+    `format` is the name of a shape, or "auto" to detect it in each record. `time_field` is read from the record
     and from each message. With `stop_on_error`, the first bad record ends the import.
     """
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, TypeAlias
 
-from chatledger.errors import DecodeError
+from chatledger.errors import DecodeError, UnknownFormat
+from chatledger.formats import recognise
 from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem
 from chatledger.transfer.source import ByteSource
 
@@ -138,13 +139,21 @@ def _kind_of_text(head: bytes) -> str:
 
 
 def _begins_with_message(source: ByteSource) -> bool:
-    """Whether the first element of the next array is a message. Consumes nothing."""
+    """Whether the first element of the next array is a message in some format. Consumes nothing."""
     element = source.first_element()
     try:
         value = json.loads(element)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) and isinstance(value.get("role"), str)
+    return isinstance(value, dict) and (isinstance(value.get("role"), str) or _is_recognised([value]))
+
+
+def _is_recognised(messages: list[JsonValue]) -> bool:
+    try:
+        recognise(messages)
+    except UnknownFormat:
+        return False
+    return True
 
 
 def _is_json(raw: bytes) -> bool:

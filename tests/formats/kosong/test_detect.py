@@ -20,6 +20,7 @@ NEWER, OLDER = kosong.Message(role="user", content="x"), v0_23.Message(role="use
         ([NEWER, OLDER], False, False),
         ([NEWER.model_dump()], True, False),
         ([NEWER.model_dump(exclude_none=True)], False, False),
+        ([OLDER.model_dump(), v0_23.Message(role="assistant", content="").model_dump()], False, True),
         ([], False, False),
         ("x", False, False),
         ([1], False, False),

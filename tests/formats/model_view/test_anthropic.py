@@ -141,6 +141,21 @@ def test_an_input_that_is_no_object_is_written_as_one() -> None:
     assert repairs == [("open-call", 1), ("arguments", 1)]
 
 
+@pytest.mark.parametrize("source", [None, "openai-chat", "anthropic"])
+def test_a_call_without_arguments_has_an_empty_input(source: str | None) -> None:
+    payload, repairs = seen([user("?"), assistant(calls=[call("a", arguments="")], format=source), result("a")])
+    assert spoken(payload)[1][1][0]["input"] == {}
+    assert repairs == ([("arguments", 2)] if source == "anthropic" else [])
+
+
+@pytest.mark.parametrize("arguments", ['{"city": "Tok', "[1]", "null"])
+def test_arguments_of_another_format_that_are_no_object_are_a_repair(arguments: str) -> None:
+    messages = [user("?"), assistant(calls=[call("a", arguments="{}"), call("b", arguments=arguments)])]
+    payload, repairs = seen([*messages, result("a"), result("b")])
+    assert [block["input"] for block in spoken(payload)[1][1]] == [{}, {"_raw": arguments}]
+    assert repairs == [("arguments", 2)]
+
+
 def test_a_repair_says_what_was_done() -> None:
     _, repairs = model_view(CODEC, [user("?", seq=7), user("!", seq=8)])
     assert repairs == [Repair("merged", 8, "a second user message in a row: joined with the first")]

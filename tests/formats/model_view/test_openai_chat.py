@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from chatledger import ChatMessage, Repair
 from chatledger.formats import get_codec
 from chatledger.formats.model_view import model_view
@@ -63,17 +65,63 @@ def test_an_empty_orphan_and_a_second_result_are_left_out() -> None:
     assert codes(repairs) == [("doubled-result", 4), ("orphan-result", 6)]
 
 
-def test_an_id_that_comes_again_is_replaced_on_the_call_and_its_result() -> None:
+def test_an_id_that_comes_again_after_its_result_stays() -> None:
     payload, repairs = seen(turn() * 2)
-    assert [wire["id"] for message in payload for wire in message.get("tool_calls", ())] == [
-        *("call_0", "call_1"),
-        *("call_0_2", "call_1_2"),
+    assert [wire["id"] for message in payload for wire in message.get("tool_calls", ())] == ["call_0", "call_1"] * 2
+    assert [wire["tool_call_id"] for wire in payload if wire["role"] == "tool"] == ["call_1", "call_0"] * 2
+    assert repairs == []
+
+
+def test_two_calls_of_one_message_never_share_an_id() -> None:
+    payload, repairs = seen([user("?"), assistant(calls=[call("a"), call("a")]), result("a"), result("a")])
+    assert [wire["id"] for wire in payload[1]["tool_calls"]] == ["a", "a_2"]
+    assert [wire["tool_call_id"] for wire in payload[2:]] == ["a", "a_2"]
+    assert codes(repairs) == [("reused-id", 2)]
+
+
+@pytest.mark.parametrize("source", [None, "openai-chat", "kosong/0.30"])
+@pytest.mark.parametrize("arguments", ["", " \n"])
+def test_a_call_without_arguments_has_an_empty_object(source: str | None, arguments: str) -> None:
+    messages = [user("?"), assistant(calls=[call("a", arguments=arguments)], format=source), result("a")]
+    payload, repairs = seen(messages)
+    assert payload[1]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert repairs == [Repair("arguments", 2, "no arguments: written as {}")]
+
+
+def test_the_free_text_of_a_custom_tool_may_be_empty() -> None:
+    custom = {"id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}
+    function = {"id": "b", "type": "function", "function": {"name": "f", "arguments": ""}}
+    payload, repairs = read(
+        [
+            {"role": "assistant", "content": None, "tool_calls": [custom, function]},
+            {"role": "tool", "tool_call_id": "a", "content": "1"},
+            {"role": "tool", "tool_call_id": "b", "content": "1"},
+        ]
+    )
+    assert payload[0]["tool_calls"] == [custom, {**function, "function": {"name": "f", "arguments": "{}"}}]
+    assert codes(repairs) == [("arguments", 1)]
+
+
+def test_a_custom_call_without_an_id_and_a_text_becomes_a_call_of_a_function() -> None:
+    custom = {"type": "custom", "custom": {"name": "f", "input": ""}}
+    payload, repairs = read(
+        [{"role": "assistant", "content": None, "tool_calls": [custom]}, {"role": "tool", "content": "1"}]
+    )
+    assert payload[0]["tool_calls"] == [
+        {"id": "call_1_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     ]
-    assert [wire["tool_call_id"] for wire in payload if wire["role"] == "tool"] == [
-        *("call_1", "call_0"),
-        *("call_1_2", "call_0_2"),
-    ]
-    assert codes(repairs) == [("reused-id", 7), ("reused-id", 7)]
+    assert codes(repairs) == [("arguments", 1), ("call-id", 1)]
+
+
+def test_a_legacy_call_without_arguments_stays_one() -> None:
+    payload, repairs = read(
+        [
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}},
+            {"role": "function", "name": "f", "content": "1"},
+        ]
+    )
+    assert payload[0] == {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    assert codes(repairs) == [("arguments", 1)]
 
 
 def test_a_history_that_grows_keeps_the_beginning_that_it_had() -> None:

@@ -88,3 +88,48 @@ def test_arguments_are_written_as_text() -> None:
     payload, repairs = read(ASKED, {**CALLED, "arguments": {"a": 1}}, ANSWERED)
     assert payload[1]["arguments"] == '{"a":1}'
     assert repairs == [("arguments", 2)]
+
+
+@pytest.mark.parametrize("source", [None, "openai-responses", "anthropic"])
+def test_a_call_without_arguments_has_an_empty_object(source: str | None) -> None:
+    payload, repairs = seen([user("?"), assistant(calls=[call("a", arguments="")], format=source), result("a")])
+    assert payload[1]["arguments"] == "{}"
+    assert repairs == [("arguments", 2)]
+
+
+def test_an_item_without_arguments_keeps_its_id_and_its_reasoning() -> None:
+    payload, repairs = read(ASKED, THOUGHT, {**CALLED, "arguments": ""}, ANSWERED)
+    assert payload == [ASKED, THOUGHT, CALLED, ANSWERED]
+    assert repairs == [("arguments", 2)]
+
+
+def test_the_free_text_of_a_custom_tool_may_be_empty() -> None:
+    custom = {"type": "custom_tool_call", "call_id": "a", "name": "f", "input": ""}
+    items = [ASKED, custom, {"type": "custom_tool_call_output", "call_id": "a", "output": "1"}]
+    assert read(*items) == (items, [])
+
+
+def test_a_custom_call_that_is_written_anew_has_an_object() -> None:
+    without_id = {"type": "custom_tool_call", "name": "f", "input": ""}
+    payload, repairs = read(ASKED, without_id)
+    assert payload[1] == {"type": "function_call", "call_id": "call_2_0", "name": "f", "arguments": "{}"}
+    assert repairs == [("open-call", 2), ("arguments", 2), ("call-id", 2)]
+    twice = {**without_id, "id": "ctc_1", "call_id": "a"}
+    output = {"type": "custom_tool_call_output", "call_id": "a", "output": "1"}
+    payload, repairs = read(ASKED, twice, output, twice, output)
+    assert payload[3] == {"type": "function_call", "call_id": "a_2", "name": "f", "arguments": "{}"}
+    assert ("reused-id", 4) in repairs
+
+
+def test_an_output_that_loses_its_only_part_is_empty_text() -> None:
+    output = {"type": "function_call_output", "call_id": None, "output": [{"type": "input_image"}]}
+    payload, repairs = read({"type": "function_call", "name": "f", "arguments": "{}"}, output)
+    assert payload[1] == {"type": "function_call_output", "call_id": "call_1_0", "output": ""}
+    assert repairs == [("call-id", 1), ("empty", 2)]
+
+
+def test_an_id_that_comes_again_is_replaced_on_the_call_and_its_result() -> None:
+    payload, repairs = seen(turn() * 2)
+    calls = [item["call_id"] for item in payload if item.get("type") == "function_call"]
+    assert calls == ["call_0", "call_1", "call_0_2", "call_1_2"]
+    assert repairs == [("reused-id", 7), ("reused-id", 7)]

@@ -236,9 +236,9 @@ async def test_a_thread_made_again_under_a_cached_tip_is_judged_again(database: 
 async def test_only_the_guard_stops_a_stale_tip(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutation check: with the version as guard in place of the stamp, the recreated thread takes the wrong result."""
     names = vars(write_module)
-    assert "stamp = :stamp" in names["_UPDATE_TIP"]
-    weak = names["_UPDATE_TIP"].replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")
-    monkeypatch.setitem(names, "_UPDATE_TIP", weak)
+    assert "stamp = :stamp" in names["UPDATE_TIP"]
+    weak = names["UPDATE_TIP"].replace("stamp = :stamp", "(stamp = :stamp OR last_seq = 2)")
+    monkeypatch.setitem(names, "UPDATE_TIP", weak)
     names["_statement"].cache_clear()
     try:
         async with pg_database.open() as ledger, pg_database.open() as other:

@@ -129,7 +129,7 @@ async def test_no_read_ever_lacks_what_was_stored_before_its_position(pair: Pair
                 await replay(pair.standby, on=number % 10 == 6)
             for window in ({"last": 5}, {}, {"last_turns": 1}):
                 read = await ledger.messages.history("t", min_position=position, **window)  # type: ignore[arg-type]
-                assert read.version >= version
+                assert read.version >= version, "the standby answered with an older state"
 
 
 async def test_without_the_position_check_old_states_are_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,14 @@ async def iterate(repositories: Repositories, thread_id: str) -> list[Any]:
     return [message async for message in repositories.messages.iterate(thread_id)]
 
 
+async def checked(repositories: Repositories, thread_id: str | None = None) -> list[Any]:
+    return [one async for one in repositories.check(thread_id)]
+
+
+async def all_ids(repositories: Repositories) -> list[str]:
+    return [thread_id async for thread_id in repositories.threads.ids()]
+
+
 async def find_many(repositories: Repositories, thread_ids: Sequence[str]) -> list[Thread]:
     found = await repositories.threads.find_many(thread_ids)
     return [found[id_] for id_ in thread_ids if id_ in found]
@@ -123,6 +131,9 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.append("mine", [{"role": "user", "content": "?"}], format="openai-chat", run_id=ids.run),
     ],
     "history": [lambda s, ids: s.history(ids.thread, format="openai-chat")],
+    "check": [lambda s, ids: checked(s), lambda s, ids: checked(s, ids.thread)],
+    "threads.ids": [lambda s, ids: all_ids(s)],
+    "threads.complete": [lambda s, ids: s.threads.complete(ids.thread), lambda s, ids: s.threads.complete("m")],
     "threads.create": [
         lambda s, ids: s.threads.create(ids.thread),
         lambda s, ids: s.threads.create(ids.thread, user_id="me", exist_ok=True),

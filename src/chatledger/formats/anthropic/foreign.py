@@ -68,20 +68,26 @@ def _signed(reasoning: str | list[Part] | None) -> Iterator[Part]:
 
 
 def _fit_call(call: ToolCall) -> ToolCall:
-    return call.model_copy(update={"arguments": _fit_arguments(call.arguments), "extras": None})
+    return call.model_copy(update={"arguments": fit_arguments(call.arguments), "extras": None})
 
 
-def _fit_arguments(arguments: str | dict[str, JsonValue] | None) -> dict[str, JsonValue]:
+def fit_arguments(arguments: str | dict[str, JsonValue] | None) -> dict[str, JsonValue]:
     """The arguments as an object, the only type that the API accepts. Any other value is text under one key."""
-    value = _parsed(arguments) if isinstance(arguments, str) else arguments or {}
-    if isinstance(value, dict) and json_problem(value, max_depth=_INPUT_DEPTH) is None:
+    value = as_input(arguments)
+    if value is not None:
         return value
     return {RAW: arguments if isinstance(arguments, str) else dumps(arguments)}
 
 
+def as_input(arguments: str | dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+    """The object that the arguments are or spell; None if they spell no object. A blank text means no arguments."""
+    value = _parsed(arguments) if isinstance(arguments, str) else arguments or {}
+    return value if isinstance(value, dict) and json_problem(value, max_depth=_INPUT_DEPTH) is None else None
+
+
 def _parsed(text: str) -> JsonValue:
     try:
-        return loads(text)
+        return loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
         return None
 

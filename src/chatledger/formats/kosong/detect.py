@@ -7,14 +7,19 @@ from chatledger.formats.kosong.parts import Revision
 
 
 def is_of_revision(payload: object, revision: Revision) -> bool:
-    """True for objects of the revision, and for full dumps of the newer one: short dumps look like OpenAI's."""
+    """True for objects of the revision, and for full dumps: short dumps look like OpenAI's.
+
+    Only the older revision dumps empty content as null. Without any, full dumps are taken for those of the newer one.
+    """
     if not isinstance(payload, (list, tuple)) or not payload:
         return False
-    return all(_is_message(message, revision) for message in payload)
+    if not all(_is_message(message, revision) for message in payload):
+        return False
+    return not revision.null_is_empty or any(not isinstance(one, dict) or one["content"] is None for one in payload)
 
 
 def _is_message(message: object, revision: Revision) -> bool:
     is_newer = not revision.null_is_empty
     if isinstance(message, dict):
-        return is_newer and tuple(message) == MESSAGE_FIELDS and message["content"] is not None
+        return tuple(message) == MESSAGE_FIELDS and not (is_newer and message["content"] is None)
     return is_object(message) and hasattr(message, "extract_text") == is_newer

@@ -136,8 +136,10 @@ def _arguments_code(given: JsonValue, back: JsonValue) -> str:
 
 
 def _meant(arguments: JsonValue) -> JsonValue:
-    """The value that arguments spell. None means no arguments, and so does an empty object."""
+    """The value that arguments spell. None means no arguments, and so do an empty object and a blank text."""
     if isinstance(arguments, str):
+        if not arguments.strip():
+            return {}
         try:
             return loads(arguments)
         except (ValueError, RecursionError):

@@ -4,6 +4,8 @@
     encoded.payload   what the provider's API accepts
     repairs           what was done; empty for a history that the API accepts as it is
 
+No API accepts an empty list of messages, so a history of which no message can be sent raises NothingToSend.
+
 Repairs change copies of messages, which the format's codec then writes; stored data never changes. A provider is a few
 values and two or three functions (`provider.py`). Tests check two laws: a history that the provider accepts is written
 as the stored view has it, and a repaired history needs no repair.
@@ -14,8 +16,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from chatledger.errors import UnknownFormat
+from chatledger.errors import NothingToSend, UnknownFormat
 from chatledger.formats.codec import Codec, Encoded
 from chatledger.formats.model_view.ids import with_ids
 from chatledger.formats.model_view.message import repair_message
@@ -24,7 +27,9 @@ from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import CUSTOM, RepairLog
 from chatledger.models import ChatMessage, Repair
 
-__all__ = ["get_provider", "is_refusal", "model_view", "provider_names", "repair"]
+__all__ = ["INSTRUCTIONS", "get_provider", "is_refusal", "model_view", "provider_names", "repair"]
+
+INSTRUCTIONS = "instructions alone, which stand beside the messages"
 
 _PROVIDERS = {
     "anthropic": "chatledger.formats.model_view.anthropic:ANTHROPIC",
@@ -49,13 +54,30 @@ def get_provider(name: str) -> Provider:
 
 
 def model_view(codec: Codec, messages: Sequence[ChatMessage]) -> tuple[Encoded, list[Repair]]:
-    """The messages as the provider behind the format accepts them. Raises UnknownFormat as `get_provider`."""
-    repaired, repairs = repair(get_provider(codec.name), messages)
+    """The messages as the provider behind the format accepts them.
+
+    Raises UnknownFormat as `get_provider`, and NothingToSend if the payload would have no message.
+    """
+    provider = get_provider(codec.name)
+    repaired, repairs = repair(provider, messages)
     encoded = codec.encode(repaired)
+    if _is_empty(encoded.payload, provider):
+        raise NothingToSend(codec.name, _reasons(messages, repairs))
     if any(message.seq is None for message in messages):
         return encoded, repairs
     # A message that was made here has no seq, so nothing of the history is lost with it.
     return replace(encoded, losses=[loss for loss in encoded.losses if loss.seq is not None]), repairs
+
+
+def _is_empty(payload: Any, provider: Provider) -> bool:
+    listed = payload.get(provider.messages_key) if isinstance(payload, dict) else payload
+    return listed is None or listed == []
+
+
+def _reasons(messages: Sequence[ChatMessage], repairs: Sequence[Repair]) -> list[tuple[int | None, str]]:
+    """Why each message is not sent: its last repair. Only instructions need none, since they are sent elsewhere."""
+    left_out = {repair.seq: repair.detail for repair in repairs}
+    return [(message.seq, left_out.get(message.seq, INSTRUCTIONS)) for message in messages]
 
 
 def repair(provider: Provider, messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], list[Repair]]:

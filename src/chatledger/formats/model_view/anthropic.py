@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from chatledger.formats.anthropic.foreign import fit
-from chatledger.formats.anthropic.names import NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
+from chatledger.formats.anthropic.foreign import as_input, fit, fit_arguments
+from chatledger.formats.anthropic.names import MESSAGES, NAME, ROLES, TOOL_RESULT, TOOL_USE, is_listed
 from chatledger.formats.anthropic.parts import PARTS
 from chatledger.formats.anthropic.write import CALLS_AT, content_blocks
 from chatledger.formats.model_view import repairs
@@ -108,13 +108,19 @@ def _note_blank(message: ChatMessage, texts: list[str], log: RepairLog) -> None:
 
 def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
     calls = message.tool_calls or []
-    if message.format != NAME or not any(isinstance(call.arguments, str) for call in calls):
+    if not any(_is_odd_input(call, message) for call in calls):
         return message
     log.add(repairs.ARGUMENTS, message, "an input that is no object: written as one")
-    fitted = fit(copy_with(message, {"format": None}))
-    inputs: list[ToolCall] = (fitted.tool_calls if fitted is not None else None) or []
-    given = [call.model_copy(update={"arguments": one.arguments}) for call, one in zip(calls, inputs, strict=True)]
+    given = [
+        call.model_copy(update={"arguments": fit_arguments(call.arguments)}) if _is_odd_input(call, message) else call
+        for call in calls
+    ]
     return copy_with(message, {"tool_calls": given})
+
+
+def _is_odd_input(call: ToolCall, message: ChatMessage) -> bool:
+    """Whether the call has no input that could be sent. Of another origin, conversion writes a text as its object."""
+    return isinstance(call.arguments, str) if message.format == NAME else as_input(call.arguments) is None
 
 
 def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -161,10 +167,12 @@ def _only(message: ChatMessage, wanted: Callable[[Part], bool]) -> ChatMessage:
 
 ANTHROPIC = Provider(
     name=NAME,
+    messages_key=MESSAGES,
     call_ids=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,128}"),
     keeps=lambda message: message.format == NAME,
     prepare=_prepare,
+    writes_fields_of_other_roles=False,
     fit=_fit,
     finish=in_turns,
 )

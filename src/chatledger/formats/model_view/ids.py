@@ -39,6 +39,8 @@ class _Ids:
             yield exchange.asker
             yield from (self._without_id(result, exchange.asker) for _, result in exchange.answers)
             return
+        if self._provider.ids_may_come_again:
+            self._taken.clear()
         asker, calls = exchange.asker, exchange.asker.tool_calls or []
         ids = [self._id(call, asker, position, idx) for idx, call in enumerate(calls)]
         yield self._with_ids(asker, calls, ids)

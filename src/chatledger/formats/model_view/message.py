@@ -30,14 +30,17 @@ def _with_role(message: ChatMessage, provider: Provider, log: RepairLog) -> Chat
             log.add(repairs.ROLE, message, f"unknown role {message.role[:80]!r}: written as user")
         message = rewritten(message, role="user")
     if message.tool_calls and message.role != "assistant":
-        if provider.keeps(message):
-            log.add(repairs.ROLE, message, f"tool calls on a message of role {message.role!r}: left out")
-        message = rewritten(message, tool_calls=None)
+        message = _without(message, "tool_calls", "tool calls", provider, log)
     if message.tool_call_id is not None and message.role != "tool":
-        if provider.keeps(message):
-            log.add(repairs.ROLE, message, f"a tool_call_id on a message of role {message.role!r}: left out")
-        message = rewritten(message, tool_call_id=None)
+        message = _without(message, "tool_call_id", "a tool_call_id", provider, log)
     return message
+
+
+def _without(message: ChatMessage, field: str, called: str, provider: Provider, log: RepairLog) -> ChatMessage:
+    if not (provider.keeps(message) and provider.writes_fields_of_other_roles):
+        return copy_with(message, {field: None})
+    log.add(repairs.ROLE, message, f"{called} on a message of role {message.role!r}: left out")
+    return rewritten(message, **{field: None})
 
 
 def _with_names(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 
 from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.arguments import is_blank, with_text
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
+from chatledger.formats.openai_chat.calls import CUSTOM
 from chatledger.formats.openai_chat.foreign import fit_part
 from chatledger.formats.openai_chat.parts import audio_object
 from chatledger.formats.openai_chat.write import NAME, is_function_call, is_function_result, write_message
 from chatledger.formats.wire.residual import nested
-from chatledger.models import AudioPart, ChatMessage, Part, ToolCall
-from chatledger.models.json import dumps
+from chatledger.models import AudioPart, ChatMessage, Part
 from chatledger.models.trusted import copy_with
 
 _SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")
 _AUDIO = ("wav", "mp3")
-_KINDS = ("function", "custom")
+_FUNCTION = "function"
+_KINDS = (_FUNCTION, CUSTOM)
 _OTHER_CONTENT = ("refusal", "audio", "function_call")
 """The keys that an assistant may have instead of content and tool calls."""
 
@@ -25,9 +27,9 @@ _OTHER_CONTENT = ("refusal", "audio", "function_call")
 def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
     """A message of the format itself is written as it is; one of another origin is made to fit by conversion."""
     message = _without_odd_audio(message, log)
-    if message.format != NAME:
-        return message
-    return _with_content(_with_calls(_with_speaker(message, log), log), log)
+    if message.format == NAME:
+        message = _with_content(_with_calls(_with_speaker(message, log), log), log)
+    return _with_arguments(message, log)
 
 
 def _without_odd_audio(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -75,20 +77,29 @@ def _with_calls(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if all(isinstance(call.arguments, str) for call in calls):
         return message
     log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
-    return rewritten(message, tool_calls=[_with_text(call) for call in calls])
+    return rewritten(message, tool_calls=list(map(with_text, calls)))
+
+
+def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
+    """No blank arguments of a function. The input of a custom tool is free text, but as such it is written only if it
+    came in this format with an id: a call without one is written anew.
+    """
+    calls = message.tool_calls or []
+    is_kept = message.format == NAME and all(call.id is not None for call in calls)
+    kinds = _written_calls(message) if is_kept else [_FUNCTION] * len(calls)
+    blank = [kind == _FUNCTION and is_blank(call) for call, kind in zip(calls, kinds, strict=True)]
+    if not any(blank):
+        return message
+    log.add(repairs.ARGUMENTS, message, "no arguments: written as {}")
+    given = [with_text(call) if is_odd else call for call, is_odd in zip(calls, blank, strict=True)]
+    return copy_with(message, {"tool_calls": given})
 
 
 def _written_calls(message: ChatMessage) -> list[str]:
     """The types of the calls that are written, including calls without a name, which lenient rules accept."""
     wire = write_message(message)
-    legacy = ["function"] if wire.get("function_call") is not None else []
-    return [call.get("type") or "function" for call in wire.get("tool_calls") or ()] + legacy
-
-
-def _with_text(call: ToolCall) -> ToolCall:
-    if isinstance(call.arguments, str):
-        return call
-    return call.model_copy(update={"arguments": dumps(call.arguments or {})})
+    legacy = [_FUNCTION] if wire.get("function_call") is not None else []
+    return [call.get("type") or _FUNCTION for call in wire.get("tool_calls") or ()] + legacy
 
 
 def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -109,10 +120,13 @@ def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 OPENAI_CHAT = Provider(
     name=NAME,
+    messages_key="messages",
     call_ids=re.compile(r"[\s\S]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: message.format == NAME,
+    writes_fields_of_other_roles=True,
     fit=_fit,
+    ids_may_come_again=True,
     has_ids=lambda message: not is_function_call(message),
     is_result_without_id=is_function_result,
 )

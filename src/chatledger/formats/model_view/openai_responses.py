@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 
 from chatledger.formats.model_view import repairs
+from chatledger.formats.model_view.arguments import is_blank, with_text
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.openai_responses.foreign import fit
-from chatledger.formats.openai_responses.items import ARGUMENTS, MESSAGE, OUTPUT_OF, REASONING, Source
-from chatledger.formats.openai_responses.write import ITEMS, NAME, write_message
+from chatledger.formats.openai_responses.items import ARGUMENTS, FUNCTION_CALL, MESSAGE, OUTPUT_OF, REASONING, Source
+from chatledger.formats.openai_responses.write import INPUT, ITEMS, NAME, write_message
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart
 from chatledger.models.trusted import copy_with
@@ -67,11 +68,21 @@ def _without_thinking(content: str | list[Part] | None) -> str | list[Part] | No
 
 
 def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    calls = [item for item in _items(message) if item.get("type") in ARGUMENTS]
-    if all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in calls):
+    calls = message.tool_calls or []
+    items = [item for item in _items(message) if item.get("type") in ARGUMENTS]
+    if not all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in items):
+        log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
+        return _anew(message)
+    are_functions = any(call.id is None for call in calls)  # such a message is written anew, with ids
+    blank = [
+        is_blank(call) and (are_functions or item["type"] == FUNCTION_CALL)
+        for call, item in zip(calls, items, strict=True)
+    ]
+    if not any(blank):
         return message
-    log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
-    return _anew(message)
+    log.add(repairs.ARGUMENTS, message, "no arguments: written as {}")
+    given = [with_text(call) if is_odd else call for call, is_odd in zip(calls, blank, strict=True)]
+    return copy_with(message, {"tool_calls": given})
 
 
 def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -97,11 +108,15 @@ def _items(message: ChatMessage) -> list[Source]:
 
 
 def _anew(message: ChatMessage) -> ChatMessage:
-    """The message without ids and reasoning that the API would recognise; a single text is content without a list."""
+    """The message without ids and reasoning that the API would recognise; a single text is content without a list.
+
+    Its calls become calls of functions, whatever they were.
+    """
     content = _without_thinking(message.content)
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], TextPart):
         content = content[0].text
-    return rewritten(message, reasoning=None, content=content)
+    calls = None if message.tool_calls is None else list(map(with_text, message.tool_calls))
+    return rewritten(message, reasoning=None, content=content, tool_calls=calls)
 
 
 def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
@@ -115,6 +130,7 @@ def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
         message = _with_items_once(bare, seen, log)
         if message.role == "tool":
             message = _in_form(message, forms.get(message.tool_call_id))
+        message = _with_content(message, log)  # what is written anew may lose its only part
         items = _items(message)
         seen |= {item["id"] for item in items if isinstance(item.get("id"), str)}
         forms |= {item.get("call_id"): OUTPUT_OF[item["type"]] for item in items if item.get("type") in OUTPUT_OF}
@@ -162,10 +178,12 @@ def _in_form(result: ChatMessage, form: str | None) -> ChatMessage:
 
 OPENAI_RESPONSES = Provider(
     name=NAME,
+    messages_key=INPUT,
     call_ids=re.compile(r"[\s\S]{1,64}"),
     tool_names=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     keeps=lambda message: write_message(message) is not None,
     prepare=_prepare,
+    writes_fields_of_other_roles=False,
     fit=_fit,
     finish=_finish,
 )

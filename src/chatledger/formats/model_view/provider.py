@@ -25,12 +25,19 @@ class Provider:
     """A provider. `name` is the name of its format."""
 
     name: str
+    messages_key: str
+    """The key of a request under which its messages stand."""
     call_ids: re.Pattern[str]
     tool_names: re.Pattern[str]
     keeps: Callable[[ChatMessage], bool]
     """Whether a message is written as it came, and not made to fit like one of another origin."""
+    writes_fields_of_other_roles: bool
+    """Whether such a message is written with its calls and its tool_call_id in any role. If not, they are losses."""
     fit: Fit
     """Repairs of a single message that only this provider needs."""
+    ids_may_come_again: bool = False
+    """Whether a call may have the id of an earlier call that has its result. OpenAI's chat completions look for the
+    results of a message directly behind it, so there only the calls of one message need different ids."""
     prepare: Callable[[ChatMessage, RepairLog], ChatMessage] = lambda message, _log: message
     """Runs before the pairing: gives a message of the format itself a role that the format has."""
     has_ids: Callable[[ChatMessage], bool] = lambda _message: True

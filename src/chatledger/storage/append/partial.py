@@ -100,7 +100,10 @@ WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND
 def find_held(sql: Sql, key: PartialKey) -> Held | None:
     """None if the message is no longer partial, or no longer stored."""
     rows = sql.fetch(_HELD, key.parameters | {"message_id": key.message_id})
-    return Held(read_tip(*rows[0][:4]), rows[0][4], rows[0][5]) if rows else None
+    if not rows:
+        return None
+    *tip, stamp, rules = rows[0]
+    return Held(read_tip(decode_text(key.thread), key.branch, *tip), stamp, rules)
 
 
 def write_partial(sql: Sql, write: PartialWrite) -> bool:

@@ -7,6 +7,7 @@ It comes before the judgement, so that an append finds its own repeat before a r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,16 @@ from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import branch_column
-from chatledger.storage.schema.text import decode_json, decode_text, encode_json, from_microseconds, to_microseconds
+from chatledger.storage.rows.encryption import damaged_cell
+from chatledger.storage.schema.tables import branches
+from chatledger.storage.schema.text import (
+    UNREADABLE,
+    decode_object,
+    decode_text,
+    encode_json,
+    from_microseconds,
+    to_microseconds,
+)
 
 _PREFLIGHT_SQLITE = """
 SELECT t.rules, t.active_branch, b.branch, b.last_seq, b.stamp, b.last_role, b.open_calls, b.partial_seq,
@@ -80,30 +90,40 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     if not rows:
         return Seen(thread_exists=False)
     rules, active_branch, branch, last_seq, stamp, last_role, open_calls, partial_seq, *_ = rows[0]
+    tip = (last_seq, last_role, open_calls, partial_seq)
     return Seen(
         thread_exists=True,
         rules=rules,
         active_branch=active_branch,
         branch=branch,
-        tip=None if branch is None else read_tip(last_seq, last_role, open_calls, partial_seq),
+        tip=None if branch is None else read_tip(decode_text(request.thread), branch, *tip),
         stamp=stamp,
         found={row[8]: (row[9], row[10]) for row in rows if row[8] is not None},
     )
 
 
-def read_tip(last_seq: int, last_role: str | None, open_calls: str | None, partial_seq: int | None) -> Tip:
-    waiting = decode_json(open_calls) or {}
-    partial = waiting.get("partial", {})
-    return Tip(
-        last_seq=last_seq,
-        last_role=None if last_role is None else decode_text(last_role),
-        open_calls=tuple(OpenCall(*call) for call in waiting.get("calls", ())),
-        answered=tuple(waiting.get("answered", ())),
-        turn_run=waiting.get("run"),
-        partial_seq=partial_seq,
-        partial_calls=tuple(OpenCall(*call) for call in partial.get("calls", ())),
-        lease=_read_lease(partial.get("lease")),
-    )
+def read_tip(
+    thread_id: str, branch: int, last_seq: int, last_role: str | None, open_calls: str | None, partial_seq: int | None
+) -> Tip:
+    """Raises DamagedCell."""
+    place = {"thread_id": thread_id, "branch": branch}
+    if type(last_seq) is not int:
+        raise damaged_cell(branches, "last_seq", place)
+    role = None if last_role is None else decode_text(last_role)
+    with suppress(*UNREADABLE):
+        waiting = {} if open_calls is None else decode_object(open_calls)
+        partial = waiting.get("partial", {})
+        return Tip(
+            last_seq=last_seq,
+            last_role=role,
+            open_calls=tuple(OpenCall(*call) for call in waiting.get("calls", ())),
+            answered=tuple(waiting.get("answered", ())),
+            turn_run=waiting.get("run"),
+            partial_seq=partial_seq,
+            partial_calls=tuple(OpenCall(*call) for call in partial.get("calls", ())),
+            lease=_read_lease(partial.get("lease")),
+        )
+    raise damaged_cell(branches, "open_calls", place)
 
 
 def write_open_calls(tip: Tip) -> str | None:

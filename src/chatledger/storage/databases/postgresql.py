@@ -23,10 +23,10 @@ from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
-from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_away, raise_translated
+from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_away, is_bad_json, raise_translated
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.urls import TIMEOUT
-from chatledger.storage.history.page import load_history, load_page, page_statement, read_page
+from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.row_security import begin_as
@@ -168,8 +168,13 @@ class PostgresqlDatabase(OpenDatabase):
     async def _one_statement(self, window: Window) -> History | None:
         """The page by one statement, awaited on asyncpg itself: a greenlet costs as much as reading fifty messages."""
         template, parameters = page_statement(window)
-        async with await self._connections.checkout() as connection:
-            rows = await connection.fetch(template, parameters, self._connections.silence)
+        try:
+            async with await self._connections.checkout() as connection:
+                rows = await connection.fetch(template, parameters, self._connections.silence)
+        except Exception as error:
+            if is_bad_json(error):  # the lineage: several statements say of which branch
+                return None
+            raise
         return read_page(window, rows)
 
     # --- Writes
@@ -191,7 +196,3 @@ class PostgresqlDatabase(OpenDatabase):
                 raise
             raise unheard from error
         return result
-
-
-def load_small(sql: Sql, window: Window) -> History | None:
-    return read_page(window, sql.fetch(*page_statement(window)))

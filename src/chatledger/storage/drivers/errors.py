@@ -134,6 +134,11 @@ def _read_sqlite(error: sqlite3.Error) -> Failure:
     return Failure(Kind.SCHEMA if "no such table" in text or "no such column" in text else Kind.OTHER, text)
 
 
+def is_bad_json(error: BaseException) -> bool:
+    """Whether PostgreSQL could not read a text as JSON, or found a JSON value of another kind."""
+    return getattr(_driver_error(error), "sqlstate", None) in ("22P02", "22023")
+
+
 def translate(error: BaseException) -> ChatLedgerError | None:
     """The ledger's error to raise instead; None for an error that is the ledger's already or not the database's."""
     failure = read_failure(error)

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Any
 
 from chatledger.models import CONTINUES, ChatMessage, History, continues, json
+from chatledger.storage.drivers.errors import is_bad_json
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.one_statement import NEWEST, PAGE, page_parameters, read_rows
-from chatledger.storage.history.path import Path, cut, find_path, load_path, read_path
+from chatledger.storage.history.path import Path, cut, damaged_lineage, find_path, load_path, read_path
 from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Encryption
@@ -20,13 +21,25 @@ from chatledger.storage.schema.text import MARK, encode_text
 
 def load_history(sql: Sql, window: Window) -> History:
     """The page of a window. On PostgreSQL, where a round trip is expensive, one statement reads a small window. Raises
-    ThreadNotFound and BranchNotFound.
+    ThreadNotFound, BranchNotFound and DamagedCell.
     """
     if sql.dialect == "postgresql" and window.is_small:
-        page = read_page(window, sql.fetch(*page_statement(window)))
+        page = load_small(sql, window)
         if page is not None:
             return page
     return load_page(sql, window)
+
+
+def load_small(sql: Sql, window: Window) -> History | None:
+    """The page of a small window by one statement, or None as `read_page`. Raises as `load_history`."""
+    try:
+        rows = sql.fetch(*page_statement(window))
+    except Exception as error:
+        if not is_bad_json(error):
+            raise
+    else:
+        return read_page(window, rows)
+    raise damaged_lineage(window.thread_id, window.branch)  # the statement reads no other JSON
 
 
 def load_page(sql: Sql, window: Window) -> History:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chatledger.errors import BranchNotFound, ThreadNotFound
+from chatledger.errors import BranchNotFound, ChatLedgerError, DamagedCell, ThreadNotFound
 from chatledger.models import ChatMessage
 from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.window import END, Window
-from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_messages
-from chatledger.storage.schema.text import decode_text, encode_text
+from chatledger.storage.rows.encryption import Tenant, damaged_cell
+from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_each, decode_messages
+from chatledger.storage.schema.tables import branches
+from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,17 @@ def find_path(sql: Sql, window: Window) -> Path:
 
 
 def read_path(window: Window, row: Row | None) -> Path:
-    """The path of a row (user_id, active_branch, branch, last_seq, lineage). Raises as `find_path`."""
+    """The path of a row (user_id, active_branch, branch, last_seq, lineage). Raises as `find_path`, and DamagedCell."""
     if row is None or (window.user_id is not None and row[0] != encode_text(window.user_id)):
         raise ThreadNotFound(window.thread_id)
-    _, active, branch, last_seq, lineage = row
+    _, _, branch, last_seq, lineage = row
     if branch is None:
-        raise BranchNotFound(window.thread_id, active if window.branch is None else window.branch)
-    return Path(branch, last_seq, read_lineage(lineage))
+        if window.branch is None:
+            raise damaged_active_branch(window.thread_id)
+        raise BranchNotFound(window.thread_id, window.branch)
+    if type(last_seq) is not int:
+        raise damaged_cell(branches, "last_seq", {"thread_id": window.thread_id, "branch": branch})
+    return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch))
 
 
 def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> list[ChatMessage]:
@@ -67,24 +73,35 @@ def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> li
 
 def load_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
     """The messages first … last that one branch stores, by one range scan of each table."""
+    return decode_messages(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, branch, first, last))
+
+
+def load_each(
+    sql: Sql, tenant: Tenant, thread: str, segment: Segment
+) -> list[tuple[int, int, ChatMessage | ChatLedgerError]]:
+    """The messages of a segment with branch and seq, and an error in the place of each that cannot be read."""
+    return decode_each(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, *segment))
+
+
+def _scan_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int) -> list[Sequence[Row]]:
     place = {"tenant": tenant.key, "thread": thread, "branch": branch, "first": first, "last": last}
-    messages, parts, calls = [sql.fetch(scan, place) for scan in _SCANS]
-    return decode_messages(tenant, decode_text(thread), messages, parts, calls)
+    return [sql.fetch(scan, place) for scan in _SCANS]
 
 
-def _scan(table: str, columns: Sequence[str], order: str) -> str:
-    return (
-        f"SELECT branch, {', '.join(columns)} FROM {{schema}}{table}"
-        " WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
-        f" ORDER BY {order}"
+def scans(place: str, where: str, order: str = "") -> tuple[str, ...]:
+    """The statements that read messages, their parts and their calls. Each row begins with the columns `place`."""
+    return tuple(
+        f"SELECT {place}, {', '.join(columns)} FROM {{schema}}{table}"
+        f" WHERE tenant_id = :tenant AND {where} ORDER BY {order}{own_order}"
+        for table, columns, own_order in (
+            ("messages", MESSAGE_COLUMNS, "seq"),
+            ("message_parts", PART_COLUMNS, "seq, idx"),
+            ("tool_calls", CALL_COLUMNS, "seq, idx"),
+        )
     )
 
 
-_SCANS = (
-    _scan("messages", MESSAGE_COLUMNS, "seq"),
-    _scan("message_parts", PART_COLUMNS, "seq, idx"),
-    _scan("tool_calls", CALL_COLUMNS, "seq, idx"),
-)
+_SCANS = scans("branch", "thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last")
 
 
 # --- Lineage ----------------------------------------------------------------------------------------------------------
@@ -98,9 +115,25 @@ class Segment(NamedTuple):
     last: int
 
 
-def read_lineage(stored: str) -> list[Segment]:
-    """Read the column `lineage`: [[branch, first, last or null], …] from the first message to the open end."""
-    return [Segment(branch, first, END if last is None else last) for branch, first, last in json.loads(stored)]
+def read_lineage(stored: str, thread_id: str, branch: int) -> list[Segment]:
+    """Read the column `lineage`: [[branch, first, last or null], …] from the first message to the open end. Raises
+    DamagedCell.
+    """
+    with suppress(*UNREADABLE):
+        segments = [Segment(number, low, END if high is None else high) for number, low, high in json.loads(stored)]
+        if segments and all(type(number) is int for segment in segments for number in segment):
+            return segments
+    raise damaged_lineage(thread_id, branch)
+
+
+def damaged_lineage(thread_id: str, branch: int | None) -> DamagedCell:
+    """`branch` is None if only the database knows which branch is active."""
+    place = {"thread_id": thread_id} if branch is None else {"thread_id": thread_id, "branch": branch}
+    return DamagedCell("branches", "lineage", place, "a JSON list of [branch, first seq, last seq or null]")
+
+
+def damaged_active_branch(thread_id: str) -> DamagedCell:
+    return DamagedCell("threads", "active_branch", {"thread_id": thread_id}, "the number of a branch of the thread")
 
 
 def write_lineage(segments: list[Segment]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import interrupts_calls, turn_start
 from chatledger.storage.history.path import Path, Segment, find_path, forked, load_path, read_lineage, write_lineage
 from chatledger.storage.history.window import Window, branch_column
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.encryption import Tenant, damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import decode_json
 
@@ -169,7 +169,7 @@ def _list(sql: Sql, window: Window) -> list[Branch]:
         .where(_own(branches, window))
         .order_by(branches.c.branch)
     )
-    rows = sql.execute(statement).all()
+    rows = sql.execute(statement).mappings().all()
     if not rows:
         raise ThreadNotFound(window.thread_id)
     return [_to_branch(row) for row in rows]
@@ -181,15 +181,20 @@ def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
     return {"forked_from": shared[-1].branch, "forked_at": shared[-1].last} if shared else {}
 
 
-def _to_branch(row: Any) -> Branch:
-    return Branch(
-        thread_id=row.thread_id,
-        branch=row.branch,
-        **_fork_point(read_lineage(row.lineage)),
-        version=row.last_seq,
-        active=row.branch == row.active_branch,
-        created_at=row.created_at,
-    )
+def _to_branch(row: Mapping[Any, Any]) -> Branch:
+    """Raises DamagedCell."""
+    thread_id, branch = row["thread_id"], row["branch"]
+    if type(row["last_seq"]) is not int:
+        raise damaged_cell(branches, "last_seq", row)
+    fields = {
+        "thread_id": thread_id,
+        "branch": branch,
+        **_fork_point(read_lineage(row["lineage"], thread_id, branch)),
+        "version": row["last_seq"],
+        "active": branch == row["active_branch"],
+        "created_at": row["created_at"],
+    }
+    return to_model(Branch, branches, row, fields)
 
 
 # --- The version of a branch that a reader remembers ------------------------------------------------------------------

@@ -1,14 +1,22 @@
-"""Cursors of lists: the sort key of the last item of a page, as an opaque text."""
+"""Pages of lists, and their cursors: the sort key of the last item of a page, as an opaque text."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from chatledger.errors import InvalidCursor, LimitExceeded
+from sqlalchemy import RowMapping
+
+from chatledger.errors import ChatLedgerError, InvalidCursor, LimitExceeded
+from chatledger.models import Page
 from chatledger.models.json import dumps, loads
+from chatledger.storage.rows.messages import is_damage
+from chatledger.storage.schema.columns import Undecoded
 from chatledger.storage.schema.text import from_microseconds, to_microseconds
+
+T = TypeVar("T")
 
 MAX_PAGE = 1_000
 
@@ -37,6 +45,29 @@ def _read(value: Any, kind: type) -> Any:
     if kind is str and isinstance(value, str):
         return value
     raise ValueError("not the values of this list")
+
+
+def to_page(rows: Sequence[RowMapping], limit: int, read: Callable[[Any], T], *key: str) -> Page[T]:
+    """The page of up to `limit` + 1 rows, which are mappings. `read` makes an item of a row, and `key` are the columns
+    of the cursor.
+
+    The error of a damaged row goes into the page. It is raised if the row's place in the list is damaged too.
+    """
+    items: list[T] = []
+    damaged: list[Any] = []
+    for row in rows[:limit]:
+        try:
+            items.append(read(row))
+        except ChatLedgerError as error:
+            if not is_damage(error):
+                raise
+            damaged.append(error)
+    if len(rows) <= limit:
+        return Page(items, None, damaged)
+    place = [rows[limit - 1][name] for name in key]
+    if any(isinstance(value, Undecoded) for value in place):
+        raise damaged[-1]
+    return Page(items, write_cursor(*place), damaged)
 
 
 def page_size(limit: int) -> int:

@@ -18,9 +18,9 @@ from chatledger.ids import derived_id, new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import erasures, feedback, kept_scores, runs, threads
 
@@ -82,7 +82,7 @@ class ErasureRepository:
         return await self._find("user", user_id)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
-        """All tombstones, newest first."""
+        """All tombstones, newest first. The page's `damaged` tells of those that cannot be read."""
         require(INT, limit=limit)
         require(STR_OR_NONE, cursor=cursor)
         size = page_size(limit)
@@ -188,7 +188,7 @@ def _select() -> Select[Any]:
 def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str) -> Erasure | None:
     own = _select().where(_of(tenant, kind), erasures.c.subject == subject)
     row = sql.execute(own.order_by(erasures.c.created_at.desc()).limit(1)).mappings().one_or_none()
-    return None if row is None else Erasure.model_validate(dict(row))
+    return None if row is None else _to_erasure(tenant, row)
 
 
 def _list(sql: Sql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Erasure]:
@@ -198,7 +198,10 @@ def _list(sql: Sql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Eras
         place = tuple_(erasures.c.created_at, erasures.c.erasure_id)
         statement = statement.where(place < tuple_(literal(created_at, Moment), literal(erasure_id, Key)))
     newest_first = statement.order_by(erasures.c.created_at.desc(), erasures.c.erasure_id.desc())
-    found = [Erasure.model_validate(dict(row)) for row in sql.execute(newest_first.limit(limit + 1)).mappings()]
-    page = found[:limit]
-    following = write_cursor(page[-1].created_at, page[-1].erasure_id) if len(found) > limit else None
-    return Page(page, following)
+    rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
+    return to_page(rows, limit, lambda row: _to_erasure(tenant, row), "created_at", "erasure_id")
+
+
+def _to_erasure(tenant: Tenant, row: Any) -> Erasure:
+    """Raises DamagedCell."""
+    return to_model(Erasure, erasures, row, decrypt_values(tenant, erasures, row))

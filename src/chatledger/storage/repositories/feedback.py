@@ -17,9 +17,9 @@ from chatledger.models.base import UtcDatetime, refuse_own_fields, refusing
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
-from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.runs import find_run
-from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import feedback, kept_scores, messages, runs
 from chatledger.storage.schema.text import encode_key
@@ -65,7 +65,9 @@ class FeedbackRepository:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Feedback]:
-        """Feedback of a run, of a thread, or of all, newest first."""
+        """Feedback of a run, of a thread, or of all, newest first. The page's `damaged` tells of those that cannot
+        be read.
+        """
         require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor)
         require(INT, limit=limit)
         return await self._scope.read(
@@ -127,9 +129,9 @@ def _find(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | Non
         repeated = and_(feedback.c.run_id == record.run_id, feedback.c.idempotency_key == idempotency_key)
         row = sql.execute(_select().where(feedback.c.tenant_id == tenant.name, repeated)).mappings().one_or_none()
         if row is not None:
-            return _to_feedback(tenant, row)
+            return to_feedback(tenant, row)
     row = sql.execute(_select().where(feedback.c.tenant_id == tenant.name, same)).mappings().one_or_none()
-    return None if row is None else _to_feedback(tenant, row)
+    return None if row is None else to_feedback(tenant, row)
 
 
 def _require_same(earlier: Feedback, record: Feedback) -> None:
@@ -153,8 +155,9 @@ def _select() -> Select[Any]:
     return select(*columns, messages.c.message_id).select_from(feedback.outerjoin(messages, target))
 
 
-def _to_feedback(tenant: Tenant, row: Any) -> Feedback:
-    return Feedback(**decrypt_values(tenant, feedback, row))
+def to_feedback(tenant: Tenant, row: Any) -> Feedback:
+    """Raises DamagedCell and EncryptionError."""
+    return to_model(Feedback, feedback, row, decrypt_values(tenant, feedback, row))
 
 
 def _list(
@@ -172,8 +175,7 @@ def _list(
         statement = statement.where(place < tuple_(literal(created_at, Moment), literal(feedback_id, Key)))
     newest_first = statement.order_by(feedback.c.created_at.desc(), feedback.c.feedback_id.desc())
     rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
-    page = [_to_feedback(tenant, row) for row in rows[:limit]]
-    return Page(page, write_cursor(rows[limit - 1].created_at, page[-1].feedback_id or "") if rows[limit:] else None)
+    return to_page(rows, limit, lambda row: to_feedback(tenant, row), "created_at", "feedback_id")
 
 
 def _summary(

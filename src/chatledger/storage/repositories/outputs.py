@@ -17,7 +17,7 @@ from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.threads import require_thread
-from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.tables import agents, outputs
 from chatledger.storage.schema.text import encode_key
 
@@ -76,8 +76,13 @@ def _list_outputs(sql: Sql, tenant: Tenant, thread_id: str) -> list[Output]:
     columns = [*(outputs.c[name] for name in Output.model_fields), outputs.c.idx, outputs.c.thread_id]
     in_order = outputs.c.branch, outputs.c.seq, outputs.c.idx
     rows = sql.execute(select(*columns).where(_outputs_of(tenant, thread_id)).order_by(*in_order)).mappings()
-    decrypted = (decrypt_values(tenant, outputs, dict(row)) for row in rows)
-    return [Output.model_validate({name: row[name] for name in Output.model_fields}) for row in decrypted]
+    return [to_output(tenant, row) for row in rows]
+
+
+def to_output(tenant: Tenant, row: Any) -> Output:
+    """Raises DamagedCell and EncryptionError."""
+    decrypted = decrypt_values(tenant, outputs, row)
+    return to_model(Output, outputs, row, {name: decrypted[name] for name in Output.model_fields})
 
 
 # --- Agents -----------------------------------------------------------------------------------------------------------
@@ -135,7 +140,11 @@ def _replace_agents(
 
 def _list_agents(sql: Sql, tenant: Tenant, thread_id: str) -> list[ThreadAgent]:
     require_thread(sql, tenant, thread_id)
-    columns = [agents.c[name] for name in ThreadAgent.model_fields]
-    rows = sql.execute(select(*columns).where(_agents_of(tenant, thread_id)).order_by(agents.c.idx)).mappings()
-    decrypted = (decrypt_values(tenant, agents, dict(row), thread_id=thread_id) for row in rows)
-    return [ThreadAgent.model_validate(row) for row in decrypted]
+    rows = sql.execute(select(agents).where(_agents_of(tenant, thread_id)).order_by(agents.c.idx)).mappings()
+    return [to_agent(tenant, row) for row in rows]
+
+
+def to_agent(tenant: Tenant, row: Any) -> ThreadAgent:
+    """Raises DamagedCell and EncryptionError."""
+    decrypted = decrypt_values(tenant, agents, row)
+    return to_model(ThreadAgent, agents, row, {name: decrypted[name] for name in ThreadAgent.model_fields})

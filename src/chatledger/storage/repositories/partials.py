@@ -18,7 +18,7 @@ from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.encryption import Tenant, decrypt_values
 from chatledger.storage.schema.tables import branches, messages
 from chatledger.storage.schema.text import encode_json, encode_key
 
@@ -92,7 +92,10 @@ def _list(sql: Sql, tenant: Tenant) -> list[tuple[PartialMessage, Lease | None]]
     found = row.join(messages, at_tip).where(branches.c.tenant_id == tenant.name, branches.c.partial_seq.is_not(None))
     partials = []
     for one in sql.execute(found):
-        lease = read_tip(one.last_seq, None, encode_json(one.open_calls), one.partial_seq).lease
+        place = {"thread_id": one.thread_id, "branch": one.branch}
+        open_calls = decrypt_values(tenant, branches, {"open_calls": one.open_calls}, **place)["open_calls"]
+        tip = (one.last_seq, None, encode_json(open_calls), one.partial_seq)
+        lease = read_tip(one.thread_id, one.branch, *tip).lease
         partial = PartialMessage(
             thread_id=one.thread_id,
             branch=one.branch,

@@ -45,9 +45,9 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
 async def _go_through(scope: Scope, encryption: Encryption, progress: Progress | None) -> Counter[str]:
     """One pass over all threads of the tenant, in the order of their ids."""
     rows: Counter[str] = Counter()
-    total = await scope.read(lambda sql: _count(sql, scope.tenant))
+    total = await scope.read(lambda sql: thread_count(sql, scope.tenant))
     done, last = 0, ""
-    while ids := await scope.read(lambda sql, after=last: _threads_after(sql, scope.tenant, after)):  # type: ignore[misc]
+    while ids := await scope.read(lambda sql, after=last: threads_after(sql, scope.tenant, after)):  # type: ignore[misc]
         for thread_id in ids:
             if await scope.read(lambda sql, id_=thread_id: _is_stale(sql, encryption, scope.tenant, id_)):  # type: ignore[misc]
                 rows.update(await _encrypt_thread(scope, encryption, thread_id))
@@ -65,15 +65,16 @@ async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) 
     return rows
 
 
-def _count(sql: Sql, tenant: Tenant) -> int:
+def thread_count(sql: Sql, tenant: Tenant) -> int:
     counted: int = sql.execute(select(func.count()).where(threads.c.tenant_id == tenant.name)).scalar_one()
     return counted
 
 
-def _threads_after(sql: Sql, tenant: Tenant, after: str) -> Sequence[str]:
+def threads_after(sql: Sql, tenant: Tenant, after: str) -> Sequence[str]:
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id > after)
     in_order = select(threads.c.thread_id).where(own).order_by(threads.c.thread_id).limit(_THREADS)
-    return sql.execute(in_order).scalars().all()
+    # A SQLite file may hold bytes for an id, which no call can name. They come after all texts.
+    return [id_ for id_ in sql.execute(in_order).scalars().all() if isinstance(id_, str)]
 
 
 def _is_stale(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: str) -> bool:

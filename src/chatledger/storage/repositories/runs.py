@@ -17,8 +17,8 @@ from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
-from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
-from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
+from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.tables import runs, threads
 from chatledger.storage.schema.text import encode_key
 
@@ -100,7 +100,10 @@ class RunRepository:
         return await self._scope.read(lambda sql: find_run(sql, self._scope.tenant, run_id))
 
     async def list(self, *, thread_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Run]:
-        """Runs of a thread, or all runs, in the order of their ids. For ids that the ledger makes, that is by time."""
+        """Runs of a thread, or all runs, in the order of their ids. For ids that the ledger makes, that is by time.
+
+        The page's `damaged` tells of those that cannot be read.
+        """
         require(STR_OR_NONE, thread_id=thread_id, cursor=cursor)
         require(INT, limit=limit)
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, thread_id, page_size(limit), cursor))
@@ -115,21 +118,23 @@ def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Ru
     found = select(runs).where(_key(tenant, run_id))
     held = found.with_for_update(read=True, key_share=True) if hold else found
     row = sql.execute(held).mappings().one_or_none()
-    return None if row is None else _to_run(tenant, row)
+    return None if row is None else to_run(tenant, row)
 
 
 def _lock_run(sql: Sql, tenant: Tenant, run_id: str) -> Run | None:
     """The run, locked against changes until the transaction ends."""
     row = sql.execute(select(runs).where(_key(tenant, run_id)).with_for_update()).mappings().one_or_none()
-    return None if row is None else _to_run(tenant, row)
+    return None if row is None else to_run(tenant, row)
 
 
-def _to_run(tenant: Tenant, row: Any) -> Run:
+def to_run(tenant: Tenant, row: Any) -> Run:
+    """Raises DamagedCell and EncryptionError."""
     decrypted = decrypt_values(tenant, runs, row)
     fields = {name: decrypted[name] for name in row if name not in ("tenant_id", *_USAGE)}
-    usage = {name.removeprefix("usage_"): row[name] for name in _USAGE}
-    said = any(value is not None for value in usage.values())
-    return Run(**fields, usage=Usage(**usage) if said else None)
+    reported = {name.removeprefix("usage_"): row[name] for name in _USAGE}
+    said = any(value is not None for value in reported.values())
+    usage = to_model(Usage, runs, row, reported, prefix="usage_") if said else None
+    return to_model(Run, runs, row, {**fields, "usage": usage})
 
 
 def _start(sql: Sql, tenant: Tenant, run: Run) -> Run:
@@ -190,5 +195,4 @@ def _list(sql: Sql, tenant: Tenant, thread_id: str | None, limit: int, cursor: s
     if cursor is not None:
         statement = statement.where(runs.c.run_id > read_cursor(cursor, str)[0])
     rows = sql.execute(statement.order_by(runs.c.run_id).limit(limit + 1)).mappings().all()
-    page = [_to_run(tenant, row) for row in rows[:limit]]
-    return Page(page, write_cursor(page[-1].run_id) if len(rows) > limit else None)
+    return to_page(rows, limit, lambda row: to_run(tenant, row), "run_id")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import partial
 from types import NoneType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Select, and_, insert, literal, select, tuple_, update
+from sqlalchemy import RowMapping, Select, and_, insert, literal, select, tuple_, update
 
 from chatledger.arguments import (
     BOOL,
@@ -32,15 +33,16 @@ from chatledger.models.base import refusing
 from chatledger.rules import Finding, Tip
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
-from chatledger.storage.history.path import Segment, cut, read_lineage, write_lineage
+from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage, write_lineage
 from chatledger.storage.history.window import END
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
-from chatledger.storage.repositories.cursors import page_size, read_cursor, write_cursor
+from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.deletion import delete_thread, retain
 from chatledger.storage.repositories.erasures import refuse_erased
-from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values
+from chatledger.storage.repositories.reencrypt import threads_after
+from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.columns import Ciphertext, Key, Moment
 from chatledger.storage.schema.tables import branches, messages, threads
 from chatledger.storage.schema.text import encode_key
@@ -179,6 +181,14 @@ class ThreadRepository:
             lambda sql: check_branch(sql, self._scope.tenant, thread_id, branch), snapshot=True
         )
 
+    async def ids(self) -> AsyncIterator[str]:
+        """The ids of all threads in their order. They are read in pages, and nothing else is read of the threads."""
+        last = ""
+        while page := await self._scope.read(partial(threads_after, tenant=self._scope.tenant, after=last)):
+            for thread_id in page:
+                yield thread_id
+            last = page[-1]
+
     async def delete(self, thread_id: str) -> Deleted:
         """Delete the thread with its messages, runs and feedback, for good. Returns the number of rows by table."""
         require(STR, thread_id=thread_id)
@@ -203,7 +213,9 @@ class ThreadRepository:
         return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
     async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
-        """Threads of a user, or of all users, newest activity first."""
+        """Threads of a user, or of all users, newest activity first. The page's `damaged` tells of those that cannot be
+        read.
+        """
         require(STR_OR_NONE, user_id=user_id, cursor=cursor)
         require(INT, limit=limit)
         return await self._scope.read(
@@ -282,21 +294,26 @@ def _select_threads() -> Select[Any]:
     )
     columns = [column for column in threads.c if column.name != "tenant_id"]
     return select(*columns, branches.c.lineage, branches.c.last_seq, messages.c.text).select_from(
-        threads.join(branches, tip).outerjoin(messages, last)
+        threads.outerjoin(branches, tip).outerjoin(messages, last)
     )
 
 
-def _to_thread(sql: Sql, tenant: Tenant, row: Row) -> Thread:
+def _to_thread(sql: Sql, tenant: Tenant, row: RowMapping) -> Thread:
+    """Raises DamagedCell and EncryptionError."""
     names = [column.name for column in threads.c if column.name != "tenant_id"]
-    fields = decrypt_values(tenant, threads, dict(zip(names, row, strict=False)))
-    lineage, last_seq, last_text = row[len(names) :]
-    (end,) = cut(read_lineage(lineage), last_seq, last_seq) or (None,)
-    if end is not None and end.branch != fields["active_branch"]:
-        last_text = _text_at(sql, tenant, fields["thread_id"], end)
+    fields = decrypt_values(tenant, threads, {name: row[name] for name in names})
+    thread_id, active, last_seq, last_text = (row[name] for name in ("thread_id", "active_branch", "last_seq", "text"))
+    if row["lineage"] is None:
+        raise damaged_active_branch(thread_id)
+    if type(last_seq) is not int:
+        raise damaged_cell(branches, "last_seq", {"thread_id": thread_id, "branch": active})
+    (end,) = cut(read_lineage(row["lineage"], thread_id, active), last_seq, last_seq) or (None,)
+    if end is not None and end.branch != active:
+        last_text = _text_at(sql, tenant, thread_id, end)
     if end is not None and last_text is not None:
-        place = {"thread_id": fields["thread_id"], "branch": end.branch, "seq": end.first}
+        place = {"thread_id": thread_id, "branch": end.branch, "seq": end.first}
         last_text = decrypt_values(tenant, messages, {"text": last_text}, **place)["text"]
-    return Thread(**fields, message_count=last_seq, last_text=last_text)
+    return to_model(Thread, threads, fields, {**fields, "message_count": last_seq, "last_text": last_text})
 
 
 def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | Ciphertext | None:
@@ -308,8 +325,8 @@ def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | 
 
 
 def find_thread(sql: Sql, tenant: Tenant, thread_id: str, user_id: str | None = None) -> Thread | None:
-    row = sql.execute(_select_threads().where(_key(tenant, thread_id))).one_or_none()
-    if row is None or (user_id is not None and row.user_id != user_id):
+    row = sql.execute(_select_threads().where(_key(tenant, thread_id))).mappings().one_or_none()
+    if row is None or (user_id is not None and row["user_id"] != user_id):
         return None
     return _to_thread(sql, tenant, row)
 
@@ -318,8 +335,8 @@ def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[s
     found: dict[str, Thread] = {}
     for at in range(0, len(thread_ids), _IDS_AT_ONCE):
         own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
-        rows = sql.execute(_select_threads().where(own)).all()
-        found |= {row.thread_id: _to_thread(sql, tenant, row) for row in rows}
+        rows = sql.execute(_select_threads().where(own)).mappings().all()
+        found |= {row["thread_id"]: _to_thread(sql, tenant, row) for row in rows}
     return found
 
 
@@ -393,7 +410,5 @@ def _list_threads(sql: Sql, tenant: Tenant, user_id: str | None, limit: int, cur
         place = tuple_(threads.c.active_at, threads.c.thread_id)
         statement = statement.where(place < tuple_(literal(active_at, Moment), literal(thread_id, Key)))
     newest_first = statement.order_by(threads.c.active_at.desc(), threads.c.thread_id.desc())
-    found = [_to_thread(sql, tenant, row) for row in sql.execute(newest_first.limit(limit + 1)).all()]
-    page = found[:limit]
-    following = write_cursor(page[-1].active_at, page[-1].thread_id) if len(found) > limit else None
-    return Page(page, following)
+    rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
+    return to_page(rows, limit, lambda row: _to_thread(sql, tenant, row), "active_at", "thread_id")

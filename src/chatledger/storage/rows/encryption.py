@@ -15,20 +15,27 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from pydantic import BaseModel, ValidationError
 from sqlalchemy import Table
 
-from chatledger.errors import EncryptionError, InvalidArgument, KeyUnavailable, NotAuthentic, NotEncrypted
+from chatledger.errors import (
+    DamagedCell,
+    EncryptionError,
+    InvalidArgument,
+    KeyUnavailable,
+    NotAuthentic,
+    NotEncrypted,
+)
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.keys import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
-from chatledger.storage.schema.columns import Ciphertext, JsonText
+from chatledger.storage.schema.columns import Ciphertext, CodedText, JsonText, Undecoded, holds, holds_no_text
 from chatledger.storage.schema.tables import metadata
 from chatledger.storage.schema.text import (
     CIPHERTEXT_HEADER,
     CIPHERTEXT_MARK,
-    decode_json,
-    decode_text,
+    UNREADABLE,
     encode_json,
     encode_key,
     encode_text,
@@ -47,6 +54,7 @@ ENCRYPTED: Mapping[str, tuple[str, ...]] = {
 }
 """The columns that hold the words of a person or a model."""
 Cells = tuple[Any, ...]
+M = TypeVar("M", bound=BaseModel)
 TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.values()}
 
 
@@ -142,6 +150,8 @@ class Encryption:
                         made[index] = self._decrypt(ring, stored, cells[index] + where)
                 except ValueError:
                     raise NotAuthentic(_key_id(stored), describe(cells[index] + where)) from None
+                except (TypeError, AttributeError):  # SQLite stores bytes in a column of text
+                    raise NotEncrypted(describe(cells[index] + where)) from None
             decrypted.append(row if made is None else made)
         return decrypted
 
@@ -245,17 +255,44 @@ def encrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **ke
 
 
 def decrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **key: Any) -> dict[str, Any]:
-    """The row of a Core statement, decrypted. Raises EncryptionError, also for ciphertext if there are no keys."""
-    columns = [name for name in ENCRYPTED[table.name] if values.get(name) is not None]
+    """The row of a Core statement, decrypted. `key` holds the primary key columns that are not among the values.
+
+    Raises DamagedCell, and EncryptionError, also for ciphertext if there are no keys.
+    """
+    given, values = {**values, **key}, dict(values)
+    columns = [name for name in ENCRYPTED.get(table.name, ()) if values.get(name) is not None]
     if tenant.encryption is None:
         for name in columns:
             if type(cell := values[name]) is Ciphertext:
-                raise _no_keys(table, name, cell, _key_of(table, {**values, **key}))
-        return dict(values)
-    # Core has decoded the cells that are not encrypted. Encode them again, so that `decrypt` can check them.
-    row = tuple(_stored(table, name, values[name]) for name in columns)
-    (decrypted,) = tenant.encryption.decrypt(table.name, columns, [row], *_key_of(table, {**values, **key}))
-    return {**values, **{name: _decoded(table, name, text) for name, text in zip(columns, decrypted, strict=True)}}
+                raise _no_keys(table, name, cell, _key_of(table, given))
+    elif columns:
+        # Core has decoded the cells that are not encrypted. Encode them again, so that `decrypt` can check them.
+        row = tuple(_stored(table, name, values[name]) for name in columns)
+        (decrypted,) = tenant.encryption.decrypt(table.name, columns, [row], *_key_of(table, given))
+        values |= {name: _decoded(table, name, text) for name, text in zip(columns, decrypted, strict=True)}
+    for name, value in values.items():
+        if type(value) is Undecoded or (type(value) is str and name in table.c and holds_no_text(table.c[name].type)):
+            raise damaged_cell(table, name, given)
+    return values
+
+
+def to_model(model: type[M], table: Table, row: Mapping[str, Any], fields: Mapping[str, Any], prefix: str = "") -> M:
+    """The model of decrypted fields. `prefix` stands before a field's name if its column begins with it.
+
+    Raises DamagedCell for a field that the model refuses, such as a text in a column of numbers: SQLite stores it.
+    """
+    try:
+        return model(**fields)
+    except ValidationError as error:
+        names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
+    named = (name for name in names for name in (name, prefix + name) if name in table.c)
+    raise damaged_cell(table, next(named), row)
+
+
+def damaged_cell(table: Table, column: str, row: Mapping[str, Any]) -> DamagedCell:
+    """`row` holds the values of the primary key, decoded; those that are missing are left out of the error."""
+    key = {one.name: row[one.name] for one in table.primary_key if one.name != "tenant_id" and one.name in row}
+    return DamagedCell(table.name, column, key, holds(table.c[column].type))
 
 
 def _no_keys(table: Table, column: str, cell: Ciphertext, key: Sequence[Any]) -> EncryptionError:
@@ -270,15 +307,17 @@ def _key_of(table: Table, values: Mapping[str, Any]) -> list[Any]:
     return [encode_text(value) if isinstance(value, str) else value for value in found]
 
 
-def _is_json(table: Table, column: str) -> bool:
-    return isinstance(table.c[column].type, JsonText)
-
-
-def _stored(table: Table, column: str, value: Any) -> str | None:
-    if type(value) is Ciphertext:
+def _stored(table: Table, column: str, value: Any) -> Any:
+    if type(value) in (Ciphertext, Undecoded):
         return value.stored
-    return encode_json(value) if _is_json(table, column) else encode_text(value)
+    is_json = isinstance(table.c[column].type, JsonText)
+    return encode_json(value) if is_json else encode_text(value)
 
 
 def _decoded(table: Table, column: str, text: str) -> Any:
-    return decode_json(text) if _is_json(table, column) else decode_text(text)
+    type_ = table.c[column].type
+    assert isinstance(type_, (CodedText, JsonText))
+    try:
+        return type_.decode(text)
+    except UNREADABLE:
+        return Undecoded(text)

@@ -7,12 +7,14 @@ before the first attempt of an append. Two messages are equal if their EncodedMe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from chatledger.errors import StorageError
+from sqlalchemy import Column
+
+from chatledger.errors import ChatLedgerError, DamagedCell, EncryptionError, KeyUnavailable, StorageError
 from chatledger.models import (
     AudioPart,
     ChatMessage,
@@ -27,12 +29,15 @@ from chatledger.models import (
     Violation,
 )
 from chatledger.models.base import refuse_own_fields
-from chatledger.models.json import dumps, loads
+from chatledger.models.json import dumps
 from chatledger.models.trusted import blank, build, revive
 from chatledger.storage.drivers.sql import Row
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.encryption import TABLES, Tenant, damaged_cell
+from chatledger.storage.schema.columns import JsonText, can_decode
 from chatledger.storage.schema.text import (
+    UNREADABLE,
     decode_json,
+    decode_object,
     decode_text,
     encode_json,
     encode_key,
@@ -187,7 +192,8 @@ def _encode_call(call: Any) -> tuple[Any, ...]:
 def decode_messages(
     tenant: Tenant, thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row]
 ) -> list[ChatMessage]:
-    """Decode rows of one thread into models, in the order of `messages`. Raises EncryptionError.
+    """Decode rows of one thread into models, in the order of `messages`. Raises EncryptionError, DamagedCell and
+    HalfStored.
 
     A message row is (branch, *MESSAGE_COLUMNS), with created_at as the database stores it. A part or call row is
     (branch, *its columns).
@@ -203,7 +209,84 @@ def decode_messages(
     calls_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in calls:
         calls_of[row[0], row[1]].append(row)
-    return [_decode_message(thread_id, row, parts_of, calls_of) for row in messages]
+    try:
+        return [_decode_message(thread_id, row, parts_of, calls_of) for row in messages]
+    except UNREADABLE:
+        # Looking for the cell now costs intact rows nothing.
+        tables = (("messages", MESSAGE_COLUMNS, messages), ("message_parts", PART_COLUMNS, parts))
+        damaged = _find_damage(thread_id, *tables, ("tool_calls", CALL_COLUMNS, calls))
+        if damaged is None:
+            raise
+    raise damaged  # outside of the handler, because the error there may quote the cell
+
+
+def _find_damage(thread_id: str, *tables: tuple[str, Sequence[str], Sequence[Row]]) -> DamagedCell | None:
+    """The first cell that its column type cannot decode."""
+    for name, columns, rows in tables:
+        table = TABLES[name]
+        for row in rows:
+            cells = {"thread_id": thread_id, **dict(zip(("branch", *columns), row, strict=True))}
+            for column in columns:
+                if cells[column] is not None and not _is_readable(table.c[column], cells):
+                    return damaged_cell(table, column, cells)
+    return None
+
+
+def _is_readable(column: Column[Any], cells: Mapping[str, Any]) -> bool:
+    stored = cells[column.name]
+    if column.name == "arguments" and cells["arguments_form"] == "object":
+        return can_decode(_OBJECT, stored)
+    if column.name == "violations":
+        return can_decode(column.type, stored) and all(type(one) is dict for one in decode_json(stored))
+    return can_decode(column.type, stored)
+
+
+_OBJECT = JsonText(dict)
+_LIST = JsonText(list)
+
+
+def decode_each(
+    tenant: Tenant, thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row]
+) -> list[tuple[int, int, ChatMessage | ChatLedgerError]]:
+    """As `decode_messages`, with the branch and seq of each message, and an error in the place of each that cannot be
+    read. Raises KeyUnavailable.
+    """
+    places = [(row[0], row[_SEQ]) for row in messages]
+    try:
+        decoded = decode_messages(tenant, thread_id, messages, parts, calls)
+        return [(*place, message) for place, message in zip(places, decoded, strict=True)]
+    except ChatLedgerError as error:
+        if not is_damage(error):
+            raise
+    return [
+        (*place, _decode_or_error(tenant, thread_id, row, *(_rows_of(place, rows) for rows in (parts, calls))))
+        for place, row in zip(places, messages, strict=True)
+    ]
+
+
+_SEQ = 1 + MESSAGE_COLUMNS.index("seq")
+
+
+def _rows_of(place: tuple[int, int], rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if (row[0], row[1]) == place]
+
+
+def _decode_or_error(
+    tenant: Tenant, thread_id: str, row: Row, parts: Sequence[Row], calls: Sequence[Row]
+) -> ChatMessage | ChatLedgerError:
+    try:
+        return decode_messages(tenant, thread_id, [row], parts, calls)[0]
+    except ChatLedgerError as error:
+        if not is_damage(error):
+            raise
+        return error
+
+
+def is_damage(error: ChatLedgerError) -> bool:
+    """Whether the rows of one object are to blame, so that the others can still be read. A missing key is no damage."""
+    if isinstance(error, EncryptionError):
+        return error.place is not None and not isinstance(error, KeyUnavailable)
+    return isinstance(error, (DamagedCell, HalfStored))
 
 
 def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> ChatMessage:
@@ -239,16 +322,16 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
     if name is not None:
         fields["name"] = decode_text(name)
     if is_error is not None:
-        fields["is_error"] = bool(is_error)
+        fields["is_error"] = _FLAGS[is_error]
     if format_ is not None:
         fields["format"] = decode_text(format_)
     if residual is not None:
         fields["residual"] = decode_json(residual)
     if response_metadata is not None:
-        fields["response_metadata"] = decode_json(response_metadata)
+        fields["response_metadata"] = decode_object(response_metadata)
     if custom_data is not None:
-        fields["custom_data"] = decode_json(custom_data)
-    fields["violations"] = [] if violations is None else [build(Violation, one) for one in decode_json(violations)]
+        fields["custom_data"] = decode_object(custom_data)
+    fields["violations"] = [] if violations is None else _decode_violations(violations)
     given = _given(
         content_form is None, reasoning_form is None, call_count is None, message_id is None, tool_call_id is None,
         run_id is None, name is None, is_error is None, format_ is None, residual is None, response_metadata is None,
@@ -279,7 +362,8 @@ def _require_whole(
 ) -> None:
     """Raises HalfStored if rows are missing. It cannot see parts that are missing at the end of a list."""
     if len(calls) != call_count:
-        raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count} calls are there")
+        # :d raises ValueError for a count that is a text
+        raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count:d} calls are there")
     if parts and parts[-1][2] != len(parts) - 1:
         raise HalfStored(thread_id, branch, seq, f"{len(parts)} of {parts[-1][2] + 1} parts or more are there")
     if reasoning_form == "str" and not any(row[3] == "reasoning" for row in parts):
@@ -310,6 +394,13 @@ def _decode_moment(stored: datetime | int) -> datetime:
     return stored if stored.tzinfo is not None else stored.replace(tzinfo=UTC)
 
 
+_FLAGS = {0: False, 1: True}
+
+
+def _decode_violations(stored: str) -> list[Violation]:
+    return [build(Violation, one) for one in _LIST.decode(stored)]
+
+
 def _decode_content(form: str, text: str | None, rows: Sequence[Row]) -> str | list[Part]:
     if form == "str":
         return decode_text(text or "")
@@ -337,7 +428,7 @@ _PART_CLASSES = frozenset(_PARTS.values())
 
 def _decode_part(row: Row) -> Part:
     _, _, _, _, kind, text, body = row
-    fields: dict[str, Any] = {} if body is None else decode_json(body)
+    fields: dict[str, Any] = {} if body is None else decode_object(body)
     if text is not None:
         fields["text"] = decode_text(text)
     if kind not in _PARTS:  # a kind of a newer release
@@ -349,12 +440,12 @@ def _decode_part(row: Row) -> Part:
 def _decode_call(row: Row) -> ToolCall:
     _, _, _, call_id, name, arguments, form, extras = row
     if arguments is not None:
-        arguments = decode_text(arguments) if form == "str" else loads(decode_text(arguments))
+        arguments = decode_text(arguments) if form == "str" else decode_object(arguments)
     fields = {
         "id": None if call_id is None else decode_text(call_id),
         "name": decode_text(name),
         "arguments": arguments,
-        "extras": decode_json(extras),
+        "extras": None if extras is None else decode_object(extras),
     }
     return revive(ToolCall, fields, _CALL_FIELDS)
 

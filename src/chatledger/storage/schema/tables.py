@@ -64,7 +64,7 @@ threads = Table(
     _thread(),
     Column("user_id", Key),  # set when the thread is created, never cleared: an owner that can vanish protects nothing
     Column("title", CodedText),
-    Column("metadata", JsonText),
+    Column("metadata", JsonText(dict)),
     Column("rules", CodedText),
     Column("active_branch", Integer, nullable=False),
     Column("created_at", Moment, nullable=False),
@@ -87,7 +87,7 @@ branches = Table(
     Column("last_seq", Position, nullable=False),
     Column("stamp", BigInteger, nullable=False),  # random, renewed by every write of the row; guards the next write
     Column("last_role", CodedText),
-    Column("open_calls", JsonText),  # the rules' state of calls without results; NULL if there is none
+    Column("open_calls", JsonText(dict)),  # the rules' state of calls without results; NULL if there is none
     Column("partial_seq", Position),
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch"),
@@ -118,10 +118,10 @@ runs = Table(
     Column("input_tokens", BigInteger),
     Column("output_tokens", BigInteger),
     Column("total_tokens", BigInteger),
-    Column("usage_details", JsonText),
+    Column("usage_details", JsonText(dict)),
     Column("cost", ExactDecimal),
     Column("error", CodedText),
-    Column("metadata", JsonText),
+    Column("metadata", JsonText(dict)),
     Column("started_at", Moment, nullable=False),
     Column("ended_at", Moment),
     PrimaryKeyConstraint("tenant_id", "run_id"),
@@ -151,9 +151,9 @@ messages = Table(
     Column("state", CodedText, nullable=False),
     Column("format", CodedText),
     Column("residual", JsonText),  # fields that only the message's own format understands
-    Column("response_metadata", JsonText),
-    Column("custom_data", JsonText),
-    Column("violations", JsonText),  # the rules that lenient let it break
+    Column("response_metadata", JsonText(dict)),
+    Column("custom_data", JsonText(dict)),
+    Column("violations", JsonText(list)),  # the rules that lenient let it break
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq"),
     ForeignKeyConstraint(
@@ -199,7 +199,7 @@ message_parts = Table(
     Column("channel", CodedText, nullable=False),
     Column("kind", CodedText, nullable=False),
     Column("text", CodedText),
-    Column("body", JsonText),  # every other field of the part
+    Column("body", JsonText(dict)),  # every other field of the part
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq", "idx"),
     ForeignKeyConstraint(
         ["tenant_id", "thread_id", "branch", "seq"],
@@ -221,7 +221,7 @@ tool_calls = Table(
     Column("name", CodedText, nullable=False),
     Column("arguments", CodedText),  # verbatim
     Column("arguments_form", CodedText),  # NULL no arguments | str | object
-    Column("extras", JsonText),
+    Column("extras", JsonText(dict)),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq", "idx"),
     ForeignKeyConstraint(
         ["tenant_id", "thread_id", "branch", "seq"],
@@ -284,7 +284,7 @@ feedback = Table(
     Column("run_id", Key, nullable=False),
     Column("key", CodedText, nullable=False),
     Column("score", Float(53), nullable=False),
-    Column("kwargs", JsonText, nullable=False),
+    Column("kwargs", JsonText(dict), nullable=False),
     Column("author", CodedText),
     Column("source", CodedText),
     Column("thread_id", Key),  # with branch and seq: the message that the score is about, if it is about one
@@ -320,8 +320,8 @@ agents = Table(
     _thread(),
     Column("name", Key, nullable=False),
     Column("idx", Integer, nullable=False),
-    Column("definition", JsonText, nullable=False),
-    Column("settings", JsonText),
+    Column("definition", JsonText(dict), nullable=False),
+    Column("settings", JsonText(dict)),
     Column("is_default", Boolean, nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "name"),
     ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
@@ -342,7 +342,7 @@ outputs = Table(
     Column("nonce", CodedText, nullable=False),
     Column("mime_type", CodedText, nullable=False),
     Column("text", CodedText, nullable=False),
-    Column("body", JsonText),  # every other field of the output
+    Column("body", JsonText(dict)),  # every other field of the output
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq", "idx"),
     ForeignKeyConstraint(
@@ -361,7 +361,7 @@ erasures = Table(
     Column("erasure_id", Key, nullable=False),
     Column("kind", CodedText, nullable=False),
     Column("subject", Key, nullable=False),
-    Column("rows", JsonText, nullable=False),  # the number of deleted rows, by table
+    Column("rows", JsonText(dict), nullable=False),  # the number of deleted rows, by table
     Column("scores", Integer, nullable=False),  # the number of scores that were kept
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("tenant_id", "erasure_id"),

@@ -29,6 +29,8 @@ could encrypt.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ESCAPED = re.compile("[\x00\ud800-\udfff\\\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|\\)")
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""The errors of Python that the decoding of a damaged cell raises."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -84,6 +86,14 @@ def encode_json(value: json.JsonValue) -> str | None:
 
 def decode_json(stored: str | None) -> Any:
     return None if stored is None else json.loads(decode_text(stored))
+
+
+def decode_object(stored: str) -> dict[str, Any]:
+    """Raises ValueError for any other JSON: it would go into a model that is not validated again."""
+    value = json.loads(decode_text(stored))
+    if type(value) is not dict:
+        raise ValueError("not a JSON object")
+    return value
 
 
 def to_microseconds(moment: datetime) -> int:

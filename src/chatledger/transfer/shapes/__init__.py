@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 from chatledger.errors import UnknownFormat
 from chatledger.formats import format_names, get_codec, recognition_order
 from chatledger.models.json import JsonValue
 from chatledger.transfer.fields import find_value
-from chatledger.transfer.shapes.message_list import MessageList
+from chatledger.transfer.shapes.message_list import DEFAULT_FIELD, MessageList
 from chatledger.transfer.shapes.request_body import RequestBody
 from chatledger.transfer.shapes.requests import spoken_by
 from chatledger.transfer.shapes.shape import BranchMessages, Conversation, Shape
 
-__all__ = ["AUTO", "BranchMessages", "Conversation", "Shape", "get_shape", "recognise_record", "shape_names"]
+__all__ = [
+    "AUTO",
+    "BranchMessages",
+    "Conversation",
+    "Shape",
+    "conversation_keys",
+    "get_shape",
+    "recognise_record",
+    "shape_names",
+]
 
 AUTO = "auto"
 
@@ -42,6 +52,11 @@ def get_shape(name: str) -> Shape:
     except UnknownFormat:
         raise UnknownFormat(name, f"unknown format {name!r}; there are {', '.join(shape_names())}") from None
     return RequestBody(codec, _BODIES[codec.name]) if codec.name in _BODIES else MessageList(codec)
+
+
+def conversation_keys(format: str) -> Sequence[str]:  # noqa: A002
+    """The keys of an object under which the format's readers look for a conversation; the last one has the messages."""
+    return _BODIES.get(get_codec(format).name, (DEFAULT_FIELD,))
 
 
 def recognise_record(record: JsonValue, fieldname: str | None = None) -> Shape | None:

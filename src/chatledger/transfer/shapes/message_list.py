@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Location
+from chatledger.transfer.envelope import Location, locate_in
 from chatledger.transfer.fields import FieldMissing, find_path, find_value, require_path
 from chatledger.transfer.shapes.requests import request_path, spoken_by
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, list_alone
 
 DEFAULT_FIELD = "messages"
 
@@ -48,7 +48,7 @@ class MessageList:
         if fieldname is None and find_path(record, name) is None:
             name = self.recognised_field(record) or DEFAULT_FIELD
         path = require_path(record, name)
-        return Location(path[:-1], path[-1:])
+        return locate_in(record, path, [DEFAULT_FIELD])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
         """The messages, since other keys may change; but all of a recorded request, since requests repeat messages."""
@@ -60,7 +60,7 @@ class MessageList:
         return Conversation([BranchMessages(decoded.messages)], decoded.losses, payload if one_each else ())
 
     def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
-        return self.codec.encode(branches[0].messages, carry=carry)
+        return list_alone(self.codec.encode(branches[0].messages, carry=carry), DEFAULT_FIELD)
 
 
 def _default_field(record: JsonValue) -> str:

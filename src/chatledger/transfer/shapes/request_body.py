@@ -13,10 +13,10 @@ from chatledger.errors import DecodeError
 from chatledger.formats import Codec, Encoded
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
-from chatledger.transfer.envelope import Location, take_out
+from chatledger.transfer.envelope import Location, locate_in, take_out
 from chatledger.transfer.fields import require_path
 from chatledger.transfer.shapes.requests import request_body, request_path
-from chatledger.transfer.shapes.shape import BranchMessages, Conversation
+from chatledger.transfer.shapes.shape import BranchMessages, Conversation, list_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ class RequestBody:
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
         """With a field, the conversation is its value, in the form that the codec reads."""
         if fieldname is not None:
-            path = require_path(record, fieldname)
-            return Location(path[:-1], path[-1:])
+            return locate_in(record, require_path(record, fieldname), self.keys)
         if isinstance(record, list):
             return Location()
         body = request_body(record)
@@ -58,5 +57,4 @@ class RequestBody:
 
     def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
         encoded = self.codec.encode(branches[0].messages, carry=carry)
-        list_alone = alone and isinstance(encoded.payload, dict) and list(encoded.payload) == [self.keys[-1]]
-        return Encoded(encoded.payload[self.keys[-1]], encoded.losses) if list_alone else encoded
+        return list_alone(encoded, self.keys[-1]) if alone else encoded

@@ -40,6 +40,13 @@ class Conversation:
         return sum(len(branch.messages) for branch in self.branches)
 
 
+def list_alone(encoded: Encoded, key: str) -> Encoded:
+    """The list under the key, if the payload is an object that holds nothing else."""
+    payload = encoded.payload
+    is_alone = isinstance(payload, dict) and list(payload) == [key]
+    return Encoded(payload[key], encoded.losses, encoded.origins) if is_alone else encoded
+
+
 class Shape(Protocol):
     """One shape. `name` is its name for `--format`; if `branching`, a record may hold several branches."""
 

@@ -1,0 +1,214 @@
+"""Checks every thread of a tenant: all of its cells, and the path of its active branch against the rules.
+
+A batch is up to THREADS threads that follow each other in the order of their ids, so that each table is read by a range
+of its keys. The number of statements grows with the number of batches. A thread of more than MESSAGES messages is read
+by itself, in bounded memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Select, Table, and_, select
+
+from chatledger.errors import ChatLedgerError, ThreadNotFound
+from chatledger.models import ChatMessage, Feedback, Thread
+from chatledger.rules import CheckedThread, Finding
+from chatledger.storage.append.preflight import read_tip
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans
+from chatledger.storage.history.window import END
+from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
+from chatledger.storage.repositories.feedback import to_feedback
+from chatledger.storage.repositories.outputs import to_agent, to_output
+from chatledger.storage.repositories.reencrypt import Progress, thread_count
+from chatledger.storage.repositories.runs import to_run
+from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
+from chatledger.storage.rows.messages import decode_each, is_damage
+from chatledger.storage.schema.tables import agents, branches, feedback, outputs, runs, threads
+from chatledger.storage.schema.text import decode_text, encode_json, encode_text
+
+THREADS = 500
+MESSAGES = 5_000
+
+
+async def check(scope: Scope, thread_id: str | None, progress: Progress | None) -> AsyncIterator[CheckedThread]:
+    """The given thread, or all threads in the order of their ids. Each batch is read in a snapshot of its own. Raises
+    ThreadNotFound.
+    """
+    tenant = scope.tenant
+    if thread_id is not None:
+        own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+        found = await scope.read(partial(_check, tenant=tenant, of_batch=select(threads).where(own)), snapshot=True)
+        if not found:
+            raise ThreadNotFound(thread_id)
+        yield found[0]
+        return
+    total = 0 if progress is None else await scope.read(lambda sql: thread_count(sql, tenant))
+    done, last = 0, ""
+    while batch := await scope.read(partial(_check_after, tenant=tenant, after=last), snapshot=True):
+        for checked in batch:
+            yield checked
+        done, last = done + len(batch), batch[-1].thread_id
+        if progress is not None:
+            progress(done, max(done, total))
+
+
+def _check_after(sql: Sql, tenant: Tenant, after: str) -> list[CheckedThread]:
+    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id > after)
+    return _check(sql, tenant, select(threads).where(own).order_by(threads.c.thread_id).limit(THREADS))
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A thread while it is checked. `paths` are those of its branches whose rows can be read."""
+
+    thread_id: str
+    active: int
+    findings: list[Finding] = field(default_factory=list)
+    paths: dict[int, Path] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The number of messages that all branches store."""
+        return sum(path.last_seq - path.segments[-1].first + 1 for path in self.paths.values())
+
+
+def _check(sql: Sql, tenant: Tenant, of_batch: Select[Any]) -> list[CheckedThread]:
+    """The threads of a statement, which follow each other in the order of their ids."""
+    rows = [row for row in sql.execute(of_batch).mappings().all() if isinstance(row["thread_id"], str)]
+    if not rows:
+        return []
+    batch = {row["thread_id"]: _Checked(row["thread_id"], row["active_branch"]) for row in rows}
+    for row in rows:
+        _read(batch[row["thread_id"]], _read_thread, tenant, row)
+    for table, read in _BESIDE.items():
+        for row in sql.execute(_of_threads(table, tenant, rows[0]["thread_id"], rows[-1]["thread_id"])).mappings():
+            cells = dict(row)
+            thread = batch[cells.pop("checked")]
+            found = _read(thread, read, tenant, cells)
+            if isinstance(found, Path):
+                thread.paths[found.branch] = found
+    for group in _groups(list(batch.values())):
+        _judge_group(sql, tenant, group)
+    return [CheckedThread(one.thread_id, sorted(one.findings, key=lambda found: found.seq)) for one in batch.values()]
+
+
+# --- The rows beside the messages -------------------------------------------------------------------------------------
+
+
+def _read(thread: _Checked, read: Callable[[Tenant, Any], object], tenant: Tenant, row: Any) -> object:
+    """What `read` makes of the row. If the row is damaged, a finding, and None."""
+    try:
+        return read(tenant, row)
+    except ChatLedgerError as error:
+        if not is_damage(error):
+            raise
+        thread.findings.append(damage(0, error))
+        return None
+
+
+def _read_thread(tenant: Tenant, row: Any) -> Thread:
+    fields = decrypt_values(tenant, threads, {name: row[name] for name in row if name != "tenant_id"})
+    return to_model(Thread, threads, fields, fields)
+
+
+def _read_branch(tenant: Tenant, row: Any) -> Path:
+    values = decrypt_values(tenant, branches, row)
+    thread_id, branch, last_seq = values["thread_id"], values["branch"], values["last_seq"]
+    read_tip(thread_id, branch, last_seq, None, encode_json(values["open_calls"]), values["partial_seq"])
+    return Path(branch, last_seq, read_lineage(values["lineage"], thread_id, branch))
+
+
+_BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
+    branches: _read_branch,
+    runs: to_run,
+    feedback: to_feedback,
+    agents: to_agent,
+    outputs: to_output,
+}
+
+
+def _of_threads(table: Table, tenant: Tenant, first: str, last: str) -> Select[Any]:
+    """The rows of a range of threads; the column `checked` is the thread."""
+    if table is feedback:  # its own thread_id is that of the message that it is about, and may be NULL
+        columns = [column for column in feedback.c if column.name in Feedback.model_fields]
+        of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
+        own = (runs.c.tenant_id == tenant.name, runs.c.thread_id >= first, runs.c.thread_id <= last)
+        return select(*columns, runs.c.thread_id.label("checked")).select_from(runs.join(feedback, of_run)).where(*own)
+    own = (table.c.tenant_id == tenant.name, table.c.thread_id >= first, table.c.thread_id <= last)
+    return select(table, table.c.thread_id.label("checked")).where(*own)
+
+
+# --- Messages ---------------------------------------------------------------------------------------------------------
+
+Reader = Callable[[list[Segment], int], Iterable[Stored]]
+"""Gives the messages of segments up to a seq."""
+
+
+def _groups(batch: Sequence[_Checked]) -> Iterator[list[_Checked]]:
+    """Neighbours of up to MESSAGES messages together. A thread of more messages is alone."""
+    group: list[_Checked] = []
+    size = 0
+    for thread in batch:
+        if group and size + thread.size > MESSAGES:
+            yield group
+            group, size = [], 0
+        group.append(thread)
+        size += thread.size
+    yield group
+
+
+def _judge_group(sql: Sql, tenant: Tenant, group: Sequence[_Checked]) -> None:
+    first = group[0]
+    if first.size > MESSAGES:
+        _judge(first, lambda segments, last: walk(sql, tenant, encode_text(first.thread_id), segments, last))
+        return
+    stored = _load(sql, tenant, encode_text(first.thread_id), encode_text(group[-1].thread_id))
+    for thread in group:
+        _judge(thread, partial(_take, stored.get(thread.thread_id, {})))
+
+
+def _judge(thread: _Checked, read: Reader) -> None:
+    path = thread.paths.get(thread.active)
+    on_path = [] if path is None else cut(path.segments, 1, path.last_seq)
+    if path is not None:
+        thread.findings += judge_path(path, read(path.segments, path.last_seq))
+    elif not thread.findings:
+        thread.findings.append(damage(0, damaged_active_branch(thread.thread_id)))
+    for branch, own in thread.paths.items():  # the messages that other branches store
+        shared = max((segment.last for segment in on_path if segment.branch == branch), default=0)
+        rest = read([Segment(branch, max(shared + 1, own.segments[-1].first), END)], own.last_seq)
+        thread.findings += [damage(seq, one) for _, seq, one in rest if not isinstance(one, ChatMessage)]
+
+
+def _take(stored: dict[int, list[Stored]], segments: list[Segment], last: int) -> Iterator[Stored]:
+    for branch, low, high in cut(segments, 1, last):
+        yield from (one for one in stored.get(branch, ()) if low <= one[1] <= high)
+
+
+def _load(sql: Sql, tenant: Tenant, first: str, last: str) -> dict[str, dict[int, list[Stored]]]:
+    """The messages of a range of threads, by thread and branch, in order of seq."""
+    place = {"tenant": tenant.key, "first": first, "last": last}
+    messages, parts, calls = (
+        {thread: list(rows) for thread, rows in groupby(sql.fetch(scan, place), key=_FIRST)} for scan in _SCANS
+    )
+    found: dict[str, dict[int, list[Stored]]] = {}
+    for thread, rows in messages.items():
+        thread_id = decode_text(thread)
+        tables = (rows, parts.get(thread, ()), calls.get(thread, ()))
+        decoded = decode_each(tenant, thread_id, *([row[1:] for row in table] for table in tables))
+        found[thread_id] = {branch: list(those) for branch, those in groupby(decoded, key=_FIRST)}
+    return found
+
+
+_FIRST = itemgetter(0)
+
+
+_SCANS = scans("thread_id, branch", "thread_id BETWEEN :first AND :last", "thread_id, branch, ")

@@ -1,0 +1,127 @@
+"""`ledger.check` finds what `threads.check` finds, in every thread, in statements that grow with the batches only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from chatledger import ChatMessage, CheckedThread, Ledger, ThreadNotFound
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories import check_all
+from tests.conftest import Database
+from tests.conversations import assistant, call, result, turn, user
+from tests.storage.raw import query
+
+
+async def checked(ledger: Ledger, thread_id: str | None = None) -> list[CheckedThread]:
+    return [one async for one in ledger.check(thread_id)]
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The statements that storage functions send."""
+    sent: list[str] = []
+    with monkeypatch.context() as patched:
+        for name in ("execute", "fetch"):
+            whole = getattr(Sql, name)
+
+            def counting(self: Sql, statement: Any, *given: Any, whole: Any = whole) -> Any:
+                sent.append(str(statement))
+                return whole(self, statement, *given)
+
+            patched.setattr(Sql, name, counting)
+        yield sent
+
+
+async def fill(ledger: Ledger, count: int, *, first: int = 0) -> None:
+    for number in range(first, first + count):
+        await ledger.threads.create(f"t{number:03}")
+        await ledger.messages.append(f"t{number:03}", turn(), run_id=f"run {number}")
+
+
+async def test_statements_grow_with_the_batches_and_not_with_the_threads(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_all, "THREADS", 10)
+    counts = []
+    stored = 0
+    for number in (1, 10, 30):
+        await fill(ledger, number - stored, first=stored)
+        stored = number
+        with counted(monkeypatch) as sent:
+            assert len(await checked(ledger)) == stored
+        counts.append(len(sent))
+    one, ten, thirty = counts
+    assert one == ten
+    assert thirty - 1 == 3 * (one - 1)  # the last statement finds no more threads
+
+
+@pytest.mark.parametrize("size", [1, 7, 5_000])
+async def test_every_thread_is_judged_as_by_itself(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Whether its messages are read with those of its neighbours or by themselves."""
+    monkeypatch.setattr(check_all, "MESSAGES", size)
+    await ledger.threads.create("empty")
+    await fill(ledger, 3)
+    await ledger.threads.create("open")
+    await ledger.messages.append("open", [user("?"), assistant(calls=[call("c")])])
+    await ledger.threads.create("orphan")
+    await ledger.messages.append("orphan", [user("?"), result("c", "!"), user("more")], rules="lenient")
+    await ledger.branches.fork("orphan", 1)
+    await ledger.messages.append("orphan", [ChatMessage(role="assistant", content="forked", state="partial")])
+    await ledger.branches.fork("t001", 5, activate=False)
+    found = await checked(ledger)
+    assert [one.thread_id for one in found] == ["empty", "open", "orphan", "t000", "t001", "t002"]
+    for one in found:
+        assert list(one.findings) == await ledger.threads.check(one.thread_id)
+        assert await checked(ledger, one.thread_id) == [one]
+
+
+@pytest.mark.parametrize("size", [1, 5_000])
+async def test_damage_on_another_branch_is_found(
+    database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(check_all, "MESSAGES", size)
+    await fill(ledger, 2)
+    await ledger.branches.fork("t000", 1)
+    await query(database, """UPDATE messages SET custom_data = '{"a' WHERE seq = 4 AND thread_id = 't000'""")
+    assert await ledger.threads.check("t000") == []
+    (damaged, whole) = await checked(ledger)
+    assert [(one.seq, one.rule, one.severity) for one in damaged.findings] == [(4, "R11", "error")]
+    assert damaged.findings[0].detail.startswith("messages.custom_data of 't000', 0, 4: ")
+    assert whole.findings == []
+
+
+async def test_missing_messages_are_found_in_a_batch(database: Database, ledger: Ledger) -> None:
+    await fill(ledger, 2)
+    await query(database, "DELETE FROM messages WHERE thread_id = 't001' AND seq = 5")
+    found = {one.thread_id: [(finding.seq, finding.rule) for finding in one.findings] for one in await checked(ledger)}
+    assert found == {"t000": [], "t001": [(5, "R2")]}
+
+
+async def test_a_call_that_lost_its_name_stops_nothing(database: Database, ledger: Ledger) -> None:
+    await fill(ledger, 2)
+    await query(database, "UPDATE tool_calls SET name = '' WHERE thread_id = 't000' AND idx = 0")
+    found = {one.thread_id: [(finding.seq, finding.rule) for finding in one.findings] for one in await checked(ledger)}
+    assert found == {"t000": [(2, "R11")], "t001": []}
+
+
+async def test_progress_is_told_and_a_missing_thread_raises(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_all, "THREADS", 2)
+    await fill(ledger, 3)
+    told: list[tuple[int, int]] = []
+    async for _ in ledger.check(progress=lambda done, total: told.append((done, total))):
+        pass
+    assert told == [(2, 3), (3, 3)]
+    with pytest.raises(ThreadNotFound):
+        await checked(ledger, "missing")
+
+
+async def test_ids_are_all_there_in_their_order(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chatledger.storage.repositories import reencrypt
+
+    monkeypatch.setattr(reencrypt, "_THREADS", 2)
+    await fill(ledger, 5)
+    assert [thread_id async for thread_id in ledger.threads.ids()] == [f"t{number:03}" for number in range(5)]
