@@ -3,7 +3,8 @@
     require(STR, thread_id=thread_id)
     require(INT_OR_NONE, branch=branch, limit=limit)
 
-Pydantic models check their own fields (metadata, dates, feedback), so no call checks them again.
+Pydantic models check what is inside of metadata, dates and feedback; `refusing` in `models/base.py` makes their errors
+an InvalidArgument.
 """
 
 from __future__ import annotations
@@ -45,6 +46,22 @@ def require(kind: Kind, **arguments: object) -> None:
             kind.refuse_unless(name, value)
 
 
+def require_items(kind: Kind, **arguments: Iterable[object]) -> None:
+    """Raises InvalidArgument for the first argument that is no list or tuple, or has an item that does not fit."""
+    for name, items in arguments.items():
+        if not isinstance(items, (list, tuple)):
+            raise InvalidArgument(name, f"must be a list, each item {kind.said}, not {type(items).__name__}")
+        for index, item in enumerate(items):
+            kind.refuse_unless(f"{name}[{index}]", item)
+
+
+def require_between(low: float, high: float, **numbers: float) -> None:
+    """Raises InvalidArgument for the first number out of bounds, and for NaN."""
+    for name, number in numbers.items():
+        if not low <= number <= high:
+            raise InvalidArgument(name, f"must be from {low:,} to {high:,}")
+
+
 _FUNCTION = cast(type, Callable)
 
 STR = Kind("a str", str)
@@ -56,6 +73,7 @@ BOOL = Kind("True or False", bool)
 BOOL_OR_NONE = Kind("True or False or None", bool, NoneType)
 FUNCTION_OR_NONE = Kind("a function or None", _FUNCTION, NoneType)
 PATH = Kind("a str or a path", str, os.PathLike)
+DICT_OR_NONE = Kind("a dict or None", dict, NoneType)
 STRINGS = Kind("a list of str", list, tuple, Iterable)
 MESSAGES = Kind("a list of ChatMessage", list, tuple, Sequence)
 RULES = Kind("'lenient', 'strict' or 'ordered'", words=("lenient", "strict", "ordered"))

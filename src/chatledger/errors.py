@@ -34,8 +34,8 @@
       MissingExtra              .extra
 
 Building a model raises Pydantic's ValidationError for errors that the model itself can see: an unknown role, a date
-without a zone, a NaN score. It and InvalidArgument are ValueErrors. The library raises no other types. To a tenant, the
-ids of another tenant do not exist.
+without a zone, a NaN score. A call raises InvalidArgument for them. Both are ValueErrors. The library raises no other
+types. To a tenant, the ids of another tenant do not exist.
 """
 
 from __future__ import annotations
@@ -57,6 +57,14 @@ def _again(kind: type[ChatLedgerError], args: tuple[object, ...]) -> ChatLedgerE
     return kind.__new__(kind, *args)
 
 
+def _text(given: object, form: str = "") -> str:
+    """A number in that form, or another value as Python writes it."""
+    try:
+        return format(given, form) if isinstance(given, int) else repr(given)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of more than 4,300 digits"
+
+
 class NotFound(ChatLedgerError):
     """The requested object does not exist for this tenant."""
 
@@ -69,7 +77,7 @@ class ThreadNotFound(NotFound):
 
 class BranchNotFound(NotFound):
     def __init__(self, thread_id: str, branch: int) -> None:
-        super().__init__(f"thread {thread_id!r} has no branch {branch}")
+        super().__init__(f"thread {thread_id!r} has no branch {_text(branch)}")
         self.thread_id = thread_id
         self.branch = branch
 
@@ -78,7 +86,7 @@ class MessageNotFound(NotFound):
     """The message was requested by its id or by its seq; the other is None."""
 
     def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
-        which = repr(message_id) if seq is None else f"at seq {seq}"
+        which = repr(message_id) if seq is None else f"at seq {_text(seq)}"
         super().__init__(f"thread {thread_id!r} has no message {which}")
         self.thread_id = thread_id
         self.message_id = message_id
@@ -105,8 +113,8 @@ class VersionConflict(Conflict):
             moved = detail or "something else of it moved: a draft, an output, a fork, or the active branch"
             state = f"still at version {actual}, but {moved}"
         else:
-            state = f"at version {actual}, not {expected}" + (detail and f": {detail}")
-        super().__init__(f"branch {branch} of thread {thread_id!r} is {state}")
+            state = f"at version {actual}, not {_text(expected)}" + (detail and f": {detail}")
+        super().__init__(f"branch {_text(branch)} of thread {thread_id!r} is {state}")
         self.thread_id = thread_id
         self.branch = branch
         self.expected = expected
@@ -239,7 +247,7 @@ def _first_seqs(seqs: Sequence[int | None]) -> str:
 class LimitExceeded(ChatLedgerError):
     def __init__(self, limit: str, given: int, maximum: int, *, minimum: int = 0, detail: str = "") -> None:
         bound = f"at least {minimum:,}" if given < minimum else f"at most {maximum:,}"
-        super().__init__(detail or f"{limit}: {given:,} given, {bound} allowed")
+        super().__init__(detail or f"{limit}: {_text(given, ',')} given, {bound} allowed")
         self.limit = limit
         self.given = given
         self.maximum = maximum
@@ -255,7 +263,7 @@ class InvalidArgument(ChatLedgerError, ValueError):
 
 class InvalidCursor(ChatLedgerError):
     def __init__(self, cursor: object, detail: str = "not a cursor that this list gave") -> None:
-        super().__init__(detail if cursor is None else f"cursor {cursor!r}: {detail}")
+        super().__init__(detail if cursor is None else f"cursor {_text(cursor)}: {detail}")
         self.cursor = cursor
 
 

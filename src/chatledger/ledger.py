@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chatledger.arguments import BOOL, BOOL_OR_NONE, FUNCTION_OR_NONE, RULES, STR, Kind, require
+from chatledger.arguments import BOOL, BOOL_OR_NONE, FUNCTION_OR_NONE, NUMBER, RULES, STR, Kind, require
 from chatledger.errors import InvalidArgument
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
-from chatledger.storage.drivers.urls import ADDRESS
+from chatledger.storage.drivers.urls import ADDRESS, TIMEOUT
 from chatledger.storage.repositories.reencrypt import Progress, reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
@@ -32,6 +32,7 @@ __all__ = ["Ledger", "Opening", "Transaction"]
 _ENGINE_OR_NONE = Kind("an AsyncEngine or None", AsyncEngine, NoneType)
 _REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
 _POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
+_LONGEST_TIMEOUT = 86_400
 
 
 class Ledger(Repositories):
@@ -59,6 +60,7 @@ class Ledger(Repositories):
         replica: str | AsyncEngine | None = None,
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
+        timeout: float = TIMEOUT,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -79,6 +81,11 @@ class Ledger(Repositories):
         from any thread. A read then raises EncryptionError for a cell that was not encrypted for its place.
         `plaintext=True` also reads cells that were stored before there were keys.
 
+        `timeout` is the time limit of each read and write in seconds. While PostgreSQL is away, a call outside of a
+        transaction tries again until then; it raises StorageError or OutcomeUnknown after it. A statement of a read
+        that gets no answer for so long ends too, and so does the wait for another process's lock on a SQLite file. The
+        limit does not end a write that PostgreSQL is working on: a deletion takes as long as its thread is long.
+
         Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
         require(ADDRESS, url=url)
@@ -91,12 +98,17 @@ class Ledger(Repositories):
         require(_REPLICA, replica=replica)
         require(KEYS, keys=keys)
         require(BOOL, plaintext=plaintext)
+        require(NUMBER, timeout=timeout)
+        if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
+            raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
         if url is not None and engine is not None:
             raise InvalidArgument("engine", "does not go with a url; give one of them")
         encryption_keys = EncryptionKeys(keys, plaintext=plaintext)
 
         async def opened() -> Ledger:
-            database = await open_database(url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls)
+            database = await open_database(
+                url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout
+            )
             standby = None if replica is None else await open_replica(replica, database, schema=schema, pooler=pooler)
             guard = Guard(database, standby, encryption_keys)
             return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)

@@ -22,6 +22,7 @@ from chatledger.arguments import (
     STR_OR_NONE,
     Kind,
     require,
+    require_between,
 )
 from chatledger.errors import InvalidArgument
 from chatledger.ids import new_stamp
@@ -43,6 +44,8 @@ from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository, decode_at_level
 
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
+_LONGEST = 31_536_000
+"""Seconds of a year. A longer lease or interval is a mistake, and would reach beyond the calendar."""
 _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
 
 
@@ -99,10 +102,11 @@ class Repositories:
         require(STR_OR_NONE, message_id=message_id, idempotency_key=idempotency_key, name=name, format=format)
         require(NUMBER, interval=interval, lease=lease)
         require(INT, size=size)
+        require_between(0, _LONGEST, interval=interval, lease=lease)
         from chatledger.formats.streams import ResponseEvents
 
         source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
-        if not lease > interval:  # written so that NaN is refused as well
+        if lease <= interval:
             raise InvalidArgument("lease", f"must be longer than interval, {interval:g} seconds, not {lease:g}")
         request = make_request(
             self._scope.tenant,

@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from chatledger import StorageError
 from tests.conftest import Database
 from tests.faults.checker import Figures, verdict
 from tests.faults.client import Client, nursery
@@ -88,8 +87,7 @@ class _Writing:
             thread = chance.choice(self.threads)
             await self.recorder.append(f"{name}.{number}", thread)
             if chance.random() < 0.1:
-                with contextlib.suppress(StorageError):
-                    await self.recorder.read(thread, last=20)
+                await self.recorder.read(thread, last=20)
 
 
 async def kill_server(server: Server, database: Database, *, kills: int, seed: int) -> Figures:

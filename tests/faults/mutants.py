@@ -126,10 +126,8 @@ def call_every_loss_retryable() -> None:
 
 def read_once() -> None:
     from chatledger.storage.databases import postgresql
-    from chatledger.storage.databases.postgresql import PostgresqlDatabase
 
-    PostgresqlDatabase._read = PostgresqlDatabase._read_once  # type: ignore[method-assign]
-    _put(postgresql, _is_lost=lambda _: False)
+    _put(postgresql, is_away=lambda _: False)
 
 
 def keep_spoilt_connections() -> None:
@@ -173,7 +171,7 @@ def wait_for_no_lock() -> None:
     from chatledger.storage.drivers import sqlite
 
     pragmas = ("PRAGMA busy_timeout = 0", "PRAGMA journal_mode = WAL", "PRAGMA foreign_keys = ON")
-    _put(sqlite, sqlite_pragmas=lambda: pragmas)
+    _put(sqlite, sqlite_pragmas=lambda _: pragmas)
 
 
 def hear_of_no_failed_commit() -> None:
@@ -265,7 +263,10 @@ def share_one_too_many() -> None:
 def meet_types_anywhere() -> None:
     from chatledger.storage.drivers import urls
 
-    _put(urls, _on_pooled_connect=lambda *_: None)
+    async def nothing(_: Any) -> None:
+        pass
+
+    _put(urls, _meet_arrays=nothing)
 
 
 def let_every_tenant_in() -> None:

@@ -17,7 +17,7 @@ from chatledger.storage.databases.postgresql_append import PostgresqlAppend
 from chatledger.storage.rows.encryption import Tenant
 from tests.conftest import Database
 from tests.conversations import assistant, result, texts, turn, user
-from tests.faults.connections import busy, none_idle
+from tests.faults.connections import busy, none_idle, set_limits
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.test_outcome import until
 from tests.storage.raw import query
@@ -113,7 +113,7 @@ async def test_a_group_on_a_stale_tip_is_stored(ledger: Ledger, pg_database: Dat
 async def test_cancelling_one_append_of_a_group_leaves_the_others(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_append, "STATEMENT_TIMEOUT", 0.3)
+    set_limits(ledger, silence=0.3)
     first, *group = [asyncio.create_task(ledger.messages.append(**says(n))) for n in range(4)]
     proxy.cut("hang", 2)
     sent = proxy.round_trips + 2
@@ -224,7 +224,7 @@ async def test_each_queued_append_learns_that_the_database_is_away(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was sent, so no outcome is unknown."""
-    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.05)
+    set_limits(ledger, timeout=0.05)
     none_idle(ledger)
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
     proxy.down = True
@@ -236,7 +236,7 @@ async def test_queued_appends_share_the_deadline_of_a_database_that_is_away(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first append tries until the deadline. It is then over for the queued ones too, which try only briefly."""
-    monkeypatch.setattr(postgresql_append, "DEADLINE", 2.0)
+    set_limits(ledger, timeout=2.0)
     tried: Counter[str] = Counter()
     attempt = PostgresqlAppend._attempt
 

@@ -10,7 +10,7 @@ import itertools
 import random
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,6 @@ import pytest
 
 from chatledger import DraftLive, Feedback, Ledger, StorageError
 from chatledger.models.outputs import Output, ThreadAgent
-from chatledger.storage.drivers import urls
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
@@ -340,17 +339,31 @@ async def test_a_time_out_fires_though_the_server_is_silent(
         await ledger.threads.update(THREAD, title="y")
 
 
-async def test_a_server_that_never_greets_is_a_retryable_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_never_greets_is_a_retryable_error() -> None:
     """It takes the connection, and then says nothing."""
-    monkeypatch.setattr(urls, "CONNECT_TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel takes it, and nobody ever reads
         port = silent.getsockname()[1]
         with pytest.raises(StorageError) as caught:
-            await asyncio.wait_for(Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/x")._opened(), 5)
+            await asyncio.wait_for(Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/x", timeout=0.2)._opened(), 5)
     assert caught.value.retryable
 
 
-async def test_cancelled_appends_leave_nothing_in_the_log(pg_database: Database) -> None:
+async def append_one(ledger: Ledger) -> None:
+    await ledger.messages.append(THREAD, [user("x")])
+
+
+async def read_turns(ledger: Ledger) -> None:
+    await ledger.messages.history(THREAD, last_turns=1)
+
+
+async def get_thread(ledger: Ledger) -> None:
+    await ledger.threads.get(THREAD)
+
+
+@pytest.mark.parametrize("call", [append_one, hanging_history, read_turns, get_thread, hanging_transaction])
+async def test_cancelled_calls_leave_nothing_in_the_log(
+    pg_database: Database, caplog: pytest.LogCaptureFixture, call: Callable[[Ledger], Coroutine[Any, Any, None]]
+) -> None:
     """asyncio reports an exception that nobody retrieves when its future is collected: also that of a connection whose
     making was cancelled.
     """
@@ -361,12 +374,13 @@ async def test_cancelled_appends_leave_nothing_in_the_log(pg_database: Database)
     chance = random.Random(7)
     async with Ledger.open(pg_database.url) as ledger:
         await ledger.threads.create(THREAD, rules="lenient")
-        for number in range(60):
-            appending = asyncio.create_task(ledger.messages.append(THREAD, [user(str(number))]))
+        for _ in range(60):
+            calling = asyncio.create_task(call(ledger))
             await asyncio.sleep(chance.random() * 0.004)
-            appending.cancel()
-            await asyncio.gather(appending, return_exceptions=True)
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
     await asyncio.sleep(0.05)
     gc.collect()
     await asyncio.sleep(0)
     assert reported == []
+    assert [record.getMessage() for record in caplog.records if "never retrieved" in record.getMessage()] == []

@@ -25,7 +25,7 @@ from chatledger.storage.append.write import Moved
 from chatledger.storage.databases import postgresql_append
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
-from tests.faults.connections import busy, connections_of, none_idle
+from tests.faults.connections import busy, connections_of, none_idle, set_limits
 from tests.faults.proxy import Cut, Proxy, proxied
 from tests.storage.raw import query
 
@@ -180,7 +180,7 @@ async def waiting(connection: Any) -> None:
 async def test_past_the_deadline_the_outcome_is_unknown_and_a_repeat_is_safe(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, where: Cut, stored: int
 ) -> None:
-    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
+    set_limits(ledger, timeout=0.2)
     proxy.cut(where, WRITE)
     proxy.down = True
     with pytest.raises(OutcomeUnknown) as caught:
@@ -196,7 +196,7 @@ async def test_past_the_deadline_the_outcome_is_unknown_and_a_repeat_is_safe(
 async def test_an_unknown_outcome_has_ids_though_the_caller_gave_none(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
+    set_limits(ledger, timeout=0.2)
     proxy.cut("after", WRITE)
     proxy.down = True
     with pytest.raises(OutcomeUnknown) as caught:
@@ -210,7 +210,7 @@ async def test_an_unknown_outcome_has_ids_though_the_caller_gave_none(
 async def test_a_connection_that_falls_silent_costs_another_attempt(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, trip: int
 ) -> None:
-    monkeypatch.setattr(postgresql_append, "STATEMENT_TIMEOUT", 0.2)
+    set_limits(ledger, silence=0.2)
     proxy.cut("hang", trip)
     outcome = await asyncio.wait_for(ledger.messages.append("t", turn(), run_id="r"), 5)
     assert not outcome.replayed
@@ -221,8 +221,8 @@ async def test_a_database_silent_beyond_the_deadline_leaves_the_outcome_unknown(
     ledger: Ledger, pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody holds the branch; what the server still does when they let go, it does at most once."""
-    monkeypatch.setattr(postgresql_append, "STATEMENT_TIMEOUT", 0.2)
-    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.3)
+    set_limits(ledger, silence=0.2)
+    set_limits(ledger, timeout=0.3)
     other = await asyncpg.connect(pg_database.url)
     async with other.transaction():
         await other.execute("SELECT FROM chatledger.branches FOR UPDATE")
@@ -236,7 +236,7 @@ async def test_a_database_silent_beyond_the_deadline_leaves_the_outcome_unknown(
 async def test_an_append_that_was_never_sent_is_a_retryable_error(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
+    set_limits(ledger, timeout=0.2)
     proxy.down = True
     await ledger._database._engine.dispose()  # type: ignore[attr-defined]
     with pytest.raises(StorageError) as caught:
@@ -249,7 +249,7 @@ async def test_a_pool_without_a_free_connection_in_time(
     ledger: Ledger, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, cut: bool, expected: type[Exception]
 ) -> None:
     """Retryable, unless an attempt was sent before: then nobody looked what became of it."""
-    monkeypatch.setattr(postgresql_append, "DEADLINE", 0.2)
+    set_limits(ledger, timeout=0.2)
     none_idle(ledger)
     pool = ledger._database._engine.pool  # type: ignore[attr-defined]
     lend, calls = pool.connect, []

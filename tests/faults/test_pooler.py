@@ -89,7 +89,11 @@ async def test_types_looked_up_outside_of_a_transaction_leave_a_setting(
     pooler: TransactionPooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutation check: without the lookup at connecting, asyncpg's own lookup leaves a setting behind."""
-    monkeypatch.setattr(urls, "_on_pooled_connect", lambda *_: None)
+
+    async def nothing(_: Any) -> None:
+        pass
+
+    monkeypatch.setattr(urls, "_meet_arrays", nothing)
     async with Ledger.open(pooler.url, pooler="transaction") as ledger:
         await append_turns(ledger, "t", 3)
     assert ["jit"] in [row for rows in await traces(pooler) for row in rows]

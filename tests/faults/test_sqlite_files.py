@@ -18,7 +18,6 @@ import pytest
 
 import chatledger
 from chatledger import Ledger, StorageError
-from chatledger.storage.drivers import sqlite
 from tests.conftest import Database
 from tests.faults.checker import verdict
 from tests.faults.recording import Recorder, Recording
@@ -46,12 +45,10 @@ async def test_a_file_locked_for_a_while_is_waited_for(sqlite_database: Database
 
 
 async def test_a_file_locked_beyond_the_time_out_is_a_retryable_error(
-    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+    sqlite_database: Database,
 ) -> None:
-    monkeypatch.setattr(sqlite, "sqlite_pragmas", _impatient_pragmas)
-    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.1)
     recording = Recording()
-    async with sqlite_database.open() as ledger:
+    async with sqlite_database.open(timeout=0.1) as ledger:
         await ledger.threads.create(THREAD)
         recorder = Recorder(ledger, recording, resolve=-1)
         with closing(sqlite3.connect(sqlite_database.url, isolation_level=None)) as other:
@@ -65,10 +62,6 @@ async def test_a_file_locked_beyond_the_time_out_is_a_retryable_error(
         assert recording.appends["refused"].outcome == "refused"
         await recorder.append("stored", THREAD)
         assert (await verdict(sqlite_database, ledger, [THREAD], recording)).acknowledged == 1
-
-
-def _impatient_pragmas() -> tuple[str, ...]:
-    return ("PRAGMA busy_timeout = 100", "PRAGMA journal_mode = WAL", "PRAGMA foreign_keys = ON")
 
 
 # --- No room ----------------------------------------------------------------------------------------------------------

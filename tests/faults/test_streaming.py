@@ -13,6 +13,7 @@ from chatledger import DraftLost, Ledger, StorageError, ToolCall, ToolCallDelta
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.client import nursery
+from tests.faults.connections import set_limits
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.streamer import THREAD
 from tests.faults.streams import LEASE, SIZE, kill_after, kill_streamers
@@ -101,12 +102,10 @@ async def test_a_cut_connection_costs_a_draft_nothing(
         assert draft.message.tool_calls == [ToolCall(id="a", name="f", arguments="{}")]
 
 
-async def test_a_draft_stays_partial_if_the_database_stays_away(
-    proxy: Proxy, pg_database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("chatledger.storage.repositories.drafts.COMPLETE_TIMEOUT", 0.5)
+async def test_a_draft_stays_partial_if_the_database_stays_away(proxy: Proxy, pg_database: Database) -> None:
     async with Ledger.open(proxy.url) as ledger, pg_database.open() as other:
         await ledger.threads.create(THREAD)
+        set_limits(ledger, timeout=0.5)
         with pytest.raises(StorageError):
             async with ledger.stream(THREAD, interval=0, lease=LEASE) as draft:
                 await draft.feed("Sun")

@@ -34,9 +34,9 @@ def test_processes_that_migrate_at_once_all_find_it_done(empty: Database) -> Non
 def test_a_process_waits_for_the_one_that_migrates(empty: Database) -> None:
     """Longer than a writer waits for a lock."""
     script = """
-from chatledger.storage.drivers import sqlite, urls
-sqlite.BUSY_TIMEOUT = urls.BUSY_TIMEOUT = 0.1
+from functools import partial
 from chatledger.storage.upgrade import migrate as module
+module.SqliteConnection = partial(module.SqliteConnection, timeout=0.1)
 run = module._run
 def slowly(*given):
     time.sleep(1)

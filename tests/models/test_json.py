@@ -106,8 +106,8 @@ class Live:
     [
         ((1,), "$", "tuple is not JSON"),
         ({"a": [0, (1,)]}, "$.a[1]", "tuple is not JSON"),
-        ({"a": {1: "b"}}, "$.a", "the key 1 is int, not text"),
-        ({None: 1}, "$", "the key None is NoneType, not text"),
+        ({"a": {1: "b"}}, "$.a", "a key is int, not text"),
+        ({None: 1}, "$", "a key is NoneType, not text"),
         ([{"a": Live()}], "$[0].a", "Live is not JSON"),
         ([{1, 2}], "$[0]", "set is not JSON"),
         (b"a", "$", "bytes is not JSON"),

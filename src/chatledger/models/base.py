@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strict, ValidationError
 
 from chatledger.errors import InvalidArgument
 
@@ -26,6 +27,22 @@ class Model(BaseModel):
             return False
         default = field.get_default(call_default_factory=True)
         return (default is None or default in ([], {})) and type(value) is type(default) and value == default
+
+
+@contextmanager
+def refusing(argument: str | None = None) -> Iterator[None]:
+    """Raises InvalidArgument where a model refuses the argument of a call. It says the place and the reason, and not
+    the value: Pydantic's own error quotes that. Without `argument`, the fields of the model are the arguments.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_context=False, include_input=False)
+        name, *steps = first["loc"] if argument is None else (argument, *first["loc"])
+        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+        unknown = first["type"].startswith("union_tag")  # its text quotes the tag
+        detail = "has no known type" if unknown else first["msg"].removeprefix("Value error, ")
+        raise InvalidArgument(str(name), f"is not valid{place and f' at {place}'}: {detail}") from None
 
 
 def refuse_own_fields(value: Model, model: type[Model], argument: str, home: str) -> None:

@@ -78,7 +78,7 @@ def json_problem(value: JsonValue, *, max_depth: int = _WRAPPED_DEPTH) -> tuple[
         if isinstance(item, dict):
             for key, child in item.items():
                 if not isinstance(key, str):
-                    return path_of(place), f"the key {text_of(key)} is {type(key).__name__}, not text"
+                    return path_of(place), f"a key is {type(key).__name__}, not text"
                 pending.append((child, place, key, depth + 1))
         elif isinstance(item, list):
             pending.extend((child, place, index, depth + 1) for index, child in enumerate(item))

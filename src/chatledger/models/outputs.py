@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from chatledger.models.base import Model, Text
 from chatledger.models.json import JsonObject
 
@@ -12,9 +16,9 @@ class Output(Model):
     `text` is its content, in base64 if the mime type is not text. `body` holds its other fields.
     """
 
-    branch: int
-    seq: int
-    call_idx: int | None = None
+    branch: Annotated[int, Field(ge=0, lt=2**31)]
+    seq: Annotated[int, Field(ge=1, lt=2**63)]
+    call_idx: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     nonce: Text
     mime_type: Text
     text: Text

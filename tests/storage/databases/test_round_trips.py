@@ -181,8 +181,8 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     connect = sqlite._connect
     ran: list[str] = []
 
-    def traced(path: str, *, read_only: bool) -> sqlite3.Connection:
-        connection = connect(path, read_only=read_only)
+    def traced(path: str, **options: Any) -> sqlite3.Connection:
+        connection = connect(path, **options)
         connection.set_trace_callback(ran.append)
         return connection
 

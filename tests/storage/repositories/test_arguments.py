@@ -6,7 +6,9 @@ The calls and their arguments are read from the signatures, so one that is added
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 import chatledger
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Transaction
+from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, LimitExceeded, Limits, Thread, Transaction
 from chatledger.repositories import Repositories
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
@@ -40,27 +42,19 @@ NOUNS = {
 JUDGED_ELSEWHERE = {
     "object",  # a payload: its format says what is wrong
     "JsonValue",  # this and what follows by a model, when it is built
-    "dict[str, Any] | None",
     "datetime | None",
-    "timedelta | datetime",  # by retain itself: a datetime alone may be text, as JSON has it
     "Feedback | Any",
-    "str | Unset | None",
-    "dict[str, Any] | Unset | None",
-    "RulesLevel | Unset | None",
     "Scope",  # this and what follows are ours
     "Guard",
-    "Thread",
-    "Mark",
-    "Sequence[NewThread]",
-    "Sequence[Output]",
-    "Sequence[ThreadAgent]",
-    "Callable[[Deleted], None] | None",
 }
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 GIVEN: dict[str, Any] = {
     "str": "t",
     "int": 0,
     "RunStatus": "completed",
     "Sequence[ChatMessage]": [],
+    "Sequence[ThreadAgent]": [],
+    "Thread": Thread(thread_id="new", created_at=NOON, active_at=NOON),
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
     "Address": "t.db",
     "str | os.PathLike[str]": "u.db",
@@ -195,6 +189,42 @@ def test_limits_are_numbers(given: dict[str, Any]) -> None:
     [name] = given
     with pytest.raises(InvalidArgument, match=f"^{name} must be an int of at least 1, not "):
         Limits(**given)
+
+
+@pytest.mark.parametrize(
+    ("text", "slip"),
+    [
+        ("metadata must be a dict or None, not str", lambda ledger: ledger.threads.create("u", metadata="secret")),
+        ("metadata must be a dict or None, not str", lambda ledger: ledger.threads.update("t", metadata="secret")),
+        ("metadata must be a dict or None, not str", lambda ledger: ledger.runs.start("t", metadata="secret")),
+        (
+            "metadata is not valid: $.a: set is not JSON",
+            lambda ledger: ledger.threads.create("u", metadata={"a": {"secret"}}),
+        ),
+        ("mark must be a Mark, not str", lambda ledger: ledger.branches.advance("t", "secret")),
+        (
+            "listed must be a list, each item a ThreadAgent, not str",
+            lambda ledger: ledger.agents.replace("t", "secret", stored=[]),
+        ),
+        ("listed[0] must be a ThreadAgent, not str", lambda ledger: ledger.agents.replace("t", ["secret"], stored=[])),
+    ],
+)
+async def test_an_argument_is_refused_without_its_value(ledger: Ledger, text: str, slip: Any) -> None:
+    """Neither the error nor what a traceback shows above it says what somebody stores."""
+    await ledger.threads.create("t")
+    with pytest.raises(InvalidArgument) as caught:
+        await slip(ledger)
+    assert str(caught.value) == text
+    assert "secret" not in "".join(traceback.format_exception(caught.value, limit=0))
+    assert await ledger.threads.find("u") is None
+
+
+async def test_what_is_older_than_the_future_is_not_everything(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    for wrong in (timedelta(days=-1), timedelta.max, datetime(2024, 5, 1)):  # noqa: DTZ001 - that is the case
+        with pytest.raises(InvalidArgument, match="older_than"):
+            await ledger.threads.retain(older_than=wrong)
+    assert await ledger.threads.find("t")
 
 
 def test_the_errors_of_arguments_are_ours_and_of_values(tmp_path: Path) -> None:

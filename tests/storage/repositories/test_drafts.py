@@ -744,7 +744,6 @@ async def test_fields_of_an_end_that_are_not_json_are_refused(asked: Ledger, fie
 async def test_an_end_is_tried_again_while_the_database_is_away(
     asked: Ledger, monkeypatch: pytest.MonkeyPatch, failed: bool
 ) -> None:
-    monkeypatch.setattr(drafts, "_PAUSE", 0.001)
     draft = stream(asked, format="openai-chat")
     async with draft:
         await draft.feed({"choices": [{"index": 0, "delta": {"content": "Sun"}}]})

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from chatledger import (
     Feedback,
     FeedbackSummary,
     IdConflict,
+    InvalidArgument,
     Ledger,
     LimitExceeded,
     MessageNotFound,
@@ -87,7 +87,7 @@ class Rating:
 async def test_any_object_with_a_run_a_key_and_a_score_will_do(ledger: Ledger, t: str) -> None:
     stored = await ledger.feedback.record(Rating("r", "stars", 4))
     assert stored == stars(4, feedback_id=stored.feedback_id, created_at=stored.created_at)
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidArgument, match=r"feedback is not valid at \.key: must not be empty"):
         await ledger.feedback.record(Rating("r", "", 4))
 
 
@@ -261,7 +261,7 @@ async def test_a_summary_selects_scores(
 async def test_a_summary_does_not_guess_a_zone(ledger: Ledger) -> None:
     naive = datetime(2024, 5, 1)  # noqa: DTZ001 - that is the case
     for chosen in ({"since": naive}, {"until": naive}):
-        with pytest.raises(ValidationError):
+        with pytest.raises(InvalidArgument, match="is not valid"):
             await ledger.feedback.summary(**chosen)  # type: ignore[arg-type]
 
 

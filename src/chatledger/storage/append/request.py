@@ -7,7 +7,8 @@ whose acknowledgement was lost by looking for the ids.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,7 +18,7 @@ from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
-from chatledger.models.base import refuse_own_fields
+from chatledger.models.base import Model, refuse_own_fields, refusing
 from chatledger.rules import Lease
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
@@ -155,7 +156,7 @@ def make_request(
     if not (strings <= STR_OR_NONE.plain and numbers <= INT_OR_NONE.plain):
         require(STR_OR_NONE, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
-    if rules is not None or on_open_calls != "error":
+    if rules is not None or type(on_open_calls) is not str or on_open_calls != "error":
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
     if limits is not None and len(messages) > limits.messages:
@@ -166,12 +167,14 @@ def make_request(
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
     thread = encode_key(thread_id, "thread_id")
+    with refusing_copies(messages):
+        rows = tuple(map(encode_message, messages, ids))
     request = AppendRequest(
         tenant=tenant,
         thread=thread,
         thread_id=thread_id,
         messages=messages,
-        rows=tuple(map(_encode, messages, ids)),
+        rows=rows,
         now=datetime.now(UTC),
         branch=branch,
         expected=None
@@ -228,19 +231,25 @@ def _is_message(value: object) -> bool:
     return type(value) is ChatMessage or isinstance(value, ChatMessage)  # Pydantic's own isinstance is slow
 
 
-def _encode(message: ChatMessage, message_id: str) -> EncodedMessage:
+@contextmanager
+def refusing_copies(messages: Sequence[ChatMessage]) -> Iterator[None]:
+    """Raises InvalidArgument for a copy that skipped validation (model_copy, model_construct): only such a message
+    cannot be encoded.
+    """
     try:
-        return encode_message(message, message_id)
+        yield
     except InvalidArgument:
         raise
-    except (TypeError, ValueError, AttributeError):
-        # Only a copy that skipped validation (model_copy, model_construct) cannot be encoded: validate it with its
-        # parts and calls, so that the error says what is wrong.
-        ChatMessage.model_validate(dict(message), context=LENIENT)
-        for held in (message.content, message.reasoning, message.tool_calls):
-            for inner in held if isinstance(held, list) else ():
-                type(inner).model_validate(dict(inner))
-        raise
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        for index, message in enumerate(messages):
+            with refusing(f"messages[{index}]"):
+                ChatMessage.model_validate(dict(message), context=LENIENT)
+                for held in (message.content, message.reasoning, message.tool_calls):
+                    for inner in held if isinstance(held, list) else ():
+                        if isinstance(inner, Model):
+                            type(inner).model_validate(dict(inner))
+        detail = "hold a copy that skipped validation; build it with ChatMessage.model_validate"
+        raise InvalidArgument("messages", detail) from error
 
 
 def _refuse_repeated(ids: Sequence[str]) -> None:

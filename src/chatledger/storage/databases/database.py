@@ -31,6 +31,11 @@ class Database(ABC):
     database overrides them with a shorter path.
     """
 
+    timeout = 0.0
+    """The time limit of a call in seconds: how long it tries again while the database is away. Inside a transaction
+    nothing is tried again.
+    """
+
     @abstractmethod
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         """Run the work. With `snapshot`, it may be several statements, and all of them see the same state."""
@@ -38,7 +43,7 @@ class Database(ABC):
     @abstractmethod
     async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
         """Run the work in a transaction. With `single`, the work is one statement on PostgreSQL, so no transaction is
-        begun for it there.
+        begun for it there, and the caller tries again itself if the connection is lost.
         """
 
     async def append(self, request: AppendRequest) -> Appended:

@@ -9,7 +9,7 @@ import shlex
 from sqlalchemy import URL, Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chatledger.errors import SchemaMismatch, StorageError
+from chatledger.errors import ChatLedgerError, SchemaMismatch, StorageError
 from chatledger.storage.databases.database import OpenDatabase
 from chatledger.storage.databases.postgresql import PostgresqlDatabase
 from chatledger.storage.databases.replica import Replica
@@ -38,27 +38,30 @@ async def open_database(
     pooler: str,
     migrate: bool | None,
     rls: bool | None,
+    timeout: float,
 ) -> OpenDatabase:
-    """With `migrate` None, a file is migrated and PostgreSQL is not."""
+    """With `migrate` None, a file is migrated and PostgreSQL is not. `timeout`: the time limit of a call in seconds."""
     if engine is not None:
-        return await open_engine(engine, schema=schema, rls=rls)
+        return await open_engine(engine, schema=schema, rls=rls, timeout=timeout)
     address = read_url(url)
     if address.get_backend_name() == "sqlite":
         if rls:
             raise only_postgresql()
-        return await open_sqlite(address, migrate=migrate is not False)
-    return await open_postgresql(address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls)
+        return await open_sqlite(address, migrate=migrate is not False, timeout=timeout)
+    return await open_postgresql(
+        address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls, timeout=timeout
+    )
 
 
-async def open_sqlite(url: URL, *, migrate: bool) -> OpenDatabase:
+async def open_sqlite(url: URL, *, migrate: bool, timeout: float) -> OpenDatabase:
     """The database of a file. With `migrate`, a missing file is created and an older one is migrated."""
     path = sqlite_path(url)
     if path == MEMORY:
-        database = SqliteDatabase(path)
+        database = SqliteDatabase(path, timeout)
         await database.create_schema()
         return database
     await asyncio.to_thread(prepare_file, path, migrate=migrate)
-    return SqliteDatabase(path)
+    return SqliteDatabase(path, timeout)
 
 
 def prepare_file(path: str, *, migrate: bool) -> None:
@@ -117,24 +120,27 @@ async def open_replica(replica: str | AsyncEngine, database: OpenDatabase, *, sc
     try:
         if not isinstance(database, PostgresqlDatabase):
             raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
-        return _make_replica(replica, schema=schema, pooler=pooler, rls=database.secured)
+        return _make_replica(replica, schema=schema, pooler=pooler, primary=database)
     except BaseException:
         await database.close()
         raise
 
 
-def _make_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, rls: bool) -> Replica:
+def _make_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, primary: PostgresqlDatabase) -> Replica:
+    rls, timeout = primary.secured, primary.timeout
     if isinstance(replica, AsyncEngine):
-        return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls))
-    engine = create_postgresql_engine(read_url(replica), pooler=pooler)
-    return Replica(PostgresqlDatabase(engine, schema, owned=True, secured=rls))
+        return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls, timeout=timeout))
+    engine = create_postgresql_engine(read_url(replica), pooler=pooler, timeout=timeout)
+    return Replica(PostgresqlDatabase(engine, schema, owned=True, secured=rls, timeout=timeout))
 
 
-async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None) -> OpenDatabase:
+async def open_postgresql(
+    url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None, timeout: float
+) -> OpenDatabase:
     require_schema_name(schema)
     if migrate and pooler == "transaction":  # the migrator's lock belongs to a session, which this pooler shares
         raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
-    engine = create_postgresql_engine(url, pooler=pooler)
+    engine = create_postgresql_engine(url, pooler=pooler, timeout=timeout)
     try:
         if migrate:
             from chatledger.storage.upgrade.migrate import upgrade_engine
@@ -145,10 +151,10 @@ async def open_postgresql(url: URL, *, schema: str, pooler: str, migrate: bool, 
     except BaseException:
         await engine.dispose()
         raise
-    return PostgresqlDatabase(engine, schema, owned=True, secured=secured)
+    return PostgresqlDatabase(engine, schema, owned=True, secured=secured, timeout=timeout)
 
 
-async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> OpenDatabase:
+async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None, timeout: float) -> OpenDatabase:
     """A database on the application's own engine. The application configures the engine and disposes of it."""
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise StorageError(
@@ -160,8 +166,8 @@ async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None) -> 
         raise only_postgresql()
     secured = await require_engine(engine, own_schema, "chatledger migrate --url <the engine's URL>", rls=rls)
     if postgresql:
-        return PostgresqlDatabase(engine, schema, owned=False, secured=secured)
-    return SharedSqliteDatabase(engine)
+        return PostgresqlDatabase(engine, schema, owned=False, secured=secured, timeout=timeout)
+    return SharedSqliteDatabase(engine, timeout)
 
 
 async def require_engine(engine: AsyncEngine, schema: str | None, command: str, *, rls: bool | None = None) -> bool:
@@ -178,6 +184,8 @@ async def require_engine(engine: AsyncEngine, schema: str | None, command: str, 
             secured = status.usable and await connection.run_sync(agreed, schema, rls, command)
     except Exception as error:
         ours = translate(error)
+        if isinstance(error, (ValueError, OverflowError)) and not isinstance(error, ChatLedgerError):
+            ours = StorageError(f"the connection failed: its host or a parameter is not valid ({type(error).__name__})")
         if ours is None:
             raise
         retryable = isinstance(ours, StorageError) and ours.retryable

@@ -5,11 +5,13 @@ A small history and nearly every append are one statement. Everything else is pl
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.util import greenlet_spawn
 
 from chatledger.models import Appended, History
 from chatledger.storage.append.preflight import Seen
@@ -18,17 +20,12 @@ from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.databases.append_queue import AppendQueue
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
-from chatledger.storage.databases.postgresql_append import STATEMENT_TIMEOUT, PostgresqlAppend
+from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+from chatledger.storage.databases.retries import Retries
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
-from chatledger.storage.drivers.errors import (
-    Kind,
-    commit_unheard,
-    in_greenlet,
-    is_bad_json,
-    raise_translated,
-    read_failure,
-)
+from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_away, is_bad_json, raise_translated
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.urls import TIMEOUT
 from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
@@ -44,17 +41,22 @@ SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_curr
 class PostgresqlDatabase(OpenDatabase):
     is_server = True
 
-    def __init__(self, engine: AsyncEngine, schema: str, *, owned: bool, secured: bool = False) -> None:
+    def __init__(
+        self, engine: AsyncEngine, schema: str, *, owned: bool, secured: bool = False, timeout: float = TIMEOUT
+    ) -> None:
         """`owned`: the ledger created the engine and disposes of it. `secured`: every transaction sets the tenant for
-        row-level security.
+        row-level security. `timeout`: the time limit of a call in seconds.
         """
         self.one_loop = owned
+        self.timeout = timeout
         self.secured = secured
         self._engine = engine
         self._schema = schema
         self._owned = owned
         self._tips = TipCache()
-        self._connections = AsyncpgConnections(engine.sync_engine, schema, owned=owned, secured=secured)
+        self._connections = AsyncpgConnections(
+            engine.sync_engine, schema, owned=owned, secured=secured, timeout=timeout
+        )
         self._append = PostgresqlAppend(self._connections, self._tips)
         self._queue = AppendQueue(self._append.together)
 
@@ -71,27 +73,30 @@ class PostgresqlDatabase(OpenDatabase):
     async def history(self, window: Window) -> History:
         if self.secured:
             return await self.read(window.tenant, lambda sql: load_history(sql, window), snapshot=True)
-        page = await self._one_statement(window) if window.is_small else None
+        page = await self._until_heard(lambda: self._one_statement(window)) if window.is_small else None
         if page is not None:
             return page
         return await self.read(window.tenant, lambda sql: load_page(sql, window), snapshot=True)
 
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        return await in_greenlet(self._read, self._begin_read(tenant, snapshot=snapshot), work)
+        begin = self._begin_read(tenant, snapshot=snapshot)
+        return await self._until_heard(lambda: greenlet_spawn(self._read, begin, work))
 
     async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
-        timeout = STATEMENT_TIMEOUT if single else None
+        begin = begin_as("BEGIN", tenant.key) if self.secured else "BEGIN"
+        if not single:
+            return await self._until_heard(lambda: greenlet_spawn(self._in_transaction, begin, work, None))
         if self.secured:
-            return await in_greenlet(self._in_transaction, begin_as("BEGIN", tenant.key), work, timeout)
-        if single:
-            return await in_greenlet(self._alone, work, timeout)
-        return await in_greenlet(self._in_transaction, "BEGIN", work, timeout)
+            return await in_greenlet(self._in_transaction, begin, work, self._connections.silence)
+        return await in_greenlet(self._alone, work)
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
         self._tips.learn(tenant, thread, seen)
 
     async def position(self) -> str:
-        position: str = await in_greenlet(self._read, None, lambda sql: sql.fetch(CURRENT, {})[0][0])
+        position: str = await self._until_heard(
+            lambda: greenlet_spawn(self._read, None, lambda sql: sql.fetch(CURRENT, {})[0][0])
+        )
         return position
 
     async def history_if(self, condition: Callable[[Sql], None], window: Window) -> History:
@@ -119,6 +124,24 @@ class PostgresqlDatabase(OpenDatabase):
         if self._owned:
             await self._engine.dispose()
 
+    async def _until_heard(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """The result of a read, or of a write that was not sent to its COMMIT. While the database is away, the attempt
+        is made again until the time limit. Raises the errors of the driver translated.
+
+        When the server restarts, connections die in the pool, and only their use shows it. While there are unused
+        connections, each may be such a dead one, so the next attempt does not wait.
+        """
+        since, retries = time.monotonic(), None
+        while True:
+            try:
+                return await attempt()
+            except Exception as error:
+                if not is_away(error):
+                    raise_translated(error)
+                retries = retries or Retries(self.timeout, since=since)
+                if not await retries.next(at_once=self._connections.unused > 0):
+                    raise_translated(error)
+
     # --- Reads
 
     def _begin_read(self, tenant: Tenant, *, snapshot: bool = False) -> str | None:
@@ -128,54 +151,36 @@ class PostgresqlDatabase(OpenDatabase):
         return SNAPSHOT if snapshot else None
 
     def _read(self, begin: str | None, work: Callable[[Sql], T]) -> T:
-        """Repeats a read whose connection was lost. When the server restarts, connections die in the pool, and only
-        their use shows it. Every unused connection may be dead, so the read is tried once more than their number.
-        """
-        for _ in range(self._connections.unused + 1):
-            try:
-                return self._read_once(begin, work)
-            except Exception as error:
-                if not _is_lost(error):
-                    raise
-        return self._read_once(begin, work)
-
-    def _read_once(self, begin: str | None, work: Callable[[Sql], T]) -> T:
-        connections = self._connections
-        with connections.autocommit() if begin is None else connections.transaction(begin) as sql:
+        connections, limit = self._connections, self.timeout
+        with connections.transaction(begin, timeout=limit) if begin else connections.autocommit(limit) as sql:
             return work(sql)
 
     def _read_if(
         self, condition: Callable[[Sql], None], begin: str | None, window: Window, load: Callable[[Sql, Window], T]
     ) -> T:
         if begin is None:
-            with self._connections.autocommit(STATEMENT_TIMEOUT) as sql:
+            with self._connections.autocommit(self._connections.silence) as sql:
                 condition(sql)
                 return load(sql, window)
-        with self._connections.transaction(begin, timeout=STATEMENT_TIMEOUT, first=condition) as sql:
+        with self._connections.transaction(begin, timeout=self._connections.silence, first=condition) as sql:
             return load(sql, window)
 
     async def _one_statement(self, window: Window) -> History | None:
-        """The page by one statement, awaited on asyncpg itself: a greenlet costs as much as reading fifty messages. It
-        repeats a lost read as `_read` does.
-        """
+        """The page by one statement, awaited on asyncpg itself: a greenlet costs as much as reading fifty messages."""
         template, parameters = page_statement(window)
-        attempts = self._connections.unused + 2
-        while True:
-            attempts -= 1
-            try:
-                async with await self._connections.checkout() as connection:
-                    rows = await connection.fetch(template, parameters)
-                return read_page(window, rows)
-            except Exception as error:
-                if is_bad_json(error):  # the lineage: several statements say of which branch
-                    return None
-                if not attempts or not _is_lost(error):
-                    raise_translated(error)
+        try:
+            async with await self._connections.checkout() as connection:
+                rows = await connection.fetch(template, parameters, self._connections.silence)
+        except Exception as error:
+            if is_bad_json(error):  # the lineage: several statements say of which branch
+                return None
+            raise
+        return read_page(window, rows)
 
     # --- Writes
 
-    def _alone(self, work: Callable[[Sql], T], timeout: float | None) -> T:
-        with self._connections.autocommit(timeout) as sql:
+    def _alone(self, work: Callable[[Sql], T]) -> T:
+        with self._connections.autocommit(self._connections.silence) as sql:
             return work(sql)
 
     def _in_transaction(self, begin: str, work: Callable[[Sql], T], timeout: float | None) -> T:
@@ -191,8 +196,3 @@ class PostgresqlDatabase(OpenDatabase):
                 raise
             raise unheard from error
         return result
-
-
-def _is_lost(error: Exception) -> bool:
-    failure = read_failure(error)
-    return failure is not None and failure.kind is Kind.LOST

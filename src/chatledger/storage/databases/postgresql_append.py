@@ -6,8 +6,6 @@ the branch. So it judges on what is stored, and finds an attempt whose acknowled
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Coroutine, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -36,26 +34,22 @@ from chatledger.storage.append.write import (
     raise_run_conflict,
     read_written,
 )
+from chatledger.storage.databases.retries import Retries
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
-from chatledger.storage.drivers.errors import Failure, Kind, read_failure, translate
+from chatledger.storage.drivers.errors import Failure, Kind, is_away, read_failure, translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.schema.row_security import begin_as
 
 T = TypeVar("T")
 
-DEADLINE = 10.0
-"""Seconds after which an append makes no further attempt if the database stays away or silent."""
 _AT_LEAST = 0.1
-"""Seconds in which an append still tries again although it waited past the deadline for its turn."""
-STATEMENT_TIMEOUT = 5.0
-"""Seconds to wait for a response before the connection is treated as lost. Leaves time for two attempts."""
+"""Seconds in which an append still tries again although it waited past its time limit for its turn."""
 _CHARACTERS_A_SECOND = 1_000_000
-"""The slowest connection that a large batch must get through. The timeout grows with the batch accordingly."""
+"""The slowest connection that a large batch must get through. A connection may be silent longer for it."""
 ATTEMPTS = 8
 """The most attempts while the database answers. From the second on the branch is locked, so a third is needed only if
 another branch became the active one.
 """
-_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 
 
 @dataclass(slots=True)
@@ -71,14 +65,14 @@ class PostgresqlAppend:
 
     async def until_known(self, request: AppendRequest, *, sent: bool, since: float) -> Appended:
         """Try until the outcome is known. Raises the errors of the judgement, StorageError, and OutcomeUnknown past the
-        deadline.
+        time limit.
 
         `sent`: a part of the append may have reached the database already. `since` is the time at which the append
-        began to wait for its turn. The deadline counts from there: otherwise, when the database is away, each append of
-        a queue would wait for the whole deadline after the one before it.
+        began to wait for its turn. The limit counts from there: otherwise, when the database is away, each append of a
+        queue would wait for the whole limit after the one before it.
         """
-        deadline = max(since + DEADLINE, time.monotonic() + _AT_LEAST)
         progress = _Progress(sent)
+        retries: Retries | None = None
         number, cause = 0, None
         while True:
             try:
@@ -87,7 +81,7 @@ class PostgresqlAppend:
                 failure = _repeatable(error)
                 if failure is None:
                     raise
-                lost, cause = failure.kind in (Kind.LOST, Kind.POOL), error
+                lost, cause = is_away(error), error
             else:
                 if isinstance(done, Attempted):
                     self._tips.remember(request, done.now)
@@ -95,9 +89,9 @@ class PostgresqlAppend:
                 lost = False
             number += 1
             if lost:
-                if time.monotonic() > deadline:
+                retries = retries or Retries(self._connections.timeout, since=since, least=_AT_LEAST)
+                if not await retries.next(at_once=self._connections.unused > 0):
                     raise _given_up(request, progress, cause) from cause
-                await asyncio.sleep(_PAUSES[min(number, len(_PAUSES)) - 1])
             elif number >= ATTEMPTS:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
 
@@ -132,7 +126,7 @@ class PostgresqlAppend:
     async def _write(self, plan: Plan, progress: _Progress) -> Written | Moved:
         """Nearly every append is this one statement, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = one_statement(plan)
-        timeout = _timeout(plan.request)
+        timeout = self._timeout(plan.request)
         async with await self._connections.checkout() as connection:
             progress.sent = True
             fetching = connection.fetch(template, parameters, timeout)
@@ -152,16 +146,15 @@ class PostgresqlAppend:
             return attempt(sql, request, lock=not first)
 
     def _begin(self, request: AppendRequest, first: bool) -> AbstractContextManager[Sql]:
-        timeout = _timeout(request)
+        timeout = self._timeout(request)
         if self._connections.secured:
             return self._connections.transaction(begin_as("BEGIN", request.tenant.key), timeout=timeout)
         if first:
             return self._connections.autocommit(timeout)
         return self._connections.transaction(timeout=timeout)
 
-
-def _timeout(request: AppendRequest) -> float:
-    return STATEMENT_TIMEOUT + request.characters / _CHARACTERS_A_SECOND
+    def _timeout(self, request: AppendRequest) -> float:
+        return self._connections.silence + request.characters / _CHARACTERS_A_SECOND
 
 
 async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any, T], timeout: float) -> T:
@@ -190,7 +183,7 @@ def _repeatable(error: Exception) -> Failure | None:
 
 
 def _given_up(request: AppendRequest, progress: _Progress, cause: Exception | None) -> ChatLedgerError:
-    """The error of an append past its deadline. If it was never sent, nothing of it can be stored, so its outcome is
+    """The error of an append past its time limit. If it was never sent, nothing of it can be stored, so its outcome is
     not unknown.
     """
     ours = None if progress.sent or cause is None else translate(cause)

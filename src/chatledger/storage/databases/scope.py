@@ -43,6 +43,11 @@ class Scope:
     limits: Limits
     guard: Guard | None = None
 
+    @property
+    def timeout(self) -> float:
+        """The time limit of a call in seconds."""
+        return self.database.timeout
+
     async def append(self, request: AppendRequest) -> Appended:
         if self.guard is not None:
             self.guard.refuse_write()

@@ -19,8 +19,9 @@ T = TypeVar("T")
 
 
 class SharedSqliteDatabase(OpenDatabase):
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, timeout: float) -> None:
         self._engine = engine
+        self.timeout = timeout
 
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         return await in_greenlet(self._read, work)

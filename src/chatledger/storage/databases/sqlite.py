@@ -36,11 +36,12 @@ READERS = 4
 
 
 class SqliteDatabase(OpenDatabase):
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, timeout: float) -> None:
         self._path = path
+        self.timeout = timeout
         self.one_connection = path == MEMORY
         self._tips = TipCache()
-        self._writer = Writer(path)
+        self._writer = Writer(path, timeout)
         self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
@@ -104,7 +105,7 @@ class SqliteDatabase(OpenDatabase):
         """
         try:
             if not hasattr(self._own, "connection"):
-                self._own.connection = SqliteConnection(self._path, read_only=True)
+                self._own.connection = SqliteConnection(self._path, read_only=True, timeout=self.timeout)
                 self._connections.append(self._own.connection)
             with self._own.connection.transaction() as sql:
                 given.append(work(sql))

@@ -100,8 +100,10 @@ class WriterTransaction(Database):
 
 
 class Writer:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, timeout: float) -> None:
+        """`timeout`: the seconds to wait for another process's lock."""
         self._path = path
+        self._timeout = timeout
         self._queue: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -159,7 +161,7 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            connection = SqliteConnection(self._path)
+            connection = SqliteConnection(self._path, timeout=self._timeout)
         except Exception as error:
             self._refuse_all(_ours(error))
             return

@@ -6,7 +6,7 @@ SQLAlchemy still owns the pool and the connection, which is in autocommit. This 
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
@@ -16,7 +16,7 @@ from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import Row, Sql, prepare
-from chatledger.storage.drivers.urls import MAX_OVERFLOW, POOL_SIZE
+from chatledger.storage.drivers.urls import MAX_OVERFLOW, POOL_SIZE, TIMEOUT
 
 T = TypeVar("T")
 
@@ -26,23 +26,41 @@ SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 class AsyncpgDriver:
     """Calls asyncpg from inside a greenlet."""
 
-    __slots__ = ("_connection", "_copies", "_deadline")
+    __slots__ = ("_connection", "_copies", "_timeout")
 
     def __init__(self, connection: Any, timeout: float | None = None, *, copies: bool = True) -> None:
-        """`timeout`: the seconds from now after which a statement raises TimeoutError."""
+        """`timeout`: the seconds without an answer after which a statement raises TimeoutError. None: never."""
         self._connection = connection
         self._copies = copies
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._timeout = timeout
 
     def fetch(self, text: str, values: Any) -> Sequence[Row]:
-        return await_only(self._connection.fetch(text, *values, timeout=self._left()))
+        return await_only(self._connection.fetch(text, *values, timeout=self._timeout))
 
-    def run(self, text: str) -> None:
+    def run(self, text: str, timeout: float | None) -> None:
         """Run statements without parameters, any number in one round trip, with or without a statement cache."""
-        await_only(self._connection.execute(text, timeout=self._left()))
+        await_only(self._connection.execute(text, timeout=timeout))
 
-    def _left(self) -> float | None:
-        return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.001)
+    @contextmanager
+    def awaiting(self) -> Iterator[None]:
+        """SQLAlchemy hands no timeout on to asyncpg, so this hangs up on a server that does not answer in time."""
+        if self._timeout is None:
+            yield
+            return
+        silent = asyncio.Event()
+        timer = asyncio.get_running_loop().call_later(self._timeout, self._hang_up, silent)
+        try:
+            yield
+        except Exception as error:
+            if silent.is_set():
+                raise TimeoutError from error
+            raise
+        finally:
+            timer.cancel()
+
+    def _hang_up(self, silent: asyncio.Event) -> None:
+        silent.set()
+        self._connection.terminate()
 
     def insert(self, text: str, rows: Sequence[Any]) -> None:
         await_only(self._connection.executemany(text, rows))
@@ -106,11 +124,19 @@ class AsyncpgConnections:
     that the process does for an append.
     """
 
-    def __init__(self, engine: Engine, schema: str | None, *, owned: bool, secured: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, schema: str | None, *, owned: bool, secured: bool = False, timeout: float = TIMEOUT
+    ) -> None:
         """`owned`: the ledger created the engine, so no listener runs when a connection leaves or enters the pool.
-        `secured`: the tables have row-level security, which does not allow COPY.
+        `secured`: the tables have row-level security, which does not allow COPY. `timeout`: the time limit of a call in
+        seconds.
         """
         self.secured = secured
+        self.timeout = timeout
+        self.silence = timeout / 2
+        """Seconds without an answer after which a connection counts as lost, if the answer is certain to be small. It
+        is half of the limit, so that there is time for a second attempt.
+        """
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema = schema
         self._owned = owned
@@ -137,7 +163,7 @@ class AsyncpgConnections:
     def _keep(self, connection: PoolProxiedConnection) -> Awaitable[None] | None:
         """Keep the connection idle for the next statement, unless the pool is at its maximum and others may wait."""
         pool: Any = self._engine.pool
-        if self._closed:  # the ledger was closed meanwhile, so nobody will ask for the connection again
+        if self._closed and connection.is_valid:  # the ledger was closed meanwhile: nobody will ask for it again
             connection.invalidate()
         elif connection.is_valid and pool.overflow() < MAX_OVERFLOW and self.unused < POOL_SIZE:
             self._idle.append(connection)
@@ -194,14 +220,14 @@ class AsyncpgConnections:
         with self._checked_out(timeout) as (sql, driver):
             if first is not None:
                 first(sql)
-            driver.run(begin)
+            driver.run(begin, self.silence)
             try:
                 yield sql
             except Exception as error:
                 if not is_spoilt(error):
-                    driver.run("ROLLBACK")
+                    driver.run("ROLLBACK", self.silence)
                 raise
-            driver.run("COMMIT")
+            driver.run("COMMIT", timeout)
 
 
 def is_spoilt(error: BaseException) -> bool:

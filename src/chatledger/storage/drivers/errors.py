@@ -45,13 +45,18 @@ _AGAIN = {"40001", "40P01", "55P03"}
 _LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
 _FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone, and there may be space later
 _UNDEFINED = {"42P01", "42703", "3F000"}
+_NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 
 def read_failure(error: BaseException) -> Failure | None:
-    """The facts of a driver's error, however SQLAlchemy wrapped it; None for an error that is not the database's."""
+    """The facts of a driver's error, however SQLAlchemy wrapped it; None for an error that is not the database's, and
+    for one that is translated already.
+    """
+    if isinstance(error, ChatLedgerError):
+        return None
     if isinstance(error, PoolTimeout):
         return Failure(Kind.POOL, str(error))
     driver_error = _driver_error(error)
@@ -61,7 +66,8 @@ def read_failure(error: BaseException) -> Failure | None:
     if isinstance(sqlstate, str):
         return _read_postgresql(driver_error, sqlstate)
     if isinstance(driver_error, (ConnectionError, TimeoutError, OSError)) or _is_lost(error, driver_error):
-        return Failure(Kind.LOST, str(driver_error) or type(driver_error).__name__)
+        nameless = _NO_ANSWER if isinstance(driver_error, TimeoutError) else type(driver_error).__name__
+        return Failure(Kind.LOST, str(driver_error) or nameless)
     if type(driver_error).__module__.startswith("asyncpg"):
         return Failure(Kind.OTHER, str(driver_error))
     return Failure(Kind.OTHER, str(driver_error)) if isinstance(error, SQLAlchemyError) else None
@@ -135,13 +141,17 @@ def is_bad_json(error: BaseException) -> bool:
 
 def translate(error: BaseException) -> ChatLedgerError | None:
     """The ledger's error to raise instead; None for an error that is the ledger's already or not the database's."""
-    if isinstance(error, ChatLedgerError):
-        return None
     failure = read_failure(error)
     if failure is None:
         return None
     retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.FULL, Kind.LOST, Kind.POOL)
     return StorageError(f"{failure.kind.value} failed: {failure.detail}", retryable=retryable)
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the database could not be asked: the connection is lost or silent, or none was to be had."""
+    failure = read_failure(error)
+    return failure is not None and failure.kind in (Kind.LOST, Kind.POOL)
 
 
 def commit_unheard(error: BaseException) -> StorageError | None:

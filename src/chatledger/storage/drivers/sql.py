@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -33,6 +34,10 @@ class Driver(Protocol):
         """Load many rows in the driver's own way. Returns False, with nothing done, if it has none."""
         ...
 
+    def awaiting(self) -> AbstractContextManager[object]:
+        """Around a statement that SQLAlchemy sends: raises TimeoutError if its answer takes longer than the limit."""
+        ...
+
 
 class SqlalchemyDriver:
     """Reaches the driver through SQLAlchemy, for transactions that SQLAlchemy or its user began."""
@@ -52,6 +57,9 @@ class SqlalchemyDriver:
     def copy(self, table: str, schema: str | None, columns: Sequence[str], rows: Sequence[Row]) -> bool:
         return False
 
+    def awaiting(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
 
 class Sql:
     """One connection inside one transaction (or in autocommit), and the schema of the ledger's tables there."""
@@ -67,7 +75,8 @@ class Sql:
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         """Run a Core statement."""
-        return self.connection.execute(statement, parameters, execution_options=self._options)
+        with self._driver.awaiting():
+            return self.connection.execute(statement, parameters, execution_options=self._options)
 
     def fetch(self, template: str, parameters: Mapping[str, Any]) -> Sequence[Row]:
         """Run a statement text and return its rows. It writes parameters as `:name` and tables as `{schema}table`."""

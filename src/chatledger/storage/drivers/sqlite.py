@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -45,13 +45,17 @@ class SqliteDriver:
         self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
         return True
 
+    def awaiting(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
 
 class SqliteConnection:
     """One connection, used by one thread at a time."""
 
-    def __init__(self, path: str, *, read_only: bool = False) -> None:
-        self._driver = _connect(path, read_only=read_only)
-        engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool)
+    def __init__(self, path: str, *, read_only: bool = False, timeout: float = BUSY_TIMEOUT) -> None:
+        """`timeout`: the seconds to wait for another process's lock."""
+        self._driver = _connect(path, read_only=read_only, timeout=timeout)
+        engine = create_engine("sqlite://", creator=lambda: self._driver, poolclass=NullPool, hide_parameters=True)
         self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self.sql = Sql(self._connection, None, SqliteDriver(self._driver))
 
@@ -122,31 +126,31 @@ def _refuse_read_only(path: str) -> None:
         raise StorageError(f"{path} is read-only, or its folder is: it can be read, but nothing can be written to it")
 
 
-def _connect(path: str, *, read_only: bool) -> sqlite3.Connection:
+def _connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection:
     if path != MEMORY and not read_only:
         _refuse_read_only(path)
         create_private(path)
     connection = sqlite3.connect(
         MEMORY if path == MEMORY else file_uri(path, "ro" if read_only else "rwc"),
         uri=path != MEMORY,
-        timeout=BUSY_TIMEOUT,
+        timeout=timeout,
         isolation_level=None,
         check_same_thread=False,  # one thread may open or use it and another close it, but never at the same time
         cached_statements=256,
     )
-    for pragma in (PAGE_SIZE, *sqlite_pragmas()):
+    for pragma in (PAGE_SIZE, *sqlite_pragmas(timeout)):
         if "journal_mode" not in pragma:
             connection.execute(pragma)
         elif not read_only:
-            _set_journal(connection, pragma)
+            _set_journal(connection, pragma, timeout)
     return connection
 
 
-def _set_journal(connection: sqlite3.Connection, pragma: str) -> None:
+def _set_journal(connection: sqlite3.Connection, pragma: str, timeout: float) -> None:
     """Switch the journal to a WAL. Two processes that create a file at the same time both do so. SQLite does not wait
     for that lock, whatever its timeout, because it could be waiting for itself. So this function waits.
     """
-    deadline = time.monotonic() + BUSY_TIMEOUT
+    deadline = time.monotonic() + timeout
     while True:
         try:
             connection.execute(pragma)

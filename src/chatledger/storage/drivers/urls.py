@@ -23,16 +23,14 @@ from chatledger.models.secrets import is_secret_name
 DEFAULT_URL = "chatledger.db"
 URL_VARIABLE = "CHATLEDGER_URL"
 MEMORY = ":memory:"
-BUSY_TIMEOUT = 10.0
-"""Seconds that a writer waits for another process's lock on a SQLite file."""
-CONNECT_TIMEOUT = 5.0
-"""Seconds that a new connection to PostgreSQL may take: an append must learn its outcome within ten."""
+TIMEOUT = 10.0
+"""The time limit of a read or a write in seconds, unless `Ledger.open` is given another."""
+BUSY_TIMEOUT = TIMEOUT
+"""Seconds that a migration, a copy or an application's engine waits for another process's lock on a SQLite file."""
 POOL_SIZE = 16
 """Connections to PostgreSQL that are kept open."""
 MAX_OVERFLOW = 16
 """The most further connections while all of those are busy."""
-POOL_TIMEOUT = 10.0
-"""Seconds that a call waits until another call returns a connection to the pool."""
 
 READ_ONLY = "chatledger_read_only"
 """Execution option of a connection that only reads. On SQLite its transactions then do not take the write lock."""
@@ -50,6 +48,8 @@ def read_url(url: Address) -> URL:
         if not isinstance(text, (str, os.PathLike)):
             raise InvalidArgument("url", f"must be a str or a path, not {type(text).__name__}")
         text = os.fspath(text)
+        if not isinstance(text, str) or _UNUSABLE.search(text):
+            raise InvalidArgument("url", "must be text without NUL and without half of a surrogate pair")
         if not text:  # as a path it would be a database in memory, which loses all that is written to it
             raise StorageError(f"the database URL is empty; leave it (and {URL_VARIABLE}) out for ./{DEFAULT_URL}")
         if _ALMOST_A_URL.match(text):  # taken as a path, errors would quote it with the password in it
@@ -61,6 +61,7 @@ def read_url(url: Address) -> URL:
     if backend == "sqlite":
         return text.set(drivername="sqlite+aiosqlite", database=text.database or MEMORY)
     if backend == "postgresql":
+        _require_ports(text)
         return text.set(drivername="postgresql+asyncpg")
     raise StorageError(f"{backend} is not supported; use a path, sqlite:///… or postgresql://…")
 
@@ -70,6 +71,20 @@ def _made(text: str) -> URL:
         return make_url(text)
     except (ArgumentError, ValueError):  # not chained: the cause would quote the text, which may hold a password
         raise StorageError(f"not a database URL: {_scheme(text)}") from None
+
+
+_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+"""What no name of a file, a host or a parameter can hold."""
+_PORT = re.compile(r":(-?\d+)$")
+
+
+def _require_ports(url: URL) -> None:
+    """Raises InvalidArgument for a port that there is not, wherever the URL names one."""
+    hosts, ports = (",".join(url.normalized_query.get(name, ())).split(",") for name in ("host", "port"))
+    named = [match[1] for host in hosts if (match := _PORT.search(host))]
+    for port in [*([] if url.port is None else [str(url.port)]), *filter(None, ports), *named]:
+        if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65_535):
+            raise InvalidArgument("url", f"must have a port from 1 to 65,535, not {port:.20}")
 
 
 _ALMOST_A_URL = re.compile(r"(postgres|postgresql|sqlite)(\+\w+)?(:(?!//)|//)", re.IGNORECASE)
@@ -88,10 +103,13 @@ def without_password(url: URL) -> str:
 
 def sqlite_path(url: URL) -> str:
     database = url.database or MEMORY
-    return database if database == MEMORY else str(Path(database).expanduser())
+    try:
+        return database if database == MEMORY else str(Path(database).expanduser())
+    except RuntimeError as error:
+        raise StorageError(f"cannot open {database}: the folder of that user is not known") from error
 
 
-def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngine:
+def create_postgresql_engine(url: URL, *, pooler: str = "session", timeout: float = TIMEOUT) -> AsyncEngine:
     """An engine whose pool does not reset connections: a reset costs a round trip, and each unit of work ends its own
     transaction.
 
@@ -99,22 +117,30 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session") -> AsyncEngin
     statement may then not exist the next time, so each statement is parsed again, unnamed. asyncpg asks for its
     parameter types and sends the values in a second round trip. There is no Sync between the two, so the pooler keeps
     both on one server connection.
+
+    `timeout` is the time limit of a call. A call waits as long for a connection of the pool. A new connection may take
+    half of it, so that there is time for a second one.
     """
     url, given = connect_arguments(url)
-    arguments: dict[str, Any] = {"timeout": CONNECT_TIMEOUT, "async_creator_fn": connect_to_the_end, **given}
+    arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **given}
     if pooler == "transaction":
         arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
-    engine = create_async_engine(
-        url,
-        pool_reset_on_return=None,
-        pool_size=POOL_SIZE,
-        max_overflow=MAX_OVERFLOW,
-        connect_args=arguments,
-        pool_timeout=POOL_TIMEOUT,
-    )
+    try:
+        engine = create_async_engine(
+            url,
+            hide_parameters=True,  # they hold what people said, and SQLAlchemy's errors would quote them
+            pool_reset_on_return=None,
+            pool_size=POOL_SIZE,
+            max_overflow=MAX_OVERFLOW,
+            connect_args=arguments,
+            pool_timeout=timeout,
+        )
+    except ArgumentError as error:
+        raise StorageError(f"not a PostgreSQL URL that can be used: {error}") from None
     event.listen(engine.sync_engine, "invalidate", _hang_up)
-    if pooler == "transaction":
-        event.listen(engine.sync_engine, "connect", _on_pooled_connect)
+    prepare = _meet_arrays if pooler == "transaction" else _compile_nothing
+    # After SQLAlchemy's own listener, which sets the codecs of JSON: a new codec makes asyncpg forget the types it met.
+    event.listen(engine.sync_engine, "connect", lambda connection, _record: connection.run_async(prepare))
     return engine
 
 
@@ -143,20 +169,24 @@ def _hang_up(dbapi_connection: Any, _record: Any, _error: BaseException | None) 
     dbapi_connection.driver_connection.terminate()
 
 
+async def _compile_nothing(connection: Any) -> None:
+    """Switch PostgreSQL's just-in-time compiler off for the session. It compiles what it expects to be expensive, and
+    it expects that of a window of a very long thread: it would compile for fifty milliseconds what then runs for two.
+    As a startup parameter this would cost no round trip, but a pooler refuses startup parameters that it does not know.
+    """
+    await connection.execute("SET jit = off", timeout=TIMEOUT)
+
+
 _ARRAYS = "SELECT $1::text[], $2::int[], $3::bigint[], $4::boolean[], $5::timestamptz[]"
 
 
-def _on_pooled_connect(dbapi_connection: Any, _record: Any) -> None:
-    """Let asyncpg look up the array types of the parameters right after connecting, in a transaction. Otherwise asyncpg
-    does so when it first meets one, and switches `jit` off for the session meanwhile. Outside of a transaction the
-    pooler may send the switch back to another server connection, and the first one would stay without `jit`.
-    """
-    dbapi_connection.run_async(_meet_arrays)
-
-
 async def _meet_arrays(connection: Any) -> None:
+    """Let asyncpg look up the array types of the parameters, in a transaction. Otherwise asyncpg does so when it first
+    meets one, and switches `jit` off for the session meanwhile. Outside of a transaction the pooler may send the switch
+    back to another server connection, and the first one would stay without `jit`.
+    """
     async with connection.transaction():
-        await connection.prepare(_ARRAYS)
+        await connection.prepare(_ARRAYS, timeout=TIMEOUT)
 
 
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:
@@ -179,9 +209,10 @@ def _on_connect(dbapi_connection: Any, _record: Any) -> None:
     cursor.close()
 
 
-def sqlite_pragmas() -> tuple[str, ...]:
+def sqlite_pragmas(timeout: float = BUSY_TIMEOUT) -> tuple[str, ...]:
+    """`timeout`: the seconds to wait for another process's lock."""
     return (
-        f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}",
+        f"PRAGMA busy_timeout = {int(timeout * 1000)}",
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = FULL",
         "PRAGMA foreign_keys = ON",
@@ -209,6 +240,7 @@ _NUMBERS: dict[str, Callable[[str], float]] = {
     "timeout": float,
 }
 """Arguments of `connect`, and libpq's `connect_timeout`, which `connect` calls `timeout`."""
+_LARGEST = 1_000_000_000
 _UNSUPPORTED = {"channel_binding": ("disable", "prefer"), "gssencmode": ("disable", "prefer")}
 """libpq's parameters that asyncpg lacks, with the values that change nothing."""
 _SQLALCHEMY = frozenset(["host", "port", "user", "password", "database", "ssl", "service", "servicefile"])
@@ -240,9 +272,13 @@ def connect_arguments(url: URL) -> tuple[URL, dict[str, Any]]:
 
 def _number(name: str, value: str) -> float:
     try:
-        return _NUMBERS[name](value)
+        number = _NUMBERS[name](value)
     except ValueError:
         raise StorageError(f"not a PostgreSQL URL: {name} must be a number") from None
+    least = 0 if _NUMBERS[name] is int else 0.001  # a size of nothing switches a cache off, a time of nothing fails
+    if not least <= number <= _LARGEST:
+        raise StorageError(f"not a PostgreSQL URL: {name} must be from {least} to {_LARGEST:,}")
+    return number
 
 
 def _refuse_unless(fine: bool, detail: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, select
 
+from chatledger.arguments import FUNCTION_OR_NONE, require
 from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
@@ -111,11 +112,10 @@ async def retain(
     by table; `on_batch` receives those of each transaction. With `dry_run`, counts the rows, deletes nothing and
     does not call `on_batch`.
     """
+    require(FUNCTION_OR_NONE, on_batch=on_batch)
     if not isinstance(older_than, (timedelta, datetime)):
         raise InvalidArgument("older_than", f"must be a timedelta or a datetime, not {type(older_than).__name__}")
-    before = datetime.now(UTC) - older_than if isinstance(older_than, timedelta) else older_than
-    if before.tzinfo is None:
-        raise InvalidArgument("older_than", "needs a zone: datetime(…, tzinfo=UTC)")
+    before = _moment(older_than)
     if dry_run:
         idle = threads.c.active_at < before
         return await scope.read(lambda sql: count_threads(sql, scope.tenant, idle), snapshot=True)
@@ -126,6 +126,18 @@ async def retain(
         if on_batch is not None:
             on_batch(batch)
     return together(gone)
+
+
+def _moment(older_than: timedelta | datetime) -> datetime:
+    """The time after which a write keeps its thread. Raises InvalidArgument."""
+    if isinstance(older_than, timedelta) and older_than < timedelta():
+        raise InvalidArgument("older_than", "must not be below zero: that would be every thread")
+    if isinstance(older_than, datetime) and older_than.tzinfo is None:
+        raise InvalidArgument("older_than", "needs a zone: datetime(…, tzinfo=UTC)")
+    try:
+        return datetime.now(UTC) - older_than if isinstance(older_than, timedelta) else older_than.astimezone(UTC)
+    except OverflowError:
+        raise InvalidArgument("older_than", "reaches beyond the years 1 to 9999") from None
 
 
 def _delete_idle(sql: Sql, tenant: Tenant, thread_ids: Sequence[str], before: datetime) -> Deleted:

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from types import NoneType, TracebackType
+from types import TracebackType
 from typing import Any, Protocol, Self
 
-from chatledger.arguments import Kind, require
+from chatledger.arguments import DICT_OR_NONE, require
 from chatledger.errors import (
     ChatLedgerError,
     DecodeError,
@@ -35,6 +35,7 @@ from chatledger.models.deltas import DELTAS, Growing, size_of
 from chatledger.models.json import json_problem
 from chatledger.storage.append.partial import Held
 from chatledger.storage.append.request import AppendRequest, in_run
+from chatledger.storage.databases.retries import Retries
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
@@ -47,9 +48,6 @@ INTERVAL = 0.25
 """The most seconds that a fed piece waits before it is written."""
 SIZE = 4096
 """The bytes of fed text that are written without waiting."""
-COMPLETE_TIMEOUT = 10.0
-"""Seconds in which completing a message is tried again while the database is away."""
-_PAUSE = 0.25
 
 
 class EventSource(Protocol):
@@ -87,9 +85,9 @@ class Pace:
 
     def __post_init__(self) -> None:
         if self.interval < 0:
-            raise InvalidArgument("interval", f"must not be below 0 seconds: {self.interval:g}")
+            raise InvalidArgument("interval", "must not be below 0 seconds")
         if self.size < 1:
-            raise InvalidArgument("size", f"must not be below 1 byte: {self.size}")
+            raise InvalidArgument("size", "must not be below 1 byte")
 
 
 _DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_data", "format", "residual")
@@ -97,7 +95,6 @@ _DECODED = ("content", "reasoning", "tool_calls", "response_metadata", "custom_d
 
 _FAILURE, _UNKNOWN = "failure", "unknown_events"
 """Keys of `response_metadata`."""
-_FIELDS = Kind("a dict or None", dict, NoneType)
 
 
 class Draft:
@@ -239,17 +236,17 @@ class Draft:
         now on. A second call returns the same. If the provider gave the stream up, the message is stored as
         interrupted instead. The fields that are given here are added to those of the draft's own message.
 
-        Raises RuleViolation as an append of the whole message would, DraftLost, and StorageError if the database stays
-        away; the message then stays partial.
+        Raises InvalidArgument, RuleViolation as an append of the whole message would, DraftLost, and StorageError if
+        the database stays away until the time limit of the ledger; the message then stays partial.
         """
-        require(_FIELDS, response_metadata=response_metadata, custom_data=custom_data)
+        require(DICT_OR_NONE, response_metadata=response_metadata, custom_data=custom_data)
         fields = {"response_metadata": response_metadata, "custom_data": custom_data}
         for name, given in fields.items():
             if (problem := json_problem(given)) is not None:
                 raise InvalidArgument(name, f"is not JSON at {problem[0]}: {problem[1]}")
         state: State = "complete" if self.failure is None else "interrupted"
         given_fields = {name: value for name, value in fields.items() if value is not None}
-        return await self._finish(state, given_fields, timeout=COMPLETE_TIMEOUT)
+        return await self._finish(state, given_fields, timeout=self._scope.timeout)
 
     async def interrupt(self) -> ChatMessage:
         """Store the message so far, marked as interrupted, and return it. Its calls get synthetic results. If the
@@ -365,22 +362,21 @@ class Draft:
             self._require_open()
             self._finishing = True  # the end is written as it is now: nothing more can be fed
             try:
-                await self._write_end(self._final(state, fields), until=time.monotonic() + timeout)
+                await self._write_end(self._final(state, fields), Retries(timeout))
             finally:
                 self._finishing = False
             self._finished = True
         await self._stop()
         return self.message
 
-    async def _write_end(self, messages: Sequence[ChatMessage], *, until: float) -> None:
+    async def _write_end(self, messages: Sequence[ChatMessage], retries: Retries) -> None:
         while True:
             try:
                 await self._write(messages)
                 return
             except StorageError as error:
-                if not error.retryable or time.monotonic() >= until:
+                if not error.retryable or not await retries.next():
                     raise
-            await asyncio.sleep(_PAUSE)
 
     async def _write(self, messages: Sequence[ChatMessage]) -> None:
         """Write the draft's message as it is now, and those that follow it. Until the outcome is known, the content of

@@ -13,7 +13,7 @@ from chatledger.arguments import INT, STR_OR_NONE, require
 from chatledger.errors import IdConflict, MessageNotFound, RunNotFound, StorageError
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackSummary, Page
-from chatledger.models.base import UtcDatetime, refuse_own_fields
+from chatledger.models.base import UtcDatetime, refuse_own_fields, refusing
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
@@ -42,7 +42,9 @@ class FeedbackRepository:
         require(STR_OR_NONE, idempotency_key=idempotency_key)
         if isinstance(feedback, Feedback):
             refuse_own_fields(feedback, Feedback, "feedback", "its kwargs")
-        given = Feedback.model_validate(feedback, from_attributes=True)
+        with refusing("feedback"):
+            fields = dict(feedback) if isinstance(feedback, Feedback) else feedback
+            given = Feedback.model_validate(fields, from_attributes=True)
         record = given.model_copy(
             update={
                 "feedback_id": given.feedback_id or _feedback_id(given.run_id, idempotency_key),
@@ -87,7 +89,10 @@ class FeedbackRepository:
         each matching score once.
         """
         require(STR_OR_NONE, key=key, agent=agent, model=model)
-        since, until = _MOMENT.validate_python(since), _MOMENT.validate_python(until)
+        with refusing("since"):
+            since = _MOMENT.validate_python(since)
+        with refusing("until"):
+            until = _MOMENT.validate_python(until)
         statement = _summary(self._scope.tenant, key, agent, model, since, until)
         rows = await self._scope.read(lambda sql: sql.execute(statement).mappings().all())
         return [FeedbackSummary(**row) for row in rows]

@@ -20,7 +20,13 @@ from chatledger.errors import MessageNotFound, VersionConflict
 from chatledger.models import Appended, ChatMessage, History, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
-from chatledger.storage.append.request import OnOpenCalls, make_request, read_expected, require_messages
+from chatledger.storage.append.request import (
+    OnOpenCalls,
+    make_request,
+    read_expected,
+    refusing_copies,
+    require_messages,
+)
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import find_path, load_range
@@ -124,7 +130,8 @@ class MessageRepository:
             read_expected(expected, encode_key(thread_id, "thread_id"), branch)
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
-            rest = following(history, messages)
+            with refusing_copies(messages):
+                rest = following(history, messages)
             if not rest:
                 version, mark = history.version, history.mark
                 return Appended(version + 1, version, version, [], replayed=True, mark=mark)

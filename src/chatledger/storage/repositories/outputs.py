@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import and_, delete, func, insert, select
 
-from chatledger.arguments import STR, require
-from chatledger.models.base import refuse_own_fields
+from chatledger.arguments import STR, Kind, require, require_items
+from chatledger.models.base import refuse_own_fields, refusing
 from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -20,6 +20,9 @@ from chatledger.storage.repositories.threads import require_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.tables import agents, outputs
 from chatledger.storage.schema.text import encode_key
+
+_OUTPUT = Kind("an Output", Output)
+_AGENT = Kind("a ThreadAgent", ThreadAgent)
 
 
 class OutputRepository:
@@ -29,9 +32,12 @@ class OutputRepository:
     async def add(self, thread_id: str, added: Sequence[Output]) -> None:
         """Add outputs after those that their messages have, in this order. The caller holds the branch."""
         require(STR, thread_id=thread_id)
+        require_items(_OUTPUT, added=added)
         encode_key(thread_id, "thread_id")
         for output in added:
             refuse_own_fields(output, Output, "added", "the body of the output")
+        with refusing("added"):
+            added = [Output.model_validate(dict(output)) for output in added]
         await self._scope.write(lambda sql: _add(sql, self._scope.tenant, thread_id, added))
 
     async def list(self, thread_id: str) -> Sequence[Output]:
@@ -95,10 +101,14 @@ class AgentRepository:
         Agents belong to the thread and not to a branch, so holding a branch does not lock them.
         """
         require(STR, thread_id=thread_id)
+        require_items(_AGENT, listed=listed, stored=stored)
         encode_key(thread_id, "thread_id")
         for agent in listed:
-            encode_key(agent.name, "agent name")
             refuse_own_fields(agent, ThreadAgent, "listed", "the settings of the agent")
+        with refusing("listed"):
+            listed = [ThreadAgent.model_validate(dict(agent)) for agent in listed]
+        for agent in listed:
+            encode_key(agent.name, "agent name")
         return await self._scope.write(lambda sql: _replace_agents(sql, self._scope.tenant, thread_id, listed, stored))
 
     async def list(self, thread_id: str) -> Sequence[ThreadAgent]:

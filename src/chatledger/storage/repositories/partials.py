@@ -9,7 +9,7 @@ from types import NoneType
 
 from sqlalchemy import and_, select
 
-from chatledger.arguments import Kind, require
+from chatledger.arguments import Kind, require, require_between
 from chatledger.models import PartialMessage
 from chatledger.rules import Lease
 from chatledger.storage.append.attempt import attempt_locked
@@ -23,6 +23,8 @@ from chatledger.storage.schema.tables import branches, messages
 from chatledger.storage.schema.text import encode_json, encode_key
 
 _AGE = Kind("a timedelta, a number or None", timedelta, int, float, NoneType)
+_LONGEST_AGE = 10_000 * 366 * 86_400
+"""Seconds of more years than the calendar has."""
 _PARTIAL = Kind("a PartialMessage", PartialMessage)
 
 
@@ -42,7 +44,10 @@ class PartialRepository:
         write for that long. Costs as much as `list`.
         """
         require(_AGE, older_than=older_than)
-        age = timedelta(seconds=older_than) if isinstance(older_than, (int, float)) else older_than
+        if isinstance(older_than, (int, float)):
+            require_between(0, _LONGEST_AGE, older_than=older_than)
+            older_than = timedelta(seconds=older_than)
+        age = older_than
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
         now = datetime.now(UTC)
         return [partial for partial, lease in found if _is_abandoned(partial, lease, now, age)]

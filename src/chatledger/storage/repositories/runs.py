@@ -8,11 +8,11 @@ from typing import Any, get_args
 
 from sqlalchemy import and_, select, update
 
-from chatledger.arguments import INT, STR, STR_OR_NONE, Kind, require
+from chatledger.arguments import DICT_OR_NONE, INT, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import RunConflict, RunNotFound, ThreadNotFound
 from chatledger.ids import new_id
 from chatledger.models import Page, Run, RunStatus, Usage
-from chatledger.models.base import refuse_own_fields
+from chatledger.models.base import refuse_own_fields, refusing
 from chatledger.models.json import JsonValue, same_json
 from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.databases.scope import Scope
@@ -52,15 +52,17 @@ class RunRepository:
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, run_id=run_id, agent=agent, model=model)
-        run = Run(
-            run_id=new_id() if run_id is None else run_id,
-            thread_id=thread_id,
-            agent=agent,
-            model=model,
-            input=input,
-            metadata=metadata,
-            started_at=datetime.now(UTC),
-        )
+        require(DICT_OR_NONE, metadata=metadata)
+        with refusing():
+            run = Run(
+                run_id=new_id() if run_id is None else run_id,
+                thread_id=thread_id,
+                agent=agent,
+                model=model,
+                input=input,
+                metadata=metadata,
+                started_at=datetime.now(UTC),
+            )
         run = run.model_copy(update={"input": masked(run.input), "metadata": masked(run.metadata)})
         encode_key(run.run_id, "run_id")
         encode_key(thread_id, "thread_id")
@@ -80,6 +82,8 @@ class RunRepository:
         if usage is not None:
             refuse_own_fields(usage, Usage, "usage", "its details")
         require(STR_OR_NONE, error=error)
+        with refusing("usage"):
+            usage = None if usage is None else Usage.model_validate(dict(usage))
         error = None if error is None else masked_text(error)
         return await self._scope.write(lambda sql: _finish(sql, self._scope.tenant, run_id, status, usage, error))
 

@@ -7,16 +7,29 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
+from types import NoneType
 from typing import Any, Final, TypeVar
 
-from pydantic import TypeAdapter
 from sqlalchemy import RowMapping, Select, and_, insert, literal, select, tuple_, update
 
-from chatledger.arguments import BOOL, INT, INT_OR_NONE, MESSAGES, RULES_OR_NONE, STR, STR_OR_NONE, STRINGS, require
+from chatledger.arguments import (
+    BOOL,
+    DICT_OR_NONE,
+    INT,
+    INT_OR_NONE,
+    MESSAGES,
+    RULES_OR_NONE,
+    STR,
+    STR_OR_NONE,
+    STRINGS,
+    Kind,
+    require,
+    require_items,
+)
 from chatledger.errors import AlreadyExists, DecodeError, InvalidArgument, LimitExceeded, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
-from chatledger.models.base import UtcDatetime
+from chatledger.models.base import refusing
 from chatledger.rules import Finding, Tip
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.databases.scope import Scope
@@ -44,7 +57,11 @@ class Unset(Enum):
 UNSET: Final = Unset.UNSET
 """The default of the fields that `update` leaves unchanged, because None is a value there."""
 
-_MOMENT: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
+_STR_OR_UNSET = Kind("a str or None", str, NoneType, Unset)
+_DICT_OR_UNSET = Kind("a dict or None", dict, NoneType, Unset)
+_RULES_OR_UNSET = Kind(RULES_OR_NONE.said, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
+_THREAD = Kind("a Thread", Thread)
+_NEW_THREAD = Kind("a NewThread", NewThread)
 
 
 class ThreadRepository:
@@ -70,16 +87,17 @@ class ThreadRepository:
         require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id)
         require(RULES_OR_NONE, rules=rules)
         require(BOOL, exist_ok=exist_ok)
-        now = datetime.now(UTC) if created_at is None else _MOMENT.validate_python(created_at)
-        thread = Thread(
-            thread_id=new_id() if thread_id is None else thread_id,
-            user_id=user_id,
-            title=title,
-            metadata=metadata,
-            rules=rules,
-            created_at=now,
-            active_at=now,
-        )
+        require(DICT_OR_NONE, metadata=metadata)
+        with refusing():
+            thread = Thread(
+                thread_id=new_id() if thread_id is None else thread_id,
+                user_id=user_id,
+                title=title,
+                metadata=metadata,
+                rules=rules,
+                created_at=(now := datetime.now(UTC)) if created_at is None else created_at,
+                active_at=now if created_at is None else created_at,
+            )
         _check_keys(thread)
         made = await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
         if made.seen is not None:
@@ -90,13 +108,17 @@ class ThreadRepository:
         """Judge a whole new thread for `load`, without the database. Raises RuleViolation, IdConflict and
         LimitExceeded.
         """
+        require(_THREAD, thread=thread)
         require(MESSAGES, messages=messages)
         require(RULES_OR_NONE, rules=rules)
+        with refusing("thread"):
+            thread = Thread.model_validate(dict(thread))
         level = rules or self._scope.rules
         return encode_thread(self._scope.tenant, thread, messages, level=level)
 
     async def load(self, new: Sequence[NewThread]) -> None:
         """Store whole new threads (from `prepare`), for imports. Raises AlreadyExists, and then stores none of them."""
+        require_items(_NEW_THREAD, new=new)
         await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
@@ -118,7 +140,7 @@ class ThreadRepository:
         require(STRINGS, thread_ids=thread_ids)
         if isinstance(thread_ids, str):  # each of its characters would be taken for an id
             raise InvalidArgument("thread_ids", "must be a list of str, not str")
-        ids = list(filter(_is_key, dict.fromkeys(thread_ids)))
+        ids = list(dict.fromkeys(filter(_is_key, thread_ids)))
         return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
 
     async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
@@ -140,6 +162,9 @@ class ThreadRepository:
         of every branch; RuleViolation names a message that breaks them.
         """
         require(STR, thread_id=thread_id)
+        require(_STR_OR_UNSET, title=title)
+        require(_DICT_OR_UNSET, metadata=metadata)
+        require(_RULES_OR_UNSET, rules=rules)
         given = {"title": title, "metadata": metadata, "rules": rules}
         values = {name: value for name, value in given.items() if value is not UNSET}
         return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, values))
@@ -363,7 +388,8 @@ def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, A
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
         raise ThreadNotFound(thread_id)
-    changed = Thread.model_validate(thread.model_dump() | values)
+    with refusing():
+        changed = Thread.model_validate(thread.model_dump() | values)
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
         require_level(sql, tenant, thread_id, changed.rules)
     if "rules" in values:  # the tip caches of other processes hold the earlier rules

@@ -6,6 +6,7 @@ mistake stays as it is.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,9 +29,9 @@ class FileState:
 def inspect_file(path: str) -> FileState:
     """Inspect the file. Raises StorageError if it is no SQLite database, or if its folder does not exist."""
     require_folder(path)
-    if Path(path).is_dir():
+    if os.path.isdir(path):  # unlike Path's, these questions have an answer for a name that is too long
         raise StorageError(f"cannot open {path}: it is a folder; give a file in it")
-    if not Path(path).exists():
+    if not os.path.exists(path):
         return FileState(status_of(None), foreign=False)
     try:
         # Not mode=ro: a read-only connection to a file with a WAL leaves the WAL's files behind.
@@ -45,7 +46,7 @@ def inspect_file(path: str) -> FileState:
 
 def require_folder(path: str | Path) -> None:
     """Raises StorageError if the folder of that path does not exist."""
-    if not Path(path).parent.is_dir():
+    if not os.path.isdir(Path(path).parent):
         raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
 
 

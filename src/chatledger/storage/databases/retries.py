@@ -1,0 +1,27 @@
+"""The further attempts of a call while the database is away: until its time limit, at growing distances."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
+
+
+class Retries:
+    def __init__(self, timeout: float, *, since: float | None = None, least: float = 0.0) -> None:
+        """`timeout`: the seconds after `since` (None: now, by `time.monotonic`) in which an attempt may begin. At least
+        the seconds `least` from now on are left, however long ago `since` was.
+        """
+        now = time.monotonic()
+        self._until = max((now if since is None else since) + timeout, now + least)
+        self._pauses = 0
+
+    async def next(self, *, at_once: bool = False) -> bool:
+        """Wait until the next attempt may begin. False if the time is over."""
+        if time.monotonic() > self._until:
+            return False
+        if not at_once:
+            await asyncio.sleep(_PAUSES[min(self._pauses, len(_PAUSES) - 1)])
+            self._pauses += 1
+        return True
