@@ -99,6 +99,7 @@ class Repositories:
 
         Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
         """
+        require(STR, thread_id=thread_id)
         require(STR_OR_NONE, message_id=message_id, idempotency_key=idempotency_key, name=name, format=format)
         require(NUMBER, interval=interval, lease=lease)
         require(INT, size=size)
