@@ -78,7 +78,7 @@ def values() -> list[Any]:
         *([object()], (), (CANARY,), {}, {"a": CANARY}, {1: CANARY}, {CANARY.encode(): 1}, {CANARY}),
         *({"a": object()}, {"a": (1, 2)}, {"a": {CANARY}}, {"n": 10**5_000}, {"a": "\ud800\0"}),
         *(nested(400), nested(5_000), endless(), {"role": "user", "content": CANARY}, {"a": [CANARY] * 1_000}),
-        *(object(), Telling(), Rude(), [Rude()], {"a": Rude()}, {"a": Telling()}, int, len, lambda *_: None),
+        *(object(), Telling(), Rude(), [Rude()], {"a": Rude()}, {"a": Telling()}, lambda *_: None),
         *(NOW, NOW.replace(tzinfo=None), FIRST, LAST, timedelta(), timedelta.max, timedelta.min, timedelta(days=-1)),
         *(NotImplemented, ..., ValueError(CANARY), iter([CANARY]), (user("x") for _ in range(1))),
         *(
