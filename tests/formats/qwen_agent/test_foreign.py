@@ -150,7 +150,7 @@ def test_media_become_items_of_another_form(part: Part, item: dict[str, Any], co
             ChatMessage(role="assistant", tool_calls=[ToolCall(name="f", extras={})]),
             [
                 ("content-form", "content"),
-                ("arguments", "tool_calls[0].arguments"),
+                ("arguments-form", "tool_calls[0].arguments"),
                 ("extras", "tool_calls[0].extras"),
             ],
         ),

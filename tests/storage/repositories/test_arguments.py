@@ -201,7 +201,10 @@ def test_limits_are_numbers(given: dict[str, Any]) -> None:
             "metadata is not valid: $.a: set is not JSON",
             lambda ledger: ledger.threads.create("u", metadata={"a": {"secret"}}),
         ),
-        ("mark must be a Mark, not str", lambda ledger: ledger.branches.advance("t", "secret")),
+        (
+            "mark is not a mark: pass the mark of a history or of an append as it is",
+            lambda ledger: ledger.branches.advance("t", "secret"),
+        ),
         (
             "listed must be a list, each item a ThreadAgent, not str",
             lambda ledger: ledger.agents.replace("t", "secret", stored=[]),

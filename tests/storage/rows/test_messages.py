@@ -188,5 +188,5 @@ async def test_a_partial_message_is_read_back_until_something_follows(ledger: Le
     await ledger.threads.create("t", rules="lenient")
     await ledger.messages.append("t", [user("?"), assistant("on", state="partial")])
     assert [one.state for one in await ledger.messages.history("t")] == ["complete", "partial"]
-    await ledger.messages.append("t", [user("?")])
+    await ledger.messages.append("t", [user("?")], on_open_calls="interrupt")
     assert [one.state for one in await ledger.messages.history("t")] == ["complete", "interrupted", "complete"]

@@ -87,7 +87,9 @@ class Seen:
 
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
-    """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends."""
+    """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends. Raises
+    DamagedCell.
+    """
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch_column(request.branch)}
     if lock and sql.dialect == "postgresql":
         sql.fetch(_LOCK, place)  # a statement of its own: the preflight must see what the last lock holder committed
@@ -96,6 +98,8 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     if not rows:
         return Seen(thread_exists=False)
     rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
+    if branch is not None and type(stamp) is not int:
+        raise damaged_cell(branches, "stamp", {"thread_id": request.thread_id, "branch": branch})
     found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
     return Seen(
         thread_exists=True,

@@ -61,8 +61,9 @@ def read_path(window: Window, row: Row | None) -> Path:
         if window.branch is None:
             raise damaged_active_branch(window.thread_id)
         raise BranchNotFound(window.thread_id, window.branch)
-    if type(last_seq) is not int:
-        raise damaged_cell(branches, "last_seq", {"thread_id": window.thread_id, "branch": branch})
+    for name, number in (("last_seq", last_seq), ("stamp", stamp)):
+        if type(number) is not int:
+            raise damaged_cell(branches, name, {"thread_id": window.thread_id, "branch": branch})
     return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp)
 
 
