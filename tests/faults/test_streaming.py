@@ -29,9 +29,8 @@ async def test_a_killed_streamer_loses_no_more_than_its_last_interval(database: 
     assert (await kill_streamers(database, kills=KILLS, seed=seed)).faults == KILLS
 
 
-async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over(
-    ledger: Ledger, database: Database
-) -> None:
+async def _abandon(ledger: Ledger, database: Database) -> None:
+    """Kill a streamer, and wait until the lease of its message is over."""
     await ledger.threads.create(THREAD)
     with nursery() as streamers:
         streamer = streamers.stream(database.url, "k", interval=0.01, size=SIZE, lease=0.05)
@@ -39,6 +38,12 @@ async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over
     async with asyncio.timeout(10):
         while not await ledger.partials.abandoned():
             pass
+
+
+async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over(
+    ledger: Ledger, database: Database
+) -> None:
+    await _abandon(ledger, database)
     await ledger.messages.append(THREAD, [user("hello?")])
     states = [message.state for message in await ledger.messages.history(THREAD)]
     assert [state for state in states if state != "synthetic"] == ["interrupted", "complete"]  # its call, if it was in
@@ -46,13 +51,7 @@ async def test_an_append_after_a_killed_streamer_succeeds_once_its_lease_is_over
 
 
 async def test_a_retry_answers_the_request_of_a_killed_streamer(ledger: Ledger, database: Database) -> None:
-    await ledger.threads.create(THREAD)
-    with nursery() as streamers:
-        streamer = streamers.stream(database.url, "k", interval=0.01, size=SIZE, lease=0.05)
-        await asyncio.to_thread(kill_after, streamer, 5, 0.01)
-    async with asyncio.timeout(10):
-        while not await ledger.partials.abandoned():
-            pass
+    await _abandon(ledger, database)
     for replayed in (False, True):
         async with ledger.stream(THREAD, run_id="k", idempotency_key="k", format="openai-responses") as draft:
             for event in split([said("m1", "One."), SEARCH, said("m2", "Two.")]):
