@@ -185,14 +185,10 @@ def hear_of_no_failed_commit() -> None:
     sqlite_writer._finish = deaf
 
 
-def translate_nothing() -> None:
-    from chatledger.storage.databases import open as databases_open
-    from chatledger.storage.databases import sqlite, sqlite_writer
-    from chatledger.storage.upgrade import files
+def open_what_may_not_be_written() -> None:
+    from chatledger.storage.drivers import sqlite
 
-    for module in (files, databases_open, sqlite, sqlite_writer):
-        _put(module, translate=lambda _: None)
-    _put(files, file_error=lambda _path, _failed, error: error)
+    _put(sqlite, _refuse_read_only=lambda _: None)
 
 
 def order_by_time() -> None:
@@ -633,9 +629,9 @@ MUTANTS = (
     Mutant(
         "read-only",
         "test_sqlite_files.py -k may_not_be_written",
-        "telling the driver's errors as our own",
-        "readonly|unable to open",
-        translate_nothing,
+        "refusing to write to a file that may only be read",
+        "attempt to write a readonly database",
+        open_what_may_not_be_written,
     ),
     Mutant("clock", "test_clock.py -k commit_order", "the position that orders messages", r"'gap': \d", order_by_time),
     Mutant(
