@@ -79,10 +79,3 @@ def error_text(error: object) -> str:
     code, message = error.get("code") or error.get("type"), error.get("message")
     texts = [str(text) for text in (code, message) if text]
     return ": ".join(texts) or dumps(error)
-
-
-def failed(source: Event, path: str) -> DecodeError:
-    """The error for a stream that the provider gives up; its message is in `error` or in the event itself."""
-    error = source.get("error")
-    error = error if isinstance(error, dict) else source
-    return DecodeError(path, f"the provider gave the stream up: {error.get('message') or error.get('code') or error}")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from chatledger.formats.openai_chat.parts import read_part
 from chatledger.formats.streams.chat_calls import Calls, is_named, merge_named, require_named
 from chatledger.formats.streams.chat_merge import merge_list, merge_value
-from chatledger.formats.streams.deltas.openai_chat import OpenaiChatDeltas
+from chatledger.formats.streams.deltas.openai_chat import read_chat_deltas
 from chatledger.formats.streams.events import Event, error_text, field, require
 from chatledger.formats.streams.stream import Stream
 from chatledger.formats.streams.tree import Json, Object, grow, object_under, whole
@@ -27,7 +27,7 @@ _TEXTS = ("refusal", "name", "tool_call_id")
 
 class OpenaiChatStream(Stream):
     def __init__(self) -> None:
-        super().__init__(OpenaiChatDeltas())
+        super().__init__(read_chat_deltas)
         self._message: Object | None = None
         self._calls = Calls()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from chatledger.formats.streams.deltas.openai_responses import OpenaiResponsesDeltas
+from chatledger.formats.streams.deltas.openai_responses import read_responses_deltas
 from chatledger.formats.streams.events import Event, error_text, field, needed, require
 from chatledger.formats.streams.response_items import Items, checked
 from chatledger.formats.streams.response_parts import TAKES
@@ -37,7 +37,7 @@ _ENDS = {f"response.{status}": status for status in ("completed", "failed", "inc
 
 class OpenaiResponsesStream(Stream):
     def __init__(self) -> None:
-        super().__init__(OpenaiResponsesDeltas())
+        super().__init__(read_responses_deltas)
         self._before: list[Object] = []  # the items of the responses that this one goes on from
         self._items = Items()
         self._id: Json = None

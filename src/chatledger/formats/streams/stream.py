@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from chatledger.errors import DecodeError
 from chatledger.formats.streams.events import MAX_DEPTH, Event, plain_event, require
@@ -16,7 +16,7 @@ from chatledger.formats.streams.tree import Object
 from chatledger.models import Delta
 from chatledger.models.json import json_problem
 
-Read: TypeAlias = Callable[[Any], Sequence[Delta]]
+Read: TypeAlias = Callable[[Event], Sequence[Delta]]
 """Gives the pieces of the message that an event brings."""
 
 

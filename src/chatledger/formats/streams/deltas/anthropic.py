@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatledger.errors import DecodeError
-from chatledger.formats.streams.events import Event, failed, field, parsed_input, plain_event, some_text
+from chatledger.formats.streams.events import Event, field, parsed_input, some_text
 from chatledger.models import Delta, OpaquePart, ReasoningDelta, TextDelta, ToolCallDelta
 
 _GROWING = frozenset({"text", "thinking", "tool_use"})
@@ -22,11 +22,8 @@ class AnthropicDeltas:
         self._blocks: dict[int, Event] = {}  # the open blocks, by index
         self._input: dict[int, str] = {}  # the input that each has received
 
-    def __call__(self, value: object) -> Sequence[Delta]:
-        event = plain_event(value)
+    def __call__(self, event: Event) -> Sequence[Delta]:
         kind = event.get("type")
-        if kind == "error":
-            raise failed(event, "$.error")
         if kind == "content_block_start":
             return self._start(_index(event), field(event, "content_block", dict, "$") or {})
         if kind == "content_block_delta":

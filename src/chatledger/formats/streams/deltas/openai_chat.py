@@ -9,22 +9,17 @@ from collections.abc import Sequence
 
 from chatledger.errors import DecodeError
 from chatledger.formats.openai_chat.parts import read_part
-from chatledger.formats.streams.events import Event, failed, field, plain_event, some_text
+from chatledger.formats.streams.events import Event, field, some_text
 from chatledger.models import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 
-class OpenaiChatDeltas:
-    def __call__(self, chunk: object) -> Sequence[Delta]:
-        event = plain_event(chunk)
-        if event.get("error") is not None:
-            raise failed(event, "$.error")
-        deltas: list[Delta] = []
-        for number, choice in enumerate(field(event, "choices", list, "$") or ()):
-            path = f"$.choices[{number}]"
-            if not isinstance(choice, dict) or choice.get("index") not in (None, 0):  # a draft is one message
-                continue
+def read_chat_deltas(event: Event) -> Sequence[Delta]:
+    deltas: list[Delta] = []
+    for number, choice in enumerate(field(event, "choices", list, "$") or ()):
+        path = f"$.choices[{number}]"
+        if isinstance(choice, dict) and choice.get("index") in (None, 0):  # a draft is one message
             deltas += _read_delta(field(choice, "delta", dict, path) or {}, f"{path}.delta")
-        return deltas
+    return deltas
 
 
 def _read_delta(delta: Event, path: str) -> list[Delta]:

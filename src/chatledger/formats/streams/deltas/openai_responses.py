@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatledger.formats.streams.events import Event, failed, field, plain_event, some_text
+from chatledger.formats.streams.events import Event, field, some_text
 from chatledger.models import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 _TEXT = frozenset({"response.output_text.delta", "response.refusal.delta"})
@@ -16,23 +16,18 @@ _ARGUMENTS = frozenset({"response.function_call_arguments.delta", "response.cust
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 
 
-class OpenaiResponsesDeltas:
-    def __call__(self, value: object) -> Sequence[Delta]:
-        event = plain_event(value)
-        kind = event.get("type")
-        if kind in ("error", "response.failed"):
-            response = event.get("response")
-            raise failed(response if isinstance(response, dict) else event, "$.error")
-        if kind == "response.output_item.added":
-            return _begin_call(event)
-        if kind == "response.output_item.done":
-            return _signature_of(field(event, "item", dict, "$") or {})
-        delta = field(event, "delta", str, "$") if kind in _TEXT | _REASONING | _ARGUMENTS else None
-        if not delta:
-            return ()
-        if kind in _ARGUMENTS:
-            return [ToolCallDelta(index=field(event, "output_index", int, "$"), arguments=delta)]
-        return [TextDelta(text=delta) if kind in _TEXT else ReasoningDelta(text=delta)]
+def read_responses_deltas(event: Event) -> Sequence[Delta]:
+    kind = event.get("type")
+    if kind == "response.output_item.added":
+        return _begin_call(event)
+    if kind == "response.output_item.done":
+        return _signature_of(field(event, "item", dict, "$") or {})
+    delta = field(event, "delta", str, "$") if kind in _TEXT | _REASONING | _ARGUMENTS else None
+    if not delta:
+        return ()
+    if kind in _ARGUMENTS:
+        return [ToolCallDelta(index=field(event, "output_index", int, "$"), arguments=delta)]
+    return [TextDelta(text=delta) if kind in _TEXT else ReasoningDelta(text=delta)]
 
 
 def _begin_call(event: Event) -> Sequence[Delta]:
