@@ -55,8 +55,8 @@ class ResponseEvents:
         self._bytes = 0
 
     def feed(self, event: object) -> Sequence[Delta]:
-        """What the event adds to the message. Raises DecodeError for a value that is no event, and LimitExceeded; the
-        event then adds nothing.
+        """Take an event, and return the pieces that it adds to the message. Raises DecodeError for a value that is no
+        event, and LimitExceeded; the event then adds nothing.
         """
         plain = self._stream.plain(event)
         added = json_bytes(plain)

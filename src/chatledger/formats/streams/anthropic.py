@@ -29,7 +29,7 @@ NOTHING = frozenset(
 
 _GROWS = {"text_delta": "text", "thinking_delta": "thinking"}
 _DEFAULTS: dict[str, Object] = {"text": {"text": ""}, "thinking": {"thinking": ""}, "tool_use": {"input": {}}}
-"""What some servers leave out at the start of a block, since the deltas bring it."""
+"""The fields that some servers leave out at the start of a block, because its deltas bring them."""
 _ENVELOPE = frozenset({"type", "role", "content", "usage", "delta"})
 """Keys of `message_delta` that are no news of the message."""
 

@@ -62,8 +62,8 @@ def require(condition: bool, path: str, detail: str) -> None:
 
 
 def parsed_input(text: str) -> Any:
-    """The input of a call as an object. The text itself if it is none, because the stream was cut: the codec reads that
-    too.
+    """Parse the input of a call. Returns the text itself if it is no object, because the provider was cut short; the
+    codec reads that too.
     """
     try:
         value = loads(text)

@@ -62,7 +62,9 @@ class Items:
         self._found = [Grown(index, value, done=True) for index, value in enumerate(values)] + later
 
     def of(self, kind: str, index: int | None, id_: str | None) -> Grown:
-        """The item of a type that a delta belongs to. Raises DecodeError if there is none and none can be made."""
+        """Find or make the item of a type that a delta belongs to. Raises DecodeError if there is none, and deltas
+        alone cannot make one.
+        """
         named = [item for item in reversed(self._found) if id_ and item.value.get("id") == id_]
         placed = [item for item in reversed(self._found) if index in (None, item.index)]
         both = [item for item in named if item.index == index]

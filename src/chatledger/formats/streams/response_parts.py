@@ -16,7 +16,7 @@ from chatledger.formats.streams.response_items import checked
 from chatledger.formats.streams.tree import Object, Sparse, entries, extend, grow, object_under, whole
 
 ItemOf: TypeAlias = Callable[[str], Object]
-"""Gives the item of an event, which has the type that is asked for. Raises DecodeError if there is none."""
+"""Returns the item of an event, of the type that the caller names. Raises DecodeError without one."""
 Take: TypeAlias = Callable[[ItemOf, Event], None]
 
 
@@ -131,7 +131,7 @@ def _show_image(item_of: ItemOf, event: Event) -> None:
 
 
 def _part(item: Object, place: _Place, index: int | None) -> Object:
-    """The part of an item at an index, which is made if there is none; the last one without an index."""
+    """Find or make the part of an item at an index; without an index, take the last one of its type."""
     parts = entries(item, place.list)
     at = _last(parts, place.part) if index is None else index
     part: Object = parts[at] if at in parts else place.empty()

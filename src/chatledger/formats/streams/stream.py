@@ -74,8 +74,8 @@ class Stream(ABC):
 
     @abstractmethod
     def payload(self) -> list[Object]:
-        """What came so far, for the codec of the format; empty if nothing came. It can be decoded at any time, while a
-        call has no name only leniently.
+        """The response so far, for the codec of the format; empty if nothing came. The codec can decode it at any time,
+        because a call without a name is put aside.
         """
 
     @abstractmethod

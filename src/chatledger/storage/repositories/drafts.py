@@ -54,7 +54,9 @@ class EventSource(Protocol):
     """The stream of a provider, which a draft is fed with event by event."""
 
     def feed(self, event: Any) -> Sequence[Delta]:
-        """What the event adds to the message. Raises DecodeError for a value that is no event."""
+        """Take an event, and return the pieces that it adds to the message. Raises DecodeError for a value that is no
+        event, and LimitExceeded.
+        """
         ...
 
     def response(self) -> tuple[Sequence[ChatMessage], Sequence[Loss]]:
@@ -313,7 +315,7 @@ class Draft:
         return [own, *in_run(named, own.run_id)]
 
     def _notes(self) -> dict[str, Any]:
-        """What a reader must know of a stream that failed, or was not understood."""
+        """The notes that tell a reader of a stream that failed, or that the draft did not understand."""
         unknown = [event for event in self.unknown if json_problem({_UNKNOWN: [event]}) is None]
         notes = {_FAILURE: self.failure, _UNKNOWN: unknown}
         return {name: value for name, value in notes.items() if value}
