@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import NoneType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -24,7 +24,7 @@ from chatledger.arguments import (
     require,
     require_between,
 )
-from chatledger.errors import InvalidArgument
+from chatledger.errors import DecodeError, InvalidArgument
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.rules import CheckedThread
@@ -41,7 +41,10 @@ from chatledger.storage.repositories.outputs import AgentRepository, OutputRepos
 from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.reencrypt import Progress
 from chatledger.storage.repositories.runs import RunRepository
-from chatledger.storage.repositories.threads import ThreadRepository, decode_at_level
+from chatledger.storage.repositories.threads import ThreadRepository
+
+if TYPE_CHECKING:
+    from chatledger.formats.codec import Codec, Decoded
 
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
 _LONGEST = 31_536_000
@@ -170,7 +173,7 @@ class Repositories:
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
-        decoded = await decode_at_level(self._scope, thread_id, rules, lambda level: codec.decode(payload, rules=level))
+        decoded = await self._decode(thread_id, codec, payload, rules)
         appended = await self.messages.append(
             thread_id,
             decoded.messages,
@@ -183,6 +186,20 @@ class Repositories:
             on_open_calls=on_open_calls,
         )
         return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
+
+    async def _decode(self, thread_id: str, codec: Codec, payload: object, rules: RulesLevel | None) -> Decoded:
+        """Decode a payload at the level that will judge its messages.
+
+        All levels decode alike what strict accepts. So the thread's level is read only if strict refuses the payload.
+        """
+        if rules is not None:
+            return codec.decode(payload, rules=rules)
+        try:
+            return codec.decode(payload)
+        except DecodeError:
+            if ((await self.threads.get(thread_id)).rules or self._scope.rules) != "lenient":
+                raise
+        return codec.decode(payload, rules="lenient")
 
     async def history(
         self,

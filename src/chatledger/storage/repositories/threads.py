@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
 from types import NoneType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import RowMapping, Select, and_, insert, literal, select, tuple_, update
 
@@ -26,7 +26,7 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import AlreadyExists, DecodeError, InvalidArgument, LimitExceeded, ThreadNotFound
+from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import refusing
@@ -46,8 +46,6 @@ from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_val
 from chatledger.storage.schema.columns import Ciphertext, Key, Moment
 from chatledger.storage.schema.tables import branches, messages, threads
 from chatledger.storage.schema.text import encode_key
-
-T = TypeVar("T")
 
 
 class Unset(Enum):
@@ -356,32 +354,6 @@ def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = Fal
     found = select(threads.c.thread_id).where(_key(tenant, thread_id))
     if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
         raise ThreadNotFound(thread_id)
-
-
-async def decode_at_level(
-    scope: Scope, thread_id: str, rules: RulesLevel | None, decode: Callable[[RulesLevel], T]
-) -> T:
-    """Decode a payload at the level that will judge its messages: `rules`, else the thread's level, else the ledger's.
-
-    All levels decode alike what strict accepts. So the thread's level is read only if strict refuses the payload.
-    Raises DecodeError, and ThreadNotFound.
-    """
-    if rules is not None:
-        return decode(rules)
-    try:
-        return decode("strict")
-    except DecodeError:
-        if await scope.read(lambda sql: _level(sql, scope, thread_id)) != "lenient":
-            raise
-    return decode("lenient")
-
-
-def _level(sql: Sql, scope: Scope, thread_id: str) -> RulesLevel:
-    found = sql.execute(select(threads.c.rules).where(_key(scope.tenant, thread_id))).one_or_none()
-    if found is None:
-        raise ThreadNotFound(thread_id)
-    level: RulesLevel | None = found.rules
-    return level or scope.rules
 
 
 def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, Any]) -> Thread:
