@@ -178,7 +178,7 @@ def _repeatable(error: Exception) -> Failure | None:
     failure = read_failure(error)
     if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST, Kind.POOL):
         return None
-    another_key = failure.kind is Kind.UNIQUE and failure.columns[-1:] != ("message_id",)
+    another_key = failure.kind is Kind.UNIQUE and "message_id" not in failure.columns
     return None if another_key else failure
 
 

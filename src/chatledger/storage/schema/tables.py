@@ -69,10 +69,15 @@ threads = Table(
     Column("active_branch", Integer, nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("active_at", Moment, nullable=False),
+    Column("kind", Key),  # a word of the application's, such as the name of its app; lists can be of one kind
+    Column("archived_at", Moment),
+    Column("revision", Integer),  # the number of updates; NULL if there was none
     PrimaryKeyConstraint("tenant_id", "thread_id"),
     _one_of("rules", "lenient", "strict", "ordered"),
     Index(None, "tenant_id", "user_id", "active_at", "thread_id"),  # a user's threads, newest activity first
     Index(None, "tenant_id", "active_at", "thread_id"),  # all users' threads, newest activity first
+    Index(None, "tenant_id", "user_id", "created_at", "thread_id"),  # the same in the order of creation
+    Index(None, "tenant_id", "created_at", "thread_id"),
 )
 
 # The tip of each branch: the only row that every append updates. Two things keep the update HOT on PostgreSQL: free
@@ -90,6 +95,7 @@ branches = Table(
     Column("open_calls", JsonText(dict)),  # the rules' state of calls without results; NULL if there is none
     Column("partial_seq", Position),
     Column("created_at", Moment, nullable=False),
+    Column("absent", Position),  # positions up to last_seq without a message: changes, and removed messages; NULL is 0
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch"),
     ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
     CheckConstraint("last_seq >= 0", name="last_seq"),
@@ -130,7 +136,8 @@ runs = Table(
     _one_of("status", "running", "completed", "failed", "cancelled"),
 )
 
-# One row for each message, written once. A lone text stands here, without a row in message_parts.
+# One row for each message. A lone text stands here, without a row in message_parts. Only a redaction or a revision
+# changes a committed row, and only a retraction, a pop or a rewind deletes one; `revisions` records each of them.
 messages = Table(
     "messages",
     metadata,
@@ -155,6 +162,8 @@ messages = Table(
     Column("custom_data", JsonText(dict)),
     Column("violations", JsonText(list)),  # the rules that lenient let it break
     Column("created_at", Moment, nullable=False),
+    Column("revision", Integer),  # how often its words were revised; NULL if never
+    Column("digest", CodedText),  # of the words that a redaction removed, so that a repeat of the append is known
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq"),
     ForeignKeyConstraint(
         ["tenant_id", "thread_id", "branch"], [branches.c.tenant_id, branches.c.thread_id, branches.c.branch]
@@ -168,12 +177,12 @@ messages = Table(
 
 # Partial indexes, because they begin like the primary key. PostgreSQL might use a full index for the check of a foreign
 # key that points here, and read the whole thread for each inserted row. The check does not imply the predicate; a
-# lookup by value does.
+# lookup by value does. The thread comes last in the first one, so that an id is found in all threads of a tenant.
 Index(
     "messages_message_id_key",
     messages.c.tenant_id,
-    messages.c.thread_id,
     messages.c.message_id,
+    messages.c.thread_id,
     unique=True,
     postgresql_where=text("message_id IS NOT NULL"),
     sqlite_where=text("message_id IS NOT NULL"),
@@ -275,7 +284,7 @@ tool_results = Table(
     ),
 )
 
-# Scores. Append-only: 4 → 5 → 4 stars is three rows.
+# Scores. 4 → 5 → 4 stars is three rows; the latest one of a target, key and user counts.
 feedback = Table(
     "feedback",
     metadata,
@@ -292,14 +301,21 @@ feedback = Table(
     Column("seq", Position),
     Column("idempotency_key", Key),
     Column("created_at", Moment, nullable=False),
+    Column("message_id", Key),  # of the target, which may have been retracted since; so no foreign key points at it
+    Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite")),  # the call of the message, if it is about one
+    Column("user_id", Key),  # whose score it is
+    Column("retracted_at", Moment),
     PrimaryKeyConstraint("tenant_id", "feedback_id"),
     UniqueConstraint("tenant_id", "run_id", "idempotency_key"),
     ForeignKeyConstraint(["tenant_id", "run_id"], [runs.c.tenant_id, runs.c.run_id]),
-    ForeignKeyConstraint(
-        ["tenant_id", "thread_id", "branch", "seq"],
-        [messages.c.tenant_id, messages.c.thread_id, messages.c.branch, messages.c.seq],
-    ),
     Index(None, "tenant_id", "created_at", "feedback_id"),  # the list, newest first
+    Index(  # a user's scores, to erase them
+        "feedback_user_idx",
+        "tenant_id",
+        "user_id",
+        postgresql_where=text("user_id IS NOT NULL"),
+        sqlite_where=text("user_id IS NOT NULL"),
+    ),
     Index(
         "feedback_message_idx",
         "tenant_id",
@@ -352,6 +368,68 @@ outputs = Table(
     CheckConstraint("idx >= 0", name="idx"),
 )
 
+# What was changed after its commit: a revised, retracted or popped message. Each change takes the next position of its
+# branch, (branch, seq) here, and may be about several messages (idx). The target may stand on another branch, whose row
+# it was. No foreign key points at it, because a retracted message has no row.
+revisions = Table(
+    "revisions",
+    metadata,
+    _tenant(),
+    _thread(),
+    Column("branch", Integer, nullable=False),
+    Column("seq", Position, nullable=False),
+    Column("idx", Integer, nullable=False),
+    Column("kind", CodedText, nullable=False),
+    Column("target_branch", Integer, nullable=False),
+    Column("target_seq", Position, nullable=False),
+    Column("message_id", Key),
+    Column("body", JsonText(dict)),  # the whole message as it was before; NULL once redacted, or if another row has it
+    Column("digest", CodedText),  # of the words that a redaction removed from the body
+    Column("created_at", Moment, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq", "idx"),
+    ForeignKeyConstraint(
+        ["tenant_id", "thread_id", "branch"], [branches.c.tenant_id, branches.c.thread_id, branches.c.branch]
+    ),
+    CheckConstraint("idx >= 0", name="idx"),
+    _one_of("kind", "revised", "retracted", "popped"),
+    Index(
+        "revisions_message_id_idx",
+        "tenant_id",
+        "thread_id",
+        "message_id",
+        postgresql_where=text("message_id IS NOT NULL"),
+        sqlite_where=text("message_id IS NOT NULL"),
+    ),
+)
+
+# The state that applications and frameworks keep beside the messages: of the tenant, of a user or of a thread. There is
+# no foreign key, which would need a column and an index of its own for threads.
+kv = Table(
+    "kv",
+    metadata,
+    _tenant(),
+    Column("kind", CodedText, nullable=False),
+    Column("scope_id", Key, nullable=False),  # the user or the thread; "" for the tenant
+    Column("namespace", Key, nullable=False),  # "" for none
+    Column("key", Key, nullable=False),
+    Column("value", JsonText, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "kind", "scope_id", "namespace", "key"),
+    _one_of("kind", "tenant", "user", "thread"),
+    CheckConstraint("version >= 1", name="version"),
+    postgresql_with={"fillfactor": 70},
+)
+
+# What holds for a tenant as a whole. A tenant without a row has nothing that need be said.
+tenants = Table(
+    "tenants",
+    metadata,
+    _tenant(),
+    Column("encrypted_at", Moment),  # since then only a ledger with keys writes here
+    PrimaryKeyConstraint("tenant_id"),
+)
+
 # Tombstones of erased threads, users and tenants. They keep no id: `subject` is a digest of it, and an index finds the
 # tombstone for a caller that knows the id.
 erasures = Table(
@@ -398,6 +476,9 @@ INSERTION_ORDER = (
     feedback,
     agents,
     outputs,
+    revisions,
+    kv,
+    tenants,
     erasures,
     kept_scores,
 )

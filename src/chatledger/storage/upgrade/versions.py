@@ -18,7 +18,7 @@ from chatledger.storage.schema import row_security
 from chatledger.storage.schema.tables import SCHEMA, metadata
 from chatledger.storage.schema.views import VIEWS, create_view
 
-HEAD = "0004"
+HEAD = "0005"
 """The revision of these tables: the newest under migrations/versions."""
 VERSION_TABLE = "chatledger_version"
 

@@ -1,0 +1,207 @@
+"""Changes after the commit (revisions), state beside threads (kv), what holds for a tenant, and what lists need.
+
+The previous release is still running while this revision executes, and may be the one that comes back. It knows none of
+the new columns and tables, all of which may stay NULL or empty, and it counts positions without a message as messages.
+So remove, pop and revise messages only once every process runs the new release. A message that was removed cannot come
+back: the downgrade refuses a database that has such positions.
+
+An id of a message is now looked up by (tenant, id, thread). A process of the previous release that repeats an append
+with its own ids reads that key as one it does not know, and raises an error once; its next attempt finds the repeat.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+from alembic.util import CommandError
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+Text = sa.Text()
+Key = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+Position = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+Small = sa.SmallInteger().with_variant(sa.Integer(), "sqlite")
+Moment = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
+
+CREATED = ("threads_tenant_id_user_id_created_at_thread_id_idx", "threads_tenant_id_created_at_thread_id_idx")
+BY_ID, BY_ID_NEW = "messages_message_id_key", "messages_message_id_key_new"
+OF_USER = "feedback_user_idx"
+MESSAGE = ["tenant_id", "thread_id", "branch", "seq"]
+FEEDBACK_KEY = "feedback_tenant_id_thread_id_branch_seq_fkey"
+
+
+def upgrade(schema: str | None) -> None:
+    if op.get_context().dialect.name == "sqlite":
+        _add_columns(None)
+        _upgrade_sqlite()
+    else:
+        _build_indexes(schema)  # first, because they commit: a migrator that is killed may leave them, and nothing else
+        _add_columns(schema)
+        op.drop_constraint(FEEDBACK_KEY, "feedback", schema=schema)
+        op.execute(f"ALTER INDEX {_prefix(schema)}{BY_ID_NEW} RENAME TO {BY_ID}")
+    _create_tables(schema)
+
+
+def downgrade(schema: str | None) -> None:
+    if not op.get_context().as_sql:
+        branches = sa.table("branches", sa.column("absent"), schema=schema)
+        holes = sa.select(branches.c.absent).where(branches.c.absent > 0).limit(1)
+        if op.get_bind().execute(holes).first() is not None:
+            raise CommandError("messages were removed or revised, which schema 0004 cannot express: stay at 0005")
+    for table in ("tenants", "kv", "revisions"):
+        op.drop_table(table, schema=schema)
+    op.drop_index(BY_ID, "messages", schema=schema)
+    present = sa.text("message_id IS NOT NULL")
+    op.create_index(
+        BY_ID, "messages", ["tenant_id", "thread_id", "message_id"],
+        unique=True, schema=schema, postgresql_where=present, sqlite_where=present,
+    )  # fmt: skip
+    op.drop_index(OF_USER, "feedback", schema=schema)
+    for name in CREATED:
+        op.drop_index(name, "threads", schema=schema)
+    for table, columns in COLUMNS.items():
+        with op.batch_alter_table(table, schema=schema) as batch:
+            if table == "feedback":
+                batch.create_foreign_key(FEEDBACK_KEY, "messages", MESSAGE, MESSAGE, referent_schema=schema)
+            for name in columns:
+                batch.drop_column(name)
+
+
+COLUMNS: dict[str, dict[str, sa.types.TypeEngine[Any]]] = {  # in the order in which an append locks the tables
+    "branches": {"absent": Position},
+    "threads": {"kind": Key, "archived_at": Moment, "revision": sa.Integer()},
+    "messages": {"revision": sa.Integer(), "digest": Text},
+    "feedback": {"message_id": Key, "call_idx": Small, "user_id": Key, "retracted_at": Moment},
+}
+
+
+def _add_columns(schema: str | None) -> None:
+    for table, columns in COLUMNS.items():
+        for name, type_ in columns.items():
+            op.add_column(table, sa.Column(name, type_), schema=schema, if_not_exists=schema is not None)
+
+
+def _create_tables(schema: str | None) -> None:
+    op.create_table(
+        "revisions",
+        sa.Column("tenant_id", Key, nullable=False),
+        sa.Column("thread_id", Key, nullable=False),
+        sa.Column("branch", sa.Integer(), nullable=False),
+        sa.Column("seq", Position, nullable=False),
+        sa.Column("idx", sa.Integer(), nullable=False),
+        sa.Column("kind", Text, nullable=False),
+        sa.Column("target_branch", sa.Integer(), nullable=False),
+        sa.Column("target_seq", Position, nullable=False),
+        sa.Column("message_id", Key),
+        sa.Column("body", Text),
+        sa.Column("digest", Text),
+        sa.Column("created_at", Moment, nullable=False),
+        sa.PrimaryKeyConstraint(*MESSAGE, "idx", name="revisions_pkey"),
+        sa.ForeignKeyConstraint(
+            MESSAGE[:3],
+            [f"{schema}.branches.{column}" if schema else f"branches.{column}" for column in MESSAGE[:3]],
+            name="revisions_tenant_id_thread_id_branch_fkey",
+        ),
+        sa.CheckConstraint("idx >= 0", name="revisions_idx_check"),
+        sa.CheckConstraint("kind IN ('revised', 'retracted', 'popped')", name="revisions_kind_check"),
+        schema=schema,
+    )
+    present = sa.text("message_id IS NOT NULL")
+    op.create_index(
+        "revisions_message_id_idx", "revisions", ["tenant_id", "thread_id", "message_id"],
+        schema=schema, postgresql_where=present, sqlite_where=present,
+    )  # fmt: skip
+    op.create_table(
+        "kv",
+        sa.Column("tenant_id", Key, nullable=False),
+        sa.Column("kind", Text, nullable=False),
+        sa.Column("scope_id", Key, nullable=False),
+        sa.Column("namespace", Key, nullable=False),
+        sa.Column("key", Key, nullable=False),
+        sa.Column("value", Text, nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", Moment, nullable=False),
+        sa.PrimaryKeyConstraint("tenant_id", "kind", "scope_id", "namespace", "key", name="kv_pkey"),
+        sa.CheckConstraint("kind IN ('tenant', 'user', 'thread')", name="kv_kind_check"),
+        sa.CheckConstraint("version >= 1", name="kv_version_check"),
+        schema=schema,
+        postgresql_with={"fillfactor": 70},
+    )
+    op.create_table(
+        "tenants",
+        sa.Column("tenant_id", Key, nullable=False),
+        sa.Column("encrypted_at", Moment),
+        sa.PrimaryKeyConstraint("tenant_id", name="tenants_pkey"),
+        schema=schema,
+    )
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+def _upgrade_sqlite() -> None:
+    with op.batch_alter_table("feedback") as feedback:  # SQLite drops no constraint; batch mode makes the table anew
+        feedback.drop_constraint(FEEDBACK_KEY, type_="foreignkey")
+    op.create_index(OF_USER, "feedback", ["tenant_id", "user_id"], sqlite_where=sa.text("user_id IS NOT NULL"))
+    op.create_index(CREATED[0], "threads", ["tenant_id", "user_id", "created_at", "thread_id"])
+    op.create_index(CREATED[1], "threads", ["tenant_id", "created_at", "thread_id"])
+    op.drop_index(BY_ID, "messages")
+    op.create_index(
+        BY_ID, "messages", ["tenant_id", "message_id", "thread_id"],
+        unique=True, sqlite_where=sa.text("message_id IS NOT NULL"),
+    )  # fmt: skip
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+def _build_indexes(schema: str | None) -> None:
+    """The indexes on tables with rows, without a lock that others wait for. What is there and valid is not built again:
+    a revision that did not get a lock is run once more.
+    """
+    partitioned = _is_partitioned(schema)
+    wanted = [
+        (CREATED[0], "threads", "tenant_id, user_id, created_at, thread_id", ""),
+        (CREATED[1], "threads", "tenant_id, created_at, thread_id", ""),
+        (BY_ID_NEW, "messages", "tenant_id, message_id, thread_id", " WHERE message_id IS NOT NULL"),
+        (OF_USER, "feedback", "tenant_id, user_id", " WHERE user_id IS NOT NULL"),
+    ]
+    if partitioned:  # PostgreSQL has no CONCURRENTLY for these
+        _build(schema, wanted, "")
+        return
+    with op.get_context().autocommit_block():
+        _build(schema, wanted, " CONCURRENTLY")
+
+
+def _build(schema: str | None, wanted: list[tuple[str, str, str, str]], how: str) -> None:
+    prefix = _prefix(schema)
+    op.execute(f'ALTER TABLE {prefix}feedback ADD COLUMN IF NOT EXISTS user_id text COLLATE "C"')
+    for name, table, columns, where in wanted:
+        if not _is_valid(schema, name):
+            op.execute(f"DROP INDEX{how} IF EXISTS {prefix}{name}")
+            unique = " UNIQUE" if name == BY_ID_NEW else ""
+            op.execute(f"CREATE{unique} INDEX{how} IF NOT EXISTS {name} ON {prefix}{table} ({columns}){where}")
+    op.execute(f"DROP INDEX{how} IF EXISTS {prefix}{BY_ID}")
+
+
+def _is_valid(schema: str | None, name: str) -> bool:
+    if op.get_context().as_sql:
+        return False
+    found = sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
+    return bool(op.get_bind().execute(found, {"name": f'"{schema}"."{name}"'}).scalar())
+
+
+def _is_partitioned(schema: str | None) -> bool:
+    if op.get_context().as_sql:
+        return False
+    kind = sa.text("SELECT relkind::text FROM pg_class WHERE oid = to_regclass(:name)")
+    return op.get_bind().execute(kind, {"name": f'"{schema}".messages'}).scalar() == "p"
+
+
+def _prefix(schema: str | None) -> str:
+    return f'"{schema}".' if schema else ""
