@@ -14,7 +14,7 @@ class Thread(Model):
     """A conversation. `rules` is its own level; None means the level of the ledger.
 
     `message_count` and `last_text` describe the active branch. `active_at` is the time of the last write, exact to a
-    second.
+    second. `kind` is a word of the application's, set when the thread is created. `revision` counts the updates.
     """
 
     thread_id: Text
@@ -25,6 +25,9 @@ class Thread(Model):
     active_branch: int = 0
     created_at: UtcDatetime
     active_at: UtcDatetime
+    kind: Text | None = None
+    archived_at: UtcDatetime | None = None
+    revision: int = 0
     message_count: int = 0
     last_text: Text | None = None
 

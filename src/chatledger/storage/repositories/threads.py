@@ -251,7 +251,7 @@ def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -
     existing = find_thread(sql, tenant, thread.thread_id)
     if existing is None:
         refuse_erased(sql, tenant, [thread.thread_id])
-        values = encrypt_values(tenant, threads, thread.model_dump(exclude={"message_count", "last_text"}))
+        values = encrypt_values(tenant, threads, thread.model_dump(exclude={"message_count", "last_text", "revision"}))
         if sql.execute(insert_if_absent(sql, threads).values(tenant_id=tenant.name, **values)).rowcount:
             branch = _first_branch(tenant, thread)
             sql.execute(insert(branches).values(**branch))
@@ -311,7 +311,8 @@ def _to_thread(sql: Sql, tenant: Tenant, row: RowMapping) -> Thread:
     if end is not None and last_text is not None:
         place = {"thread_id": thread_id, "branch": end.branch, "seq": end.first}
         last_text = decrypt_values(tenant, messages, {"text": last_text}, **place)["text"]
-    return to_model(Thread, threads, fields, {**fields, "message_count": last_seq, "last_text": last_text})
+    beside = {"revision": fields["revision"] or 0, "message_count": last_seq, "last_text": last_text}
+    return to_model(Thread, threads, fields, {**fields, **beside})
 
 
 def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | Ciphertext | None:
