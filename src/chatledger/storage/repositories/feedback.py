@@ -151,7 +151,7 @@ def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str) ->
 
 def _select() -> Select[Any]:
     target = and_(*(feedback.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
-    columns = [column for column in feedback.c if column.name in Feedback.model_fields]
+    columns = [column for column in feedback.c if column.name in Feedback.model_fields and column.name != "message_id"]
     return select(*columns, messages.c.message_id).select_from(feedback.outerjoin(messages, target))
 
 

@@ -285,8 +285,10 @@ def to_model(model: type[M], table: Table, row: Mapping[str, Any], fields: Mappi
         return model(**fields)
     except ValidationError as error:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
-    named = (name for name in names for name in (name, prefix + name) if name in table.c)
-    raise damaged_cell(table, next(named), row)
+        column = next((name for name in names for name in (name, prefix + name) if name in table.c), None)
+        if column is None:  # no cell's fault
+            raise
+    raise damaged_cell(table, column, row)
 
 
 def damaged_cell(table: Table, column: str, row: Mapping[str, Any]) -> DamagedCell:
