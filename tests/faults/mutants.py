@@ -317,9 +317,9 @@ def compare_only_versions() -> None:
 
 def look_only_on_the_branch_itself() -> None:
     from chatledger.storage.append import replay
+    from chatledger.storage.history.path import stands_on
 
-    stands_on = replay._stands_on
-    _put(replay, _stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
+    _put(replay, stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
 
 
 def write_only_when_asked() -> None:
