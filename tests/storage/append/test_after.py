@@ -336,6 +336,18 @@ async def test_writers_with_one_mark_make_one_branch(asked: Ledger, database: Da
     assert len(await told(asked)) == 2
 
 
+async def test_of_a_branch_and_an_append_under_one_mark_one_happens(asked: Ledger, database: Database) -> None:
+    async with database.open() as other:
+        for number in range(10):
+            mark = (await other.messages.append("t", [user(f"{number}"), assistant("!")])).mark
+            calls = [
+                asked.messages.append("t", [assistant("other")], after=1, expected=mark),
+                other.messages.append("t", [user("next"), assistant("!")], expected=mark),
+            ]
+            done = await asyncio.gather(*calls, return_exceptions=True)
+            assert sum(isinstance(one, VersionConflict) for one in done) == 1
+
+
 # --- The rules at the cut ---------------------------------------------------------------------------------------------
 
 
