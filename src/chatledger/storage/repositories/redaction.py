@@ -15,12 +15,13 @@ from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation
 from chatledger.models.trusted import copy_with
+from chatledger.storage.append.partial import overwrite
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import cut, find_path, load_range
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.rows.encryption import Tenant, encrypt_values
-from chatledger.storage.schema.tables import branches, message_parts, messages, outputs, tool_calls
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.schema.tables import branches, outputs
 
 REDACTED = "[redacted]"
 """The text that replaces words."""
@@ -77,27 +78,8 @@ def _wordless_call(call: ToolCall) -> ToolCall:
 
 
 def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> None:
-    content = message.content
-    lone = content[0] if isinstance(content, list) and content else None
-    values = {
-        "name": message.name,
-        "content_form": "str" if isinstance(content, str) else "text" if lone else None if content is None else "parts",
-        "text": content if isinstance(content, str) else lone.text if isinstance(lone, TextPart) else None,
-        "violations": [violation.model_dump() for violation in message.violations],
-    }
-    gone = ("reasoning_form", "format", "residual", "response_metadata", "custom_data")
-    own = _at(messages, tenant, thread_id, message)
-    place = {"thread_id": thread_id, "branch": message.branch, "seq": message.seq}
-    encrypted = encrypt_values(tenant, messages, values, **place)
-    sql.execute(update(messages).where(own).values(**encrypted, **dict.fromkeys(gone)))
-    for table in (message_parts, outputs):
-        sql.execute(delete(table).where(_at(table, tenant, thread_id, message)))
-    for idx, call in enumerate(message.tool_calls or ()):
-        own_call = and_(_at(tool_calls, tenant, thread_id, message), tool_calls.c.idx == idx)
-        form = None if call.arguments is None else "str"
-        wordless = {"arguments": call.arguments, "arguments_form": form, "extras": None}
-        encrypted = encrypt_values(tenant, tool_calls, wordless, **place, idx=idx)
-        sql.execute(update(tool_calls).where(own_call).values(**encrypted))
+    overwrite(sql, tenant, message)
+    sql.execute(delete(outputs).where(_at(outputs, tenant, thread_id, message)))
     of_thread = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
 
