@@ -51,6 +51,7 @@ ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "feedback": ("kwargs", "author"),
     "agents": ("definition", "settings"),
     "outputs": ("text", "body"),
+    "revisions": ("body", "digest"),
 }
 """The columns that hold the words of a person or a model."""
 Cells = tuple[Any, ...]
