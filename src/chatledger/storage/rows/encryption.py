@@ -45,7 +45,7 @@ from chatledger.storage.schema.text import (
 ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "threads": ("title", "metadata"),
     "runs": ("input", "error", "metadata"),
-    "messages": ("text", "residual", "response_metadata", "custom_data"),
+    "messages": ("text", "residual", "response_metadata", "custom_data", "digest"),
     "message_parts": ("text", "body"),
     "tool_calls": ("arguments", "extras"),
     "feedback": ("kwargs", "author"),
