@@ -450,6 +450,24 @@ def leave_the_arguments() -> None:
     _put(redaction, _wordless_call=lambda call: call)
 
 
+def redact_without_a_digest() -> None:
+    from chatledger.storage.repositories import redaction
+
+    _put(redaction, _keep_digest=lambda *_: None)
+
+
+def leave_the_bodies() -> None:
+    from chatledger.storage.repositories import redaction
+
+    _put(redaction, load_bodies=lambda *_: [])
+
+
+def compare_only_what_is_stored_now() -> None:
+    from chatledger.storage.append import replay
+
+    _put(replay, _had=lambda *_: False)
+
+
 def let_the_erased_come_back() -> None:
     from chatledger.storage.repositories import bulk, threads
 
@@ -878,6 +896,20 @@ MUTANTS = (
         "taking the words out of arguments too",
         "canary",
         leave_the_arguments,
+    ),
+    Mutant(
+        "redact-digest",
+        "../storage/repositories/test_redaction.py -k 'brings_no_word and sqlite'",
+        "keeping a digest of the words that are removed",
+        "is stored already with other content",
+        redact_without_a_digest,
+    ),
+    Mutant(
+        "redact-repeat",
+        "../storage/repositories/test_redaction.py -k 'by_key and sqlite'",
+        "knowing a repeat of what a message was",
+        "is stored already with other content",
+        compare_only_what_is_stored_now,
     ),
     Mutant(
         "erase",
