@@ -11,8 +11,6 @@ with its own ids reads that key as one it does not know, and raises an error onc
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 from alembic.util import CommandError
@@ -67,28 +65,35 @@ def downgrade(schema: str | None) -> None:
     op.drop_index(OF_USER, "feedback", schema=schema)
     for name in CREATED:
         op.drop_index(name, "threads", schema=schema)
-    for table, columns in COLUMNS.items():
+    for table, columns in _columns().items():
         with op.batch_alter_table(table, schema=schema) as batch:
             if table == "feedback":
                 batch.create_foreign_key(FEEDBACK_KEY, "messages", MESSAGE, MESSAGE, referent_schema=schema)
-            for name in columns:
-                batch.drop_column(name)
+            for column in columns:
+                batch.drop_column(column.name)
     for template in OLD_VIEWS.values():
         _execute_view(template, schema)
 
 
-COLUMNS: dict[str, dict[str, sa.types.TypeEngine[Any]]] = {  # in the order in which an append locks the tables
-    "branches": {"absent": Position},
-    "threads": {"kind": Key, "archived_at": Moment, "revision": sa.Integer()},
-    "messages": {"revision": sa.Integer(), "digest": Text},
-    "feedback": {"message_id": Key, "call_idx": Small, "user_id": Key, "retracted_at": Moment},
-}
+def _columns() -> dict[str, list[sa.Column[object]]]:
+    """The new columns of each table, in the order in which an append locks the tables."""
+    return {
+        "branches": [sa.Column("absent", Position)],
+        "threads": [sa.Column("kind", Key), sa.Column("archived_at", Moment), sa.Column("revision", sa.Integer())],
+        "messages": [sa.Column("revision", sa.Integer()), sa.Column("digest", Text)],
+        "feedback": [
+            sa.Column("message_id", Key),
+            sa.Column("call_idx", Small),
+            sa.Column("user_id", Key),
+            sa.Column("retracted_at", Moment),
+        ],
+    }
 
 
 def _add_columns(schema: str | None) -> None:
-    for table, columns in COLUMNS.items():
-        for name, type_ in columns.items():
-            op.add_column(table, sa.Column(name, type_), schema=schema, if_not_exists=schema is not None)
+    for table, columns in _columns().items():
+        for column in columns:
+            op.add_column(table, column, schema=schema, if_not_exists=schema is not None)
 
 
 def _create_tables(schema: str | None) -> None:
@@ -150,8 +155,7 @@ def _create_tables(schema: str | None) -> None:
 
 
 def _upgrade_sqlite() -> None:
-    with op.batch_alter_table("feedback") as feedback:  # SQLite drops no constraint; batch mode makes the table anew
-        feedback.drop_constraint(FEEDBACK_KEY, type_="foreignkey")
+    _remake_feedback()
     op.create_index(OF_USER, "feedback", ["tenant_id", "user_id"], sqlite_where=sa.text("user_id IS NOT NULL"))
     op.create_index(CREATED[0], "threads", ["tenant_id", "user_id", "created_at", "thread_id"])
     op.create_index(CREATED[1], "threads", ["tenant_id", "created_at", "thread_id"])
@@ -160,6 +164,42 @@ def _upgrade_sqlite() -> None:
         BY_ID, "messages", ["tenant_id", "message_id", "thread_id"],
         unique=True, sqlite_where=sa.text("message_id IS NOT NULL"),
     )  # fmt: skip
+
+
+def _remake_feedback() -> None:
+    """SQLite drops no constraint, so the table is made anew without the foreign key to messages."""
+    made = op.create_table(
+        "feedback_made",
+        sa.Column("tenant_id", Key, nullable=False),
+        sa.Column("feedback_id", Key, nullable=False),
+        sa.Column("run_id", Key, nullable=False),
+        sa.Column("key", Text, nullable=False),
+        sa.Column("score", sa.Float(53), nullable=False),
+        sa.Column("kwargs", Text, nullable=False),
+        sa.Column("author", Text),
+        sa.Column("source", Text),
+        sa.Column("thread_id", Key),
+        sa.Column("branch", sa.Integer()),
+        sa.Column("seq", Position),
+        sa.Column("idempotency_key", Key),
+        sa.Column("created_at", Moment, nullable=False),
+        *_columns()["feedback"],
+        sa.PrimaryKeyConstraint("tenant_id", "feedback_id", name="feedback_pkey"),
+        sa.UniqueConstraint(
+            "tenant_id", "run_id", "idempotency_key", name="feedback_tenant_id_run_id_idempotency_key_key"
+        ),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "run_id"], ["runs.tenant_id", "runs.run_id"], name="feedback_tenant_id_run_id_fkey"
+        ),
+    )
+    stored = sa.table("feedback", *(sa.column(name) for name in list(made.c.keys())))
+    op.execute(made.insert().from_select(list(stored.c.keys()), sa.select(*stored.c)))
+    op.drop_table("feedback")
+    op.rename_table("feedback_made", "feedback")
+    op.create_index(
+        "feedback_tenant_id_created_at_feedback_id_idx", "feedback", ["tenant_id", "created_at", "feedback_id"]
+    )
+    op.create_index("feedback_message_idx", "feedback", MESSAGE, sqlite_where=sa.text("thread_id IS NOT NULL"))
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------

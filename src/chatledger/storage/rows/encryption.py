@@ -292,8 +292,10 @@ def to_model(
         return model(**fields)
     except ValidationError as error:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
-    named = (columns.get(name, name) for name in names)
-    raise damaged_cell(table, next(name for name in named if name in table.c), row)
+        column = next((name for name in (columns.get(name, name) for name in names) if name in table.c), None)
+        if column is None:  # no cell's fault
+            raise
+    raise damaged_cell(table, column, row)
 
 
 def damaged_cell(table: Table, column: str, row: Mapping[str, Any]) -> DamagedCell:
