@@ -86,9 +86,11 @@ class BranchNotFound(NotFound):
 class MessageNotFound(NotFound):
     """The message was requested by its id or by its seq; the other is None."""
 
-    def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
+    def __init__(
+        self, thread_id: str, message_id: str | None = None, *, seq: int | None = None, detail: str = ""
+    ) -> None:
         which = repr(message_id) if seq is None else f"at seq {_text(seq)}"
-        super().__init__(f"thread {thread_id!r} has no message {which}")
+        super().__init__(f"thread {thread_id!r} has no message {which}" + (detail and f" {detail}"))
         self.thread_id = thread_id
         self.message_id = message_id
         self.seq = seq

@@ -317,9 +317,37 @@ def compare_only_versions() -> None:
 
 def look_only_on_the_branch_itself() -> None:
     from chatledger.storage.append import replay
+    from chatledger.storage.history.path import stands_on
 
-    stands_on = replay._stands_on
-    _put(replay, _stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
+    _put(replay, stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
+
+
+def branch_off_whatever_moved() -> None:
+    """The branch is made though its source is no longer what the batch was judged on."""
+    from chatledger.storage.append import write
+
+    unguarded = write._SOURCE.replace(" AND stamp = :stamp", "")
+    _put(write, _WITH_NEW_BRANCH=write._WITH_NEW_BRANCH.replace(write._SOURCE, unguarded), _SOURCE=unguarded)
+
+
+def leave_the_active_branch_as_it_is() -> None:
+    """The branch that a new one replaces keeps its stamp, so who remembers it as the active one goes on there."""
+    from chatledger.storage.append import write
+
+    _put(write, _LEAVE=write._LEAVE.replace(":left_stamp", "stamp"))
+    _put(write, _WITH_NEW_BRANCH=write._WITH_NEW_BRANCH.replace("stamp = :left_stamp", "stamp = stamp"))
+
+
+def look_for_a_repeat_on_the_asked_branch_only() -> None:
+    from chatledger.storage.append import attempt
+
+    _put(attempt, find_other_branch=lambda request, seen: None)
+
+
+def give_up_if_a_branch_is_made_already() -> None:
+    from chatledger.storage.databases import postgresql_append
+
+    _put(postgresql_append, BRANCHES_KEY=())
 
 
 def write_only_when_asked() -> None:
@@ -420,6 +448,24 @@ def leave_the_arguments() -> None:
     from chatledger.storage.repositories import redaction
 
     _put(redaction, _wordless_call=lambda call: call)
+
+
+def redact_without_a_digest() -> None:
+    from chatledger.storage.repositories import redaction
+
+    _put(redaction, _keep_digest=lambda *_: None)
+
+
+def leave_the_bodies() -> None:
+    from chatledger.storage.repositories import redaction
+
+    _put(redaction, load_bodies=lambda *_: [])
+
+
+def compare_only_what_is_stored_now() -> None:
+    from chatledger.storage.append import replay
+
+    _put(replay, _had=lambda *_: False)
 
 
 def let_the_erased_come_back() -> None:
@@ -658,6 +704,34 @@ MUTANTS = (
         "attempt to write a readonly database",
         open_what_may_not_be_written,
     ),
+    Mutant(
+        "after-moved",
+        "../storage/append/test_after.py -k 'under_one_mark and postgresql'",
+        "the stamp of the branch whose path a new one shares",
+        r"assert 0 == 1",
+        branch_off_whatever_moved,
+    ),
+    Mutant(
+        "after-left",
+        "../storage/append/test_after.py -k 'branch_that_was_left'",
+        "the new stamp of the branch that an append after an earlier message leaves",
+        "assert 0 == 1",
+        leave_the_active_branch_as_it_is,
+    ),
+    Mutant(
+        "after-repeat",
+        "../storage/append/test_after.py -k 'gives_the_first_result'",
+        "looking for a repeat on every branch",
+        "IdConflict",
+        look_for_a_repeat_on_the_asked_branch_only,
+    ),
+    Mutant(
+        "after-number",
+        "../storage/append/test_after.py -k 'beside_each_other and postgresql'",
+        "trying again when somebody else made the branch of that number",
+        "StorageError: a unique key failed",
+        give_up_if_a_branch_is_made_already,
+    ),
     Mutant("clock", "test_clock.py -k commit_order", "the position that orders messages", r"'gap': \d", order_by_time),
     Mutant(
         "damage",
@@ -822,6 +896,20 @@ MUTANTS = (
         "taking the words out of arguments too",
         "canary",
         leave_the_arguments,
+    ),
+    Mutant(
+        "redact-digest",
+        "../storage/repositories/test_redaction.py -k 'brings_no_word and sqlite'",
+        "keeping a digest of the words that are removed",
+        "is stored already with other content",
+        redact_without_a_digest,
+    ),
+    Mutant(
+        "redact-repeat",
+        "../storage/repositories/test_redaction.py -k 'by_key and sqlite'",
+        "knowing a repeat of what a message was",
+        "is stored already with other content",
+        compare_only_what_is_stored_now,
     ),
     Mutant(
         "erase",

@@ -253,6 +253,14 @@ CALLS |= {
         lambda s, ids: s.messages.redact(ids.thread, 1),
         lambda s, ids: s.messages.redact(ids.thread, 1, branch=1),
     ],
+    "messages.revise": [
+        lambda s, ids: s.messages.revise(ids.thread, f"{ids.message}0", user("other words")),
+        lambda s, ids: s.messages.revise("mine", f"{ids.message}0", user("other words")),
+    ],
+    "messages.revisions": [
+        lambda s, ids: s.messages.revisions(ids.thread, f"{ids.message}0"),
+        lambda s, ids: s.messages.revisions("mine", f"{ids.message}0"),
+    ],
     "erasures.erase_user": [lambda s, ids: s.erasures.erase_user(ids.user)],
     "erasures.erase_thread": [
         lambda s, ids: s.erasures.erase_thread(ids.thread),

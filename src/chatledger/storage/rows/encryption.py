@@ -46,12 +46,13 @@ from chatledger.storage.schema.text import (
 ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "threads": ("title", "metadata"),
     "runs": ("input", "error", "metadata"),
-    "messages": ("text", "residual", "response_metadata", "custom_data"),
+    "messages": ("text", "residual", "response_metadata", "custom_data", "digest"),
     "message_parts": ("text", "body"),
     "tool_calls": ("arguments", "extras"),
     "feedback": ("kwargs", "author"),
     "agents": ("definition", "settings"),
     "outputs": ("text", "body"),
+    "revisions": ("body", "digest"),
 }
 """The columns that hold the words of a person or a model."""
 Cells = tuple[Any, ...]
