@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, select
@@ -121,7 +122,8 @@ async def retain(
         return await scope.read(lambda sql: count_threads(sql, scope.tenant, idle), snapshot=True)
     gone: list[Deleted] = []
     while ids := await scope.read(lambda sql: idle_threads(sql, scope.tenant, before, IDLE_BATCH)):
-        batch = await scope.write(lambda sql, ids=ids: _delete_idle(sql, scope.tenant, ids, before))  # type: ignore[misc]
+        delete_them = partial(_delete_idle, tenant=scope.tenant, thread_ids=ids, before=before)
+        batch = await scope.write(delete_them, removes=True)
         gone.append(batch)
         if on_batch is not None:
             on_batch(batch)

@@ -53,7 +53,9 @@ class ErasureRepository:
             if earlier is None:
                 raise ThreadNotFound(thread_id)
             return earlier
-        return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
+        return await self._scope.write(
+            lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores), removes=True
+        )
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Erase every thread of a user, each in a transaction of its own, and then the user's feedback on other
@@ -121,9 +123,9 @@ class ErasureRepository:
         subject = digest(kind, tenant.name if user_id is None else user_id)
         scores = sum(one.scores for one in gone)
         if user_id is None:
-            return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores))
+            return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores), removes=True)
         return await self._scope.write(
-            lambda sql: _erase_feedback(sql, tenant, user_id, subject, rows, scores, keep_scores)
+            lambda sql: _erase_feedback(sql, tenant, user_id, subject, rows, scores, keep_scores), removes=True
         )
 
 
