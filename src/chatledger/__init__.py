@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from chatledger.ledger import Ledger, Transaction
     from chatledger.models import (
+        Alternative,
         Appended,
         AudioPart,
         Branch,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExists",
+    "Alternative",
     "Appended",
     "AudioPart",
     "Branch",
@@ -183,6 +185,7 @@ _HOMES = {
     "chatledger.storage.upgrade.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
     "chatledger.storage.upgrade.versions": {"SchemaStatus"},
     "chatledger.models": {
+        "Alternative",
         "Appended",
         "AudioPart",
         "Branch",

@@ -12,7 +12,7 @@ from sqlalchemy import and_, func, insert, select, update
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
-from chatledger.models import Branch, RulesLevel
+from chatledger.models import Alternative, Branch, RulesLevel
 from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since, read_expected
@@ -21,6 +21,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, Segment, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.alternatives import find_alternatives
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
@@ -69,6 +70,20 @@ class BranchRepository:
         require(STR, thread_id=thread_id)
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
+
+    async def alternatives(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[Alternative]:
+        """What stands in the place of the message at `seq` of `branch` (None: the active one): that message, and those
+        that follow the same message before it on other branches. A user interface shows "2 of 3" with them.
+
+        They come in the order of the branches that store them. A branch that ends before the place has none. Takes six
+        short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
+        MessageNotFound for a seq without a message.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT, seq=seq)
+        require(INT_OR_NONE, branch=branch)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.read(lambda sql: find_alternatives(sql, window, seq), snapshot=True)
 
     async def mark(self, thread_id: str, branch: int | None = None) -> str:
         """The present mark of a branch (None: the active one), as a history of it has it."""
