@@ -6,6 +6,7 @@
         BranchNotFound          .thread_id .branch
         MessageNotFound         .thread_id .message_id .seq
         RunNotFound             .run_id
+        FeedbackNotFound        .feedback_id
       Conflict
         VersionConflict         .thread_id .branch .expected .actual
         IdConflict              .id .seq
@@ -99,6 +100,12 @@ class RunNotFound(NotFound):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r}")
         self.run_id = run_id
+
+
+class FeedbackNotFound(NotFound):
+    def __init__(self, feedback_id: str) -> None:
+        super().__init__(f"there is no feedback {feedback_id!r}")
+        self.feedback_id = feedback_id
 
 
 class Conflict(ChatLedgerError):
