@@ -218,6 +218,12 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.feedback.record(stars("my run", message_id=f"{ids.message}4")),
         lambda s, ids: s.feedback.record(stars("my run"), idempotency_key=ids.key),
     ],
+    "feedback.retract": [lambda s, ids: s.feedback.retract(ids.feedback)],
+    "feedback.current": [
+        lambda s, ids: s.feedback.current(),
+        lambda s, ids: s.feedback.current(run_id=ids.run, user_id=ids.user),
+        lambda s, ids: s.feedback.current(thread_id=ids.thread, key="stars"),
+    ],
     "feedback.list": [
         lambda s, ids: s.feedback.list(),
         lambda s, ids: s.feedback.list(run_id=ids.run),

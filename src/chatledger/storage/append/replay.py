@@ -11,7 +11,7 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Segment, cut, load_range
+from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
 from chatledger.storage.rows.changes import body_form
 from chatledger.storage.rows.digest import digest
@@ -45,7 +45,7 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     asked = seen.active_branch if request.branch is None else request.branch
     path, branch = seen.path, asked
     stamp: int | None = seen.stamp
-    stray = next((id_ for id_, place in seen.found.items() if not _stands_on(path, *place)), None)
+    stray = next((id_ for id_, place in seen.found.items() if not stands_on(path, *place)), None)
     if stray is not None:
         branch, seq = seen.found[stray]
         path, stamp = [Segment(branch, 1, END)], None
@@ -58,10 +58,6 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
         stored_id, (_, seq) = next(iter(seen.found.items()))
         raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
     return Replay(path, branch, found[0], found[-1], stamp)
-
-
-def _stands_on(path: Sequence[Segment], branch: int, seq: int) -> bool:
-    return any(segment.branch == branch and segment.first <= seq <= segment.last for segment in path)
 
 
 _STAMP = """

@@ -166,6 +166,10 @@ def cut(segments: Sequence[Segment], first: int, last: int) -> list[Segment]:
     return [segment for segment in inside if segment.first <= segment.last]
 
 
+def stands_on(segments: Sequence[Segment], branch: int, seq: int) -> bool:
+    return any(segment.branch == branch and segment.first <= seq <= segment.last for segment in segments)
+
+
 def forked(segments: list[Segment], branch: int, at: int) -> list[Segment]:
     """The lineage of a new branch that shares the path up to and including `at`."""
     return [*cut(segments, 1, at), Segment(branch, at + 1, END)]

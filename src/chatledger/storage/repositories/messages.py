@@ -59,6 +59,7 @@ class MessageRepository:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -81,6 +82,14 @@ class MessageRepository:
         of the rules. Once the lease is over, the batch interrupts the message and follows it.
         `on_open_calls="interrupt"` interrupts a live one as well, and closes open calls like "close".
 
+        With `after`, the seq or the id of a message of the branch, the messages follow that one; 0 is the place before
+        the first message. If others follow it already, a new branch shares the path up to it, takes these messages and
+        becomes the active one, all in one transaction. Repeated with the same ids or the same key, the call returns the
+        first result, on whatever branch that stands, and activates nothing; without them it makes another branch. A seq
+        is looked up on the branch that is active by then: pass an id, `branch` or `expected` if somebody else may
+        activate another one. Raises InvalidCursor for a seq that the branch does not have, and MessageNotFound for an
+        id that is not on it.
+
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
 
@@ -101,6 +110,7 @@ class MessageRepository:
             rules=rules,
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
+            after=after,
         )
         return await self._scope.append(request)
 
