@@ -29,9 +29,10 @@ from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
 from chatledger.storage.repositories.outputs import to_agent, to_output
 from chatledger.storage.repositories.reencrypt import Progress, thread_count
 from chatledger.storage.repositories.runs import to_run
+from chatledger.storage.rows.changes import to_change
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.messages import decode_each, is_damage
-from chatledger.storage.schema.tables import agents, branches, feedback, outputs, runs, threads
+from chatledger.storage.schema.tables import agents, branches, feedback, messages, outputs, revisions, runs, threads
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
 THREADS = 500
@@ -126,12 +127,19 @@ def _read_branch(tenant: Tenant, row: Any) -> Path:
     return Path(branch, last_seq, read_lineage(values["lineage"], thread_id, branch), values["stamp"])
 
 
+def _read_digest(tenant: Tenant, row: Any) -> object:
+    """The digest of a redacted message. Its other cells are read with the messages."""
+    return decrypt_values(tenant, messages, row)
+
+
 _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
     branches: _read_branch,
     runs: to_run,
     feedback: to_feedback,
     agents: to_agent,
     outputs: to_output,
+    revisions: to_change,
+    messages: _read_digest,
 }
 
 
@@ -143,6 +151,9 @@ def _of_threads(table: Table, tenant: Tenant, first: str, last: str) -> Select[A
         own = (runs.c.tenant_id == tenant.name, runs.c.thread_id >= first, runs.c.thread_id <= last)
         return select(*columns, runs.c.thread_id.label("checked")).select_from(runs.join(feedback, of_run)).where(*own)
     own = (table.c.tenant_id == tenant.name, table.c.thread_id >= first, table.c.thread_id <= last)
+    if table is messages:
+        digests = (messages.c.thread_id, messages.c.branch, messages.c.seq, messages.c.digest)
+        return select(*digests, messages.c.thread_id.label("checked")).where(*own, messages.c.digest.is_not(None))
     return select(table, table.c.thread_id.label("checked")).where(*own)
 
 
