@@ -38,7 +38,7 @@ from chatledger.rules import (
 )
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
-from chatledger.storage.append.replay import find_replay, load_replay
+from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
 from chatledger.storage.drivers.sql import Sql
@@ -76,6 +76,9 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
         return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
+    removed = find_removed(sql, request, seen, again=lock)
+    if removed:
+        return Attempted(replay_removed(sql, request, seen, removed))
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
@@ -106,6 +109,8 @@ def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
+    if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
+        return NeedsPreflight()
     try:
         plan = plan_append(request, cached) if request.messages else None  # an empty batch has no guard
     except ChatLedgerError:
@@ -242,7 +247,17 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp = plan.judgement.tip, plan.new_stamp
-    return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, forked=seen.forked, touched=touched)
+    return Seen(
+        True,
+        seen.rules,
+        seen.active_branch,
+        seen.branch,
+        tip,
+        stamp,
+        forked=seen.forked,
+        touched=touched,
+        absent=seen.absent,
+    )
 
 
 def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:

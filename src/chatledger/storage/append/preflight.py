@@ -31,7 +31,7 @@ from chatledger.storage.schema.text import (
 )
 
 _PREFLIGHT_SQLITE = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp, b.absent,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -44,7 +44,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp, b.absent,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -71,7 +71,8 @@ FOR UPDATE
 class Seen:
     """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
     exist. `path` is the lineage of the branch, read only if an id was found. `forked`: the thread has more than one
-    branch. `touched` is the time of the last update of the thread's `active_at`, if known.
+    branch. `touched` is the time of the last update of the thread's `active_at`, if known. `absent` is None if no
+    message of the thread was ever changed or removed, so that nothing but `messages` need be asked for an id.
     """
 
     thread_exists: bool
@@ -84,6 +85,7 @@ class Seen:
     forked: bool = False
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
+    absent: int | None = None
 
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
@@ -97,9 +99,10 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     rows = sql.fetch(_PREFLIGHTS[sql.dialect], {**place, "ids": ids})
     if not rows:
         return Seen(thread_exists=False)
-    rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
-    if branch is not None and type(stamp) is not int:
-        raise damaged_cell(branches, "stamp", {"thread_id": request.thread_id, "branch": branch})
+    rules, active_branch, forked, branch, lineage, stamp, absent, *tip = rows[0][:-3]
+    for name, number in (("stamp", stamp), ("absent", absent or 0)):
+        if branch is not None and type(number) is not int:
+            raise damaged_cell(branches, name, {"thread_id": request.thread_id, "branch": branch})
     found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
     return Seen(
         thread_exists=True,
@@ -111,6 +114,7 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
         path=read_lineage(lineage, request.thread_id, branch) if found and branch is not None else (),
         forked=bool(forked),
         found=found,
+        absent=absent,
     )
 
 

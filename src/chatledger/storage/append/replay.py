@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chatledger.errors import IdConflict
 from chatledger.models import Appended, ChatMessage
+from chatledger.models.json import dumps
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Segment, cut, load_range
 from chatledger.storage.history.window import END
+from chatledger.storage.rows.changes import decode_body
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import decode_text, write_mark
 
@@ -47,8 +49,11 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     if stray is not None:
         branch, seq = seen.found[stray]
         path, stamp = [Segment(branch, 1, END)], None
-        if not request.has_key or any(place[0] != branch for place in seen.found.values()):
-            raise IdConflict(decode_text(stray), seq, f"stands on branch {branch} already, not on branch {asked}")
+        on_any = request.has_key or request.ids_are_new  # where only a call with this key, or this call, stored it
+        if not on_any or any(place[0] != branch for place in seen.found.values()):
+            elsewhere = f"stands on branch {branch} already, not on branch {asked}"
+            kept = f"was removed from branch {asked}, and another branch still has it; pass another id"
+            raise IdConflict(decode_text(stray), seq, kept if branch == asked else elsewhere)
     found = [seen.found[id_][1] for id_ in request.message_ids if id_ in seen.found]
     consecutive = found == list(range(found[0], found[0] + len(request.message_ids)))
     in_order = len(found) == len(request.message_ids) and found == sorted(found)
@@ -90,6 +95,72 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
         return Moved()
     mark = write_mark(request.thread, replay.branch, replay.last, stamp)
     return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True, mark=mark)
+
+
+# --- A repeat of messages that were removed ---------------------------------------------------------------------------
+
+# A key is a promise, an id is a name. Whoever repeats a call with its key gets the first result, even if a message of
+# it was popped or retracted since. A caller's own id is free again. An id that was minted for this request shows that
+# an earlier attempt of it, whose acknowledgement was lost, stored the message.
+
+_REMOVED = {
+    dialect: "SELECT branch, seq, idx, target_branch, target_seq, message_id, body FROM {schema}revisions"
+    f" WHERE tenant_id = :tenant AND thread_id = :thread AND message_id {among} AND kind <> 'revised'"
+    for dialect, among in (("postgresql", "= ANY(:ids::text[])"), ("sqlite", "IN (SELECT value FROM json_each(:ids))"))
+}
+_REMOVED_COLUMNS = ("branch", "seq", "idx", "target_branch", "target_seq", "message_id", "body")
+
+
+def find_removed(
+    sql: Sql, request: AppendRequest, seen: Seen, *, again: bool
+) -> dict[str | None, list[ChatMessage | None]]:
+    """The messages of the batch that were stored and then removed, by the id as stored; None for one whose words were
+    redacted. Only minted ids are sought: those of an idempotency key, and with `again` those of an earlier attempt.
+    Raises DamagedCell and EncryptionError.
+    """
+    if seen.absent is None or not (request.has_key or again):
+        return {}
+    pairs = zip(request.messages, request.message_ids, strict=True)
+    ids = [id_ for message, id_ in pairs if message.message_id is None and id_ not in seen.found]
+    if not ids:
+        return {}
+    given: object = ids if sql.dialect == "postgresql" else dumps(ids)
+    rows = sql.fetch(_REMOVED[sql.dialect], {"tenant": request.tenant.key, "thread": request.thread, "ids": given})
+    if (encryption := request.tenant.encryption) is not None:
+        rows = encryption.decrypt("revisions", _REMOVED_COLUMNS, rows, request.thread)
+    found: dict[str | None, list[ChatMessage | None]] = {}
+    for row in rows:
+        found.setdefault(row[5], []).append(
+            decode_body(request.thread_id, dict(zip(_REMOVED_COLUMNS, row, strict=True)))
+        )
+    return found
+
+
+def replay_removed(
+    sql: Sql, request: AppendRequest, seen: Seen, removed: Mapping[str | None, Sequence[ChatMessage | None]]
+) -> Appended:
+    """The result of the first call again, some of whose messages were removed since. Raises IdConflict if the content
+    is not the same.
+    """
+    stored = []
+    for row in request.rows:
+        if (place := seen.found.get(row.message_id or "")) is not None:
+            branch, seq = place
+            forms: Sequence[ChatMessage | None] = load_range(sql, request.tenant, request.thread, branch, seq, seq)
+        else:
+            forms = removed.get(row.message_id, ())
+        same = [form for form in forms if form is not None and encode_message(form) == row]
+        if not same:
+            said = "is stored already with other content" if any(forms) else _GONE if forms else _HALF
+            raise IdConflict(decode_text(row.message_id or ""), None, said)
+        stored.append(same[0])
+    first, last = stored[0].seq or 0, stored[-1].seq or 0
+    mark = write_mark(request.thread, stored[-1].branch or 0, last, seen.stamp)
+    return Appended(first, last, last, stored, replayed=True, mark=mark)
+
+
+_GONE = "was stored and removed, and its words were redacted since"
+_HALF = "is not stored, but other messages of the batch are"
 
 
 def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:

@@ -17,7 +17,7 @@ from chatledger.models.json import JsonObject
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, encrypt_values
 from chatledger.storage.rows.messages import GIVEN_COLUMNS, MESSAGE_COLUMNS, decode_messages, encode_message
 from chatledger.storage.schema.tables import revisions
-from chatledger.storage.schema.text import UNREADABLE, encode_json, to_microseconds
+from chatledger.storage.schema.text import UNREADABLE, decode_object, encode_json, to_microseconds
 
 ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
 
@@ -100,6 +100,20 @@ def _read_body(row: Mapping[str, Any]) -> ChatMessage:
     except (*UNREADABLE, ChatLedgerError):
         damaged: DamagedCell = damaged_cell(revisions, "body", row)
     raise damaged  # outside of the handler, because the error there may quote the cell
+
+
+def decode_body(thread_id: str, row: Mapping[str, Any]) -> ChatMessage | None:
+    """The message of a row whose cells are as stored and decrypted. Raises DamagedCell, and KeyUnavailable for
+    ciphertext.
+    """
+    key = {**row, "thread_id": thread_id}
+    if row["body"] is None:
+        return None
+    try:
+        return _read_body({**key, "body": decode_object(row["body"])})
+    except UNREADABLE:
+        damaged: DamagedCell = damaged_cell(revisions, "body", key)
+    raise damaged
 
 
 def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
