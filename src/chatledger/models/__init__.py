@@ -4,7 +4,17 @@ from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallD
 from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.limits import Limits
-from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
+from chatledger.models.messages import (
+    CONTINUES,
+    LENIENT,
+    ROLES,
+    ChatMessage,
+    State,
+    ToolCall,
+    Violation,
+    continues,
+    is_redacted,
+)
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
 from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
@@ -18,6 +28,7 @@ from chatledger.models.parts import (
     ThinkPart,
     VideoPart,
 )
+from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
 from chatledger.models.threads import Branch, Deleted, RulesLevel, Thread
 
@@ -28,6 +39,7 @@ __all__ = [
     "Appended",
     "AudioPart",
     "Branch",
+    "ChangeKind",
     "ChatMessage",
     "Deleted",
     "Delta",
@@ -48,6 +60,7 @@ __all__ = [
     "PartialMessage",
     "ReasoningDelta",
     "Repair",
+    "Revision",
     "RulesLevel",
     "Run",
     "RunStatus",
@@ -62,4 +75,5 @@ __all__ = [
     "VideoPart",
     "Violation",
     "continues",
+    "is_redacted",
 ]

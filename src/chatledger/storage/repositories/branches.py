@@ -18,8 +18,8 @@ from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
-from chatledger.storage.history.tip import fold_tip
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.removal import rewind
 from chatledger.storage.rows.encryption import damaged_cell, to_model
@@ -131,7 +131,7 @@ def _fork(
         raise moved_since(expected, window.thread_id, path.branch, path.last_seq)
     if not 0 <= at <= path.last_seq:
         raise InvalidCursor(at, f"branch {path.branch} ends at seq {path.last_seq}; fork it at 0 to {path.last_seq}")
-    tip = fold_tip(sql, window, path, at)
+    tip = fold_tip(sql, replace(window, branch=path.branch), path, at)
     if tip.partial_seq is not None:  # its writer would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
     if tip.open_calls and (rules or default_rules) != "lenient":

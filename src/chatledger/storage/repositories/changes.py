@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, insert, select, update
+from sqlalchemy import ColumnElement, and_, insert, select, update
 
 from chatledger.errors import BranchNotFound, DraftLive
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models import ChangeKind, ChatMessage, RulesLevel, is_redacted
 from chatledger.rules import Tip
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.partial import is_live
@@ -34,9 +34,9 @@ from chatledger.storage.history.path import (
 )
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.deletion import hold_branches
-from chatledger.storage.rows.changes import Change, ChangeKind, change_values, to_change
+from chatledger.storage.rows.changes import Change, change_values, to_change
 from chatledger.storage.rows.encryption import decrypt_values
-from chatledger.storage.schema.tables import branches, revisions, threads
+from chatledger.storage.schema.tables import branches, messages, revisions, threads
 from chatledger.storage.schema.text import decode_json
 
 # --- The branches of a thread, locked ---------------------------------------------------------------------------------
@@ -173,8 +173,8 @@ def record_change(
     *,
     with_bodies: bool = True,
 ) -> None:
-    """Record that the change at `place`, its branch and the position that it took, changed these stored messages.
-    Without `with_bodies`, another row has what they were.
+    """Record that the change at `place`, its branch and the position that it took, changed these stored messages. Their
+    rows are still as they were. Without `with_bodies`, another row of `revisions` has what they were.
     """
     branch, seq = place
     changes = [
@@ -188,6 +188,7 @@ def record_change(
             message_id=message.message_id,
             message=message if with_bodies else None,
             created_at=now,
+            digest=_digest_of(sql, window, message) if with_bodies else None,
         )
         for idx, message in enumerate(changed)
     ]
@@ -198,6 +199,17 @@ def _of_thread(table: Any, window: Window) -> Any:
     return and_(table.c.tenant_id == window.tenant.name, table.c.thread_id == window.thread_id)
 
 
+def _digest_of(sql: Sql, window: Window, message: ChatMessage) -> str | None:
+    """The digest of the words that a redaction removed from a message."""
+    if not is_redacted(message):
+        return None
+    place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
+    own = and_(_of_thread(messages, window), messages.c.branch == message.branch, messages.c.seq == message.seq)
+    found = sql.execute(select(messages.c.digest).where(own)).mappings().one()
+    kept: str | None = decrypt_values(window.tenant, messages, dict(found), **place)["digest"]
+    return kept
+
+
 # --- What was recorded ------------------------------------------------------------------------------------------------
 
 
@@ -205,10 +217,28 @@ def load_changes(sql: Sql, window: Window, message_id: str) -> list[Change]:
     """The changes of the messages that have, or had, this id, in the order of their times. Raises DamagedCell and
     EncryptionError.
     """
-    own = and_(_of_thread(revisions, window), revisions.c.message_id == message_id)
+    return _load(sql, window, revisions.c.message_id == message_id)
+
+
+def load_bodies(sql: Sql, window: Window, branch: int, seq: int) -> list[Change]:
+    """The changes of the message whose rows stood, or stand, at this place, that hold what it was. Raises as
+    `load_changes`.
+    """
+    of_message = and_(revisions.c.target_branch == branch, revisions.c.target_seq == seq)
+    return _load(sql, window, and_(of_message, revisions.c.body.is_not(None)))
+
+
+def _load(sql: Sql, window: Window, own: ColumnElement[bool]) -> list[Change]:
     in_order = (revisions.c.created_at, revisions.c.branch, revisions.c.seq, revisions.c.idx)
-    rows = sql.execute(select(revisions).where(own).order_by(*in_order)).mappings()
-    return [to_change(window.tenant, decrypt_values(window.tenant, revisions, dict(row))) for row in rows]
+    rows = sql.execute(select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)).mappings()
+    return [to_change(window.tenant, dict(row)) for row in rows]
+
+
+def replace_body(sql: Sql, window: Window, change: Change) -> None:
+    """Store the body and the digest of a stored change anew."""
+    values = change_values(window.tenant, window.thread_id, change)
+    own = and_(*(column == values.pop(column.name) for column in revisions.primary_key))
+    sql.execute(update(revisions).where(own).values(body=values["body"], digest=values["digest"]))
 
 
 def load_empty(sql: Sql, window: Window) -> set[int]:

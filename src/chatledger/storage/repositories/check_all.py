@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Select, Table, and_, select
 
 from chatledger.errors import ChatLedgerError, ThreadNotFound
-from chatledger.models import ChatMessage, Feedback, Thread
+from chatledger.models import ChatMessage, Thread
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.databases.scope import Scope
@@ -25,11 +25,11 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans, without
 from chatledger.storage.repositories.changes import empty_positions
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
-from chatledger.storage.repositories.feedback import to_feedback
+from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
 from chatledger.storage.repositories.outputs import to_agent, to_output
 from chatledger.storage.repositories.reencrypt import Progress, thread_count
 from chatledger.storage.repositories.runs import to_run
-from chatledger.storage.rows.changes import Change, to_change
+from chatledger.storage.rows.changes import to_change
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.messages import decode_each, is_damage
 from chatledger.storage.schema.tables import agents, branches, feedback, outputs, revisions, runs, threads
@@ -145,24 +145,20 @@ def _read_branch(tenant: Tenant, row: Any) -> Path:
     return Path(branch, last_seq, read_lineage(values["lineage"], thread_id, branch), values["stamp"], values["absent"])
 
 
-def _read_change(tenant: Tenant, row: Any) -> Change:
-    return to_change(tenant, decrypt_values(tenant, revisions, row))
-
-
 _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
     branches: _read_branch,
     runs: to_run,
     feedback: to_feedback,
     agents: to_agent,
     outputs: to_output,
-    revisions: _read_change,
+    revisions: to_change,
 }
 
 
 def _of_threads(table: Table, tenant: Tenant, first: str, last: str) -> Select[Any]:
     """The rows of a range of threads; the column `checked` is the thread."""
     if table is feedback:  # its own thread_id is that of the message that it is about, and may be NULL
-        columns = [column for column in feedback.c if column.name in Feedback.model_fields]
+        columns = [feedback.c[name] for name in COLUMNS]
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
         own = (runs.c.tenant_id == tenant.name, runs.c.thread_id >= first, runs.c.thread_id <= last)
         return select(*columns, runs.c.thread_id.label("checked")).select_from(runs.join(feedback, of_run)).where(*own)

@@ -7,6 +7,7 @@ messages in `revisions`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,8 +17,8 @@ from chatledger.errors import InvalidCursor, MessageNotFound, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel, Violation
 from chatledger.storage.append.request import moved_since
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Segment, cut, load_path, load_range, nearest, without
-from chatledger.storage.history.tip import fold_tip
+from chatledger.storage.history.fold import fold_tip
+from chatledger.storage.history.path import Segment, cut, find_message, load_path, load_range, nearest, without
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.repositories.changes import (
     HeldBranch,
@@ -30,7 +31,7 @@ from chatledger.storage.repositories.changes import (
     take_position,
 )
 from chatledger.storage.schema.tables import messages
-from chatledger.storage.schema.text import Mark, encode_key
+from chatledger.storage.schema.text import Mark
 
 # --- From the end -----------------------------------------------------------------------------------------------------
 
@@ -81,7 +82,7 @@ def _remove_after(sql: Sql, window: Window, thread: HeldThread, held: HeldBranch
         _delete_rows(sql, window, segment)
     shares = unshared != tail
     segments = [*cut(path.segments, 1, to), Segment(path.branch, at + 1, END)] if shares else None
-    tip = fold_tip(sql, window, path, to)
+    tip = fold_tip(sql, replace(window, branch=path.branch), path, to)
     take_position(sql, window, held, tip, removed=len(removed), segments=segments)
     note_changed(sql, window, now)
     return removed
@@ -95,28 +96,25 @@ def retract(sql: Sql, window: Window, message_id: str, default_rules: RulesLevel
     MessageNotFound, DraftLive, and RuleViolation for half of a call and its result unless the thread is lenient.
     """
     thread = hold_changeable(sql, window)
-    rows = sql.fetch(_FIND, _place(window) | {"message_id": encode_key(message_id, "message_id")})
-    if not rows:
+    found = find_message(sql, window, message_id)
+    if found is None:
         raise MessageNotFound(window.thread_id, message_id)
-    branch, seq = rows[0]
+    branch, seq = found.branch or 0, found.seq or 0
     if settle(sql, window, thread.with_row(branch, seq), seq):
         thread = hold_changeable(sql, window)
-    (message,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)
+    (message,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)  # as it is now
     _part_from_pairs(sql, window, message, thread.rules or default_rules)
     now = datetime.now(UTC)
     _delete_rows(sql, window, Segment(branch, seq, seq))
     for number, held in enumerate(thread.with_row(branch, seq)):
         place = (held.path.branch, held.path.last_seq + 1)
         record_change(sql, window, "retracted", place, [message], now, with_bodies=number == 0)
-        take_position(sql, window, held, fold_tip(sql, window, held.path, held.path.last_seq), removed=1)
+        own = replace(window, branch=held.path.branch)
+        take_position(sql, window, held, fold_tip(sql, own, held.path, held.path.last_seq), removed=1)
     note_changed(sql, window, now)
     return message
 
 
-_FIND = """
-SELECT branch, seq FROM {schema}messages
-WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
-"""
 _OF_RESULT = """
 SELECT call_branch, call_seq FROM {schema}tool_results
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq

@@ -6,20 +6,24 @@ another way than that of a stored message. It is one cell, encrypted for its own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from chatledger.errors import ChatLedgerError, DamagedCell
-from chatledger.models import ChatMessage
-from chatledger.models.json import JsonObject
-from chatledger.storage.rows.encryption import Tenant, damaged_cell, encrypt_values
-from chatledger.storage.rows.messages import GIVEN_COLUMNS, MESSAGE_COLUMNS, decode_messages, encode_message
+from chatledger.models import ChangeKind, ChatMessage
+from chatledger.models.json import JsonObject, loads
+from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values
+from chatledger.storage.rows.messages import (
+    GIVEN_COLUMNS,
+    MESSAGE_COLUMNS,
+    EncodedMessage,
+    decode_messages,
+    encode_message,
+)
 from chatledger.storage.schema.tables import revisions
-from chatledger.storage.schema.text import UNREADABLE, decode_object, encode_json, to_microseconds
-
-ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
+from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_json, to_microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class Change:
     """A message that was changed by the change at (`branch`, `seq`), the position that the change took; `idx` counts
     the messages of one change. The message's own rows stood, or stand, at (`target_branch`, `target_seq`).
 
-    `message` is the message as it was before. It is None if another row of the change has it, or if it was redacted.
+    `message` is the message as it was before. It is None if another row of the change has it, or if it was redacted;
+    then `digest` is that of the words that the redaction removed.
     """
 
     branch: int
@@ -39,6 +44,7 @@ class Change:
     message_id: str | None
     message: ChatMessage | None
     created_at: datetime
+    digest: str | None = None
 
 
 def change_values(tenant: Tenant, thread_id: str, change: Change) -> dict[str, Any]:
@@ -54,13 +60,15 @@ def change_values(tenant: Tenant, thread_id: str, change: Change) -> dict[str, A
         "target_seq": change.target_seq,
         "message_id": change.message_id,
         "body": None if change.message is None else write_body(change.message),
+        "digest": change.digest,
         "created_at": change.created_at,
     }
     return encrypt_values(tenant, revisions, values)
 
 
 def to_change(tenant: Tenant, row: Mapping[str, Any]) -> Change:
-    """The change of a row of a Core statement, decrypted before. Raises DamagedCell."""
+    """The change of a row of a Core statement. Raises DamagedCell and EncryptionError."""
+    row = decrypt_values(tenant, revisions, row)
     for name in ("target_branch", "target_seq"):
         if type(row[name]) is not int:
             raise damaged_cell(revisions, name, row)
@@ -70,7 +78,7 @@ def to_change(tenant: Tenant, row: Mapping[str, Any]) -> Change:
     return Change(**{name: row[name] for name in _PLAIN}, message=message)
 
 
-_PLAIN = ("branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "created_at")
+_PLAIN = ("branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "created_at", "digest")
 
 
 # --- Bodies -----------------------------------------------------------------------------------------------------------
@@ -102,18 +110,16 @@ def _read_body(row: Mapping[str, Any]) -> ChatMessage:
     raise damaged  # outside of the handler, because the error there may quote the cell
 
 
-def decode_body(thread_id: str, row: Mapping[str, Any]) -> ChatMessage | None:
-    """The message of a row whose cells are as stored and decrypted. Raises DamagedCell, and KeyUnavailable for
-    ciphertext.
+def decode_body(thread_id: str, row: Mapping[str, Any]) -> ChatMessage:
+    """The message of the body of a row whose cells are as stored and decrypted. Raises DamagedCell, and KeyUnavailable
+    for ciphertext.
     """
-    key = {**row, "thread_id": thread_id}
-    if row["body"] is None:
-        return None
+    text, key = decode_text(row["body"]), {**row, "thread_id": thread_id}
     try:
-        return _read_body({**key, "body": decode_object(row["body"])})
+        return _read_body({**key, "body": loads(text)})
     except UNREADABLE:
-        damaged: DamagedCell = damaged_cell(revisions, "body", key)
-    raise damaged
+        damaged = damaged_cell(revisions, "body", key)
+    raise damaged  # outside of the handler, because the error there may quote the cell
 
 
 def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
@@ -123,6 +129,22 @@ def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
     parts, calls = ([(branch, seq, *one) for one in body[name]] for name in ("parts", "calls"))
     (decoded,) = decode_messages(_PLAIN_TENANT, thread_id, [message], parts, calls)
     return decoded
+
+
+def body_form(thread_id: str, key: Sequence[int], stored: str) -> EncodedMessage:
+    """The message of a body cell as its encoder makes it. `key` holds branch, seq and idx of the row. Raises
+    DamagedCell, and KeyUnavailable for ciphertext.
+    """
+    text = decode_text(stored)
+    try:
+        body = loads(text)
+        cells, parts, calls = body["message"], body["parts"], body["calls"]
+        message = tuple(cells.get(name) for name in GIVEN_COLUMNS)
+        return EncodedMessage(message, tuple(map(tuple, parts)), tuple(map(tuple, calls)))
+    except UNREADABLE:
+        place = dict(zip(("branch", "seq", "idx"), key, strict=True))
+        damaged = damaged_cell(revisions, "body", {"thread_id": thread_id, **place})
+    raise damaged  # outside of the handler, because the error there may quote the cell
 
 
 _PLAIN_TENANT = Tenant("", "")
