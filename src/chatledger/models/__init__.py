@@ -3,6 +3,7 @@
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
+from chatledger.models.kv import KvValue
 from chatledger.models.limits import Limits
 from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
@@ -39,6 +40,7 @@ __all__ = [
     "FormattedHistory",
     "History",
     "ImagePart",
+    "KvValue",
     "Limits",
     "Loss",
     "MediaPart",

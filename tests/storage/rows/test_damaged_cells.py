@@ -173,6 +173,16 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "body": OBJECT,
         "created_at": NUMBER,
     },
+    "kv": {
+        "tenant_id": KEY,
+        "kind": WORD,
+        "scope_id": KEY,
+        "namespace": KEY,
+        "key": KEY,
+        "value": ANY_JSON,
+        "version": NUMBER,
+        "updated_at": NUMBER,
+    },
     "erasures": {
         "tenant_id": KEY,
         "erasure_id": KEY,

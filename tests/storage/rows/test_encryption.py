@@ -44,6 +44,7 @@ PLAIN = {
     "tool_calls": {"call_id", "name", "arguments_form"},
     "feedback": {"key", "source"},
     "outputs": {"nonce", "mime_type"},
+    "kv": {"kind"},
     "erasures": {"kind", "rows"},
     "kept_scores": {"key", "agent", "model"},
 }

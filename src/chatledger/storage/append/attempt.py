@@ -40,7 +40,15 @@ from chatledger.storage.append.partial import is_live, overwrite_partial, overwr
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_replay, load_replay
 from chatledger.storage.append.request import AppendRequest, moved_since
-from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
+from chatledger.storage.append.write import (
+    ACTIVITY_RESOLUTION,
+    Moved,
+    Plan,
+    Written,
+    plan_rows,
+    write,
+    write_values,
+)
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text, write_mark
@@ -72,10 +80,15 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     """One preflight, one judgement, one guarded write."""
     seen = preflight(sql, request, lock=lock)
     if overwrites_partial(request, seen):
+        if request.kv and not lock and sql.dialect == "postgresql":
+            return Moved()  # two statements, so they need the transaction of the next attempt
         if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
-        return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
+        if isinstance(overwritten, Moved):
+            return overwritten
+        write_values(sql, request)
+        return Attempted(overwritten)
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
@@ -85,7 +98,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
         raise _draft_live(sql, request, seen)
-    return _write(sql, plan, seen)
+    return _write(sql, plan, seen, locked=lock)
 
 
 def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Attempted | Moved | NeedsPreflight:
@@ -100,8 +113,8 @@ def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Att
     return NeedsPreflight()
 
 
-def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
-    written = write(sql, plan)
+def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
+    written = write(sql, plan, locked=locked)
     return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, insert, literal, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, delete, false, func, insert, literal, select, tuple_
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
@@ -22,7 +22,7 @@ from chatledger.storage.repositories.cursors import page_size, read_cursor, to_p
 from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
-from chatledger.storage.schema.tables import erasures, feedback, kept_scores, runs, threads
+from chatledger.storage.schema.tables import erasures, feedback, kept_scores, kv, runs, threads
 
 _BATCH = 100
 """Threads of a user or a tenant that are listed at a time. Each is erased in a transaction of its own."""
@@ -55,8 +55,8 @@ class ErasureRepository:
         return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread of a user, each in a transaction of its own. After an interruption, call it again to
-        finish. New threads of the user are not refused. `dry_run` as in `erase_thread`.
+        """Erase every thread of a user, each in a transaction of its own, and then the user's values of `kv`. After an
+        interruption, call it again to finish. New threads of the user are not refused. `dry_run` as in `erase_thread`.
         """
         require(STR, user_id=user_id)
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
@@ -65,7 +65,7 @@ class ErasureRepository:
         return await self._erase_all("user", user_id, keep_scores)
 
     async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread of this ledger's tenant, as `erase_user` does."""
+        """Erase every thread and all values of this ledger's tenant, as `erase_user` does."""
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
         if dry_run:
             return await self._foresee("tenant", self._scope.tenant.name, keep_scores=keep_scores)
@@ -95,7 +95,12 @@ class ErasureRepository:
     async def _foresee(self, kind: ErasureKind, id_: str, *which: ColumnElement[bool], keep_scores: bool) -> Erasure:
         """The tombstone of erasing these threads, which is not stored."""
         tenant = self._scope.tenant
-        rows = await self._scope.read(lambda sql: count_threads(sql, tenant, *which), snapshot=True)
+
+        def count(sql: Sql) -> Deleted:
+            beside = sql.execute(select(func.count()).select_from(kv).where(_beside(tenant, kind, id_))).scalar_one()
+            return together([count_threads(sql, tenant, *which), Deleted(rows={kv.name: beside})])
+
+        rows = await self._scope.read(count, snapshot=True)
         scores = rows.rows[feedback.name] if keep_scores else 0
         return _tombstone(kind, digest(kind, id_), rows, scores)
 
@@ -109,13 +114,24 @@ class ErasureRepository:
                 except ThreadNotFound:  # somebody else was faster
                     continue
         rows = together(Deleted(rows=one.rows) for one in gone)
-        subject = digest(kind, tenant.name if user_id is None else user_id)
+        id_ = tenant.name if user_id is None else user_id
         scores = sum(one.scores for one in gone)
-        return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores))
+
+        def finish(sql: Sql) -> Erasure:
+            beside = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
+            return _bury(sql, tenant, kind, digest(kind, id_), together([rows, beside]), scores)
+
+        return await self._scope.write(finish)
 
 
 def digest(kind: ErasureKind, id_: str) -> str:
     return derived_id("erased", kind, id_)
+
+
+def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
+    """The values of `kv` that are of no thread, and go with a user or a tenant."""
+    own = and_(kv.c.tenant_id == tenant.name, kv.c.kind.in_(["tenant", "user"] if kind == "tenant" else [kind]))
+    return and_(own, kv.c.scope_id == id_) if kind == "user" else own if kind == "tenant" else false()
 
 
 def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
