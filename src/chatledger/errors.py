@@ -6,6 +6,7 @@
         BranchNotFound          .thread_id .branch
         MessageNotFound         .thread_id .message_id .seq
         RunNotFound             .run_id
+        FeedbackNotFound        .feedback_id
       Conflict
         VersionConflict         .thread_id .branch .expected .actual
         IdConflict              .id .seq
@@ -87,9 +88,11 @@ class BranchNotFound(NotFound):
 class MessageNotFound(NotFound):
     """The message was requested by its id or by its seq; the other is None."""
 
-    def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
+    def __init__(
+        self, thread_id: str, message_id: str | None = None, *, seq: int | None = None, detail: str = ""
+    ) -> None:
         which = repr(message_id) if seq is None else f"at seq {_text(seq)}"
-        super().__init__(f"thread {thread_id!r} has no message {which}")
+        super().__init__(f"thread {thread_id!r} has no message {which}" + (detail and f" {detail}"))
         self.thread_id = thread_id
         self.message_id = message_id
         self.seq = seq
@@ -99,6 +102,12 @@ class RunNotFound(NotFound):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r}")
         self.run_id = run_id
+
+
+class FeedbackNotFound(NotFound):
+    def __init__(self, feedback_id: str) -> None:
+        super().__init__(f"there is no feedback {feedback_id!r}")
+        self.feedback_id = feedback_id
 
 
 class Conflict(ChatLedgerError):

@@ -11,6 +11,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatledger.arguments import (
+    AFTER,
     BOOL,
     DICT_OR_NONE,
     FUNCTION_OR_NONE,
@@ -87,6 +88,7 @@ class Repositories:
         interval: float = INTERVAL,
         size: int = SIZE,
         lease: float = LEASE,
+        after: int | str | None = None,
     ) -> Draft:
         """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
         `await draft.feed(delta)` for each piece.
@@ -102,6 +104,9 @@ class Repositories:
         A retry names the same `message_id` or `idempotency_key`. If the message is finished, the draft has
         `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing it,
         entering raises DraftLive. If that draft's lease is over, this one begins the message anew in its place.
+
+        With `after`, the message follows that one, as in `messages.append`: if others follow it already, the draft is
+        the first message of a new branch, which becomes the active one.
 
         Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
         """
@@ -130,6 +135,7 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
             draft=new_stamp(),
+            after=after,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -159,6 +165,7 @@ class Repositories:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
         kv: dict[str, Any] | None = None,
         kv_expected: dict[str, int] | None = None,
     ) -> Appended:
@@ -176,6 +183,7 @@ class Repositories:
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
+        require(AFTER, after=after)
         require(DICT_OR_NONE, kv=kv, kv_expected=kv_expected)
         from chatledger.formats import get_codec, recognise
 
@@ -191,6 +199,7 @@ class Repositories:
             idempotency_key=idempotency_key,
             rules=rules,
             on_open_calls=on_open_calls,
+            after=after,
             kv=kv,
             kv_expected=kv_expected,
         )

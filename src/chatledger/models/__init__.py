@@ -5,7 +5,17 @@ from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.kv import KvValue
 from chatledger.models.limits import Limits
-from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
+from chatledger.models.messages import (
+    CONTINUES,
+    LENIENT,
+    ROLES,
+    ChatMessage,
+    State,
+    ToolCall,
+    Violation,
+    continues,
+    is_redacted,
+)
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
 from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
@@ -19,6 +29,7 @@ from chatledger.models.parts import (
     ThinkPart,
     VideoPart,
 )
+from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
 from chatledger.models.threads import Branch, Deleted, RulesLevel, Thread
 
@@ -29,6 +40,7 @@ __all__ = [
     "Appended",
     "AudioPart",
     "Branch",
+    "ChangeKind",
     "ChatMessage",
     "Deleted",
     "Delta",
@@ -50,6 +62,7 @@ __all__ = [
     "PartialMessage",
     "ReasoningDelta",
     "Repair",
+    "Revision",
     "RulesLevel",
     "Run",
     "RunStatus",
@@ -64,4 +77,5 @@ __all__ = [
     "VideoPart",
     "Violation",
     "continues",
+    "is_redacted",
 ]

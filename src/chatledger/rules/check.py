@@ -43,8 +43,10 @@ class CheckedThread:
 
 
 def fold(tip: Tip, messages: Iterable[ChatMessage]) -> Tip:
-    """The tip after these stored messages. Each message names the branch that holds it."""
+    """The tip after these stored messages. Each message names the branch that holds it, and its seq."""
     for message in messages:
+        if message.seq is not None:  # there may be positions without a message before it
+            tip = tip._replace(last_seq=message.seq - 1)
         tip, _ = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
     return tip
 

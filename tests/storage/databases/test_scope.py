@@ -217,6 +217,12 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.feedback.record(stars("my run", message_id=f"{ids.message}4")),
         lambda s, ids: s.feedback.record(stars("my run"), idempotency_key=ids.key),
     ],
+    "feedback.retract": [lambda s, ids: s.feedback.retract(ids.feedback)],
+    "feedback.current": [
+        lambda s, ids: s.feedback.current(),
+        lambda s, ids: s.feedback.current(run_id=ids.run, user_id=ids.user),
+        lambda s, ids: s.feedback.current(thread_id=ids.thread, key="stars"),
+    ],
     "feedback.list": [
         lambda s, ids: s.feedback.list(),
         lambda s, ids: s.feedback.list(run_id=ids.run),
@@ -246,6 +252,14 @@ CALLS |= {
     "messages.redact": [
         lambda s, ids: s.messages.redact(ids.thread, 1),
         lambda s, ids: s.messages.redact(ids.thread, 1, branch=1),
+    ],
+    "messages.revise": [
+        lambda s, ids: s.messages.revise(ids.thread, f"{ids.message}0", user("other words")),
+        lambda s, ids: s.messages.revise("mine", f"{ids.message}0", user("other words")),
+    ],
+    "messages.revisions": [
+        lambda s, ids: s.messages.revisions(ids.thread, f"{ids.message}0"),
+        lambda s, ids: s.messages.revisions("mine", f"{ids.message}0"),
     ],
     "erasures.erase_user": [lambda s, ids: s.erasures.erase_user(ids.user)],
     "erasures.erase_thread": [

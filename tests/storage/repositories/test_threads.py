@@ -253,6 +253,7 @@ async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database
         "feedback": 2,
         "agents": 0,
         "outputs": 0,
+        "revisions": 0,
     }
     assert (deleted.rows, deleted.total) == (rows, 18)
     assert await count_rows(database) == {name: number - rows[name] for name, number in kept.items()}

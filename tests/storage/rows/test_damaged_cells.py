@@ -150,6 +150,10 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "seq": UNREAD,
         "idempotency_key": KEY,
         "created_at": NUMBER,
+        "message_id": KEY,
+        "call_idx": NUMBER,
+        "user_id": KEY,
+        "retracted_at": NUMBER,
     },
     "agents": {
         "tenant_id": KEY,
@@ -183,6 +187,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "version": NUMBER,
         "updated_at": NUMBER,
     },
+    "tenants": {"tenant_id": KEY, "encrypted_at": UNREAD},
     "erasures": {
         "tenant_id": KEY,
         "erasure_id": KEY,

@@ -11,9 +11,11 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Segment, cut, load_range
+from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.rows.changes import body_form
+from chatledger.storage.rows.digest import digest
+from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, write_mark
 
 
@@ -43,7 +45,7 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     asked = seen.active_branch if request.branch is None else request.branch
     path, branch = seen.path, asked
     stamp: int | None = seen.stamp
-    stray = next((id_ for id_, place in seen.found.items() if not _stands_on(path, *place)), None)
+    stray = next((id_ for id_, place in seen.found.items() if not stands_on(path, *place)), None)
     if stray is not None:
         branch, seq = seen.found[stray]
         path, stamp = [Segment(branch, 1, END)], None
@@ -58,17 +60,15 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     return Replay(path, branch, found[0], found[-1], stamp)
 
 
-def _stands_on(path: Sequence[Segment], branch: int, seq: int) -> bool:
-    return any(segment.branch == branch and segment.first <= seq <= segment.last for segment in path)
-
-
 _STAMP = """
 SELECT stamp FROM {schema}branches WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch
 """
 
 
 def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | Moved:
-    """The result of the first call again, if the content is the same. Raises IdConflict otherwise."""
+    """The result of the first call again, if the content is the same as any that was stored: a revision or a redaction
+    may have changed the message since, and it is returned as it is now. Raises IdConflict otherwise.
+    """
     given = {row.message_id: row for row in request.rows}
     stored = []
     for segment in cut(replay.path, replay.first, replay.last):
@@ -77,7 +77,8 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
             if encoded.message_id in given:
                 if request.draft is not None and message.state == "partial" and replay.stamp is None:
                     raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
-                if encoded != given[encoded.message_id] and not _is_finished_draft(request, message):
+                own = given[encoded.message_id]
+                if encoded != own and not _is_finished_draft(request, message) and not _had(sql, request, message, own):
                     raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
                 stored.append(message)
             elif message.state != "synthetic":
@@ -94,3 +95,34 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
 
 def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:
     return request.draft is not None and stored.role == "assistant" and stored.state != "partial"
+
+
+# --- Forms that the message no longer has -----------------------------------------------------------------------------
+
+_DIGEST = """
+SELECT branch, seq, digest FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
+"""
+_CHANGED = """
+SELECT branch, seq, idx, body, digest FROM {schema}revisions
+WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
+  AND target_branch = :branch AND target_seq = :seq
+"""
+
+
+def _had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMessage) -> bool:
+    """Whether the stored message had this form before it was revised or redacted. A redaction leaves only the digest of
+    a form.
+    """
+    branch, seq = stored.branch or 0, stored.seq or 0
+    place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
+    own = sql.fetch(_DIGEST, place)
+    changed = sql.fetch(_CHANGED, {**place, "message_id": given.message_id})
+    if (encryption := request.tenant.encryption) is not None:
+        own = encryption.decrypt("messages", ("branch", "seq", "digest"), own, request.thread)
+        columns = ("branch", "seq", "idx", "body", "digest")
+        changed = encryption.decrypt("revisions", columns, changed, request.thread)
+    if any(body is not None and body_form(request.thread_id, at, body) == given for *at, body, _ in changed):
+        return True
+    digests = {decode_text(row[-1]) for row in (*own, *changed) if row[-1] is not None}
+    return bool(digests) and digest(request.tenant.key, request.thread, branch, seq, given) in digests

@@ -48,6 +48,9 @@ _UNDEFINED = {"42P01", "42703", "3F000"}
 _NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
+BRANCHES_KEY = ("tenant_id", "thread_id", "branch")
+"""The columns of the key that fires if two callers make the branch of one number."""
+_BRANCHES_PKEY = re.compile(r"(?:^|_)branches(?:_\w*)?_pkey\d*$")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 
@@ -114,7 +117,10 @@ def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
     columns = _KEY_COLUMNS.search(detail)
     if columns:
         return tuple(name.strip() for name in columns[1].split(","))
-    last = _LAST_COLUMN.search(str(getattr(error, "constraint_name", None) or ""))
+    name = str(getattr(error, "constraint_name", None) or "")
+    if _BRANCHES_PKEY.search(name):
+        return BRANCHES_KEY
+    last = _LAST_COLUMN.search(name)
     return (last[1],) if last else ()
 
 

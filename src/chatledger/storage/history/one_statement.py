@@ -116,6 +116,17 @@ FROM g CROSS JOIN LATERAL (
 ) c WHERE c.first < g.first
 ), b AS (SELECT * FROM g ORDER BY first LIMIT 1)
 """
+# The window begins at the last message of a user that continues no group, and so with a turn. Such a message may have a
+# residual of another kind, which a statement cannot read if it is encrypted; then the window begins a turn earlier.
+_WHOLE_TURN = f"""
+w AS ({_BRANCH}), b AS (
+SELECT w.user_id, w.active_branch, w.branch, w.last_seq, w.lineage, w.stamp, coalesce((
+  SELECT max(u.seq) FROM ({_segments("w")}) s CROSS JOIN LATERAL (
+    SELECT r.seq FROM {{schema}}messages r WHERE r.tenant_id = :tenant AND r.thread_id = :thread
+    AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high AND r.role = 'user' AND r.residual IS NULL
+    ORDER BY r.seq DESC LIMIT 1) u
+), w.first) AS first, w.last FROM w)
+"""
 # Each arm makes one range scan for each segment of the path; nearly always there is one segment. OFFSET 0 keeps the
 # planner from turning the scans into joins: if it expected short threads, it would read the whole thread for them.
 # The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
@@ -136,6 +147,8 @@ _ARMS = (
 PAGE = f"WITH b AS ({_BRANCH}), " + " UNION ALL ".join(_ARMS)
 NEWEST = f"WITH RECURSIVE {_WHOLE_GROUPS}, " + " UNION ALL ".join(_ARMS)
 """PAGE for a window that begins no later than the calls whose results it holds."""
+TURN = f"WITH {_WHOLE_TURN}, " + " UNION ALL ".join(_ARMS)
+"""PAGE for the last turn of a window."""
 
 
 def _header(row: Row) -> Row:

@@ -80,6 +80,22 @@ def load_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, l
     return decode_messages(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, branch, first, last))
 
 
+_FIND = """
+SELECT branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
+"""
+
+
+def find_message(sql: Sql, window: Window, message_id: str) -> ChatMessage | None:
+    """The message with that id, on any branch of the thread."""
+    place = {"tenant": window.tenant.key, "thread": window.thread, "message_id": encode_text(message_id)}
+    rows = sql.fetch(_FIND, place)
+    if not rows:
+        return None
+    branch, seq = rows[0]
+    return load_range(sql, window.tenant, window.thread, branch, seq, seq)[0]
+
+
 def load_each(
     sql: Sql, tenant: Tenant, thread: str, segment: Segment
 ) -> list[tuple[int, int, ChatMessage | ChatLedgerError]]:
@@ -148,6 +164,10 @@ def cut(segments: Sequence[Segment], first: int, last: int) -> list[Segment]:
     """The parts of the path that lie within first … last, in order."""
     inside = (Segment(branch, max(first, low), min(last, high)) for branch, low, high in segments)
     return [segment for segment in inside if segment.first <= segment.last]
+
+
+def stands_on(segments: Sequence[Segment], branch: int, seq: int) -> bool:
+    return any(segment.branch == branch and segment.first <= seq <= segment.last for segment in segments)
 
 
 def forked(segments: list[Segment], branch: int, at: int) -> list[Segment]:

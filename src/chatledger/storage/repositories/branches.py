@@ -13,13 +13,13 @@ from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, requi
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Branch, RulesLevel
-from chatledger.rules import Tip, fold
+from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.page import interrupts_calls, turn_start
-from chatledger.storage.history.path import Path, Segment, find_path, forked, load_path, read_lineage, write_lineage
+from chatledger.storage.history.fold import fold_tip
+from chatledger.storage.history.path import Path, Segment, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
@@ -109,7 +109,7 @@ def _fork(
         raise moved_since(expected, window.thread_id, path.branch, path.last_seq)
     if not 0 <= at <= path.last_seq:
         raise InvalidCursor(at, f"branch {path.branch} ends at seq {path.last_seq}; fork it at 0 to {path.last_seq}")
-    tip = fold_tip(sql, window, path, at)
+    tip = fold_tip(sql, replace(window, branch=path.branch), path, at)
     if tip.partial_seq is not None:  # its writer would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
     if tip.open_calls and (rules or default_rules) != "lenient":
@@ -162,20 +162,6 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
         active=activate,
         created_at=now,
     )
-
-
-def fold_tip(sql: Sql, window: Window, path: Path, at: int) -> Tip:
-    """The tip as it was after seq `at`. It is folded from the beginning of the turn of `at`, or from an earlier turn if
-    calls were still waiting when that turn began.
-    """
-    start = turn_start(sql, window, path, at)
-    messages = load_path(sql, window, path, start, at)
-    while messages and interrupts_calls(messages[0]) and start > 1:
-        end, start = start - 1, turn_start(sql, window, path, start - 1)
-        messages = load_path(sql, window, path, start, end) + messages
-    before = load_path(sql, window, path, start - 1, start - 1) if start > 1 else []
-    tip = Tip(last_seq=start - 1, last_role=before[0].role if before else None)
-    return fold(tip, messages)
 
 
 def _activate(sql: Sql, window: Window, branch: int) -> Branch:

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Select, Table, and_, select
 
 from chatledger.errors import ChatLedgerError, ThreadNotFound
-from chatledger.models import ChatMessage, Feedback, Thread
+from chatledger.models import ChatMessage, Thread
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.databases.scope import Scope
@@ -25,7 +25,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans
 from chatledger.storage.history.window import END
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
-from chatledger.storage.repositories.feedback import to_feedback
+from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
 from chatledger.storage.repositories.kv import KV_COLUMNS, to_value
 from chatledger.storage.repositories.outputs import to_agent, to_output
 from chatledger.storage.repositories.reencrypt import Progress, thread_count
@@ -140,7 +140,7 @@ _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
 def _of_threads(table: Table, tenant: Tenant, first: str, last: str) -> Select[Any]:
     """The rows of a range of threads; the column `checked` is the thread."""
     if table is feedback:  # its own thread_id is that of the message that it is about, and may be NULL
-        columns = [column for column in feedback.c if column.name in Feedback.model_fields]
+        columns = [feedback.c[name] for name in COLUMNS]
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
         own = (runs.c.tenant_id == tenant.name, runs.c.thread_id >= first, runs.c.thread_id <= last)
         return select(*columns, runs.c.thread_id.label("checked")).select_from(runs.join(feedback, of_run)).where(*own)

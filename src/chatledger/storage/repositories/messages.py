@@ -15,10 +15,11 @@ from chatledger.arguments import (
     RULES_OR_NONE,
     STR,
     STR_OR_NONE,
+    Kind,
     require,
 )
 from chatledger.errors import MessageNotFound, VersionConflict
-from chatledger.models import Appended, ChatMessage, History, RulesLevel
+from chatledger.models import Appended, ChatMessage, History, Revision, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.request import (
@@ -30,13 +31,15 @@ from chatledger.storage.append.request import (
 )
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import find_path, load_range
+from chatledger.storage.history.path import find_message, find_path
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
+from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
+_MESSAGE = Kind("a ChatMessage", ChatMessage)
 PAGE = 500
 """The most messages that `iterate` holds at a time."""
 
@@ -57,6 +60,7 @@ class MessageRepository:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
         kv: dict[str, Any] | None = None,
         kv_expected: dict[str, int] | None = None,
     ) -> Appended:
@@ -80,6 +84,14 @@ class MessageRepository:
         in its place. Any other batch raises DraftLive while the writer of that message holds its lease, at every level
         of the rules. Once the lease is over, the batch interrupts the message and follows it.
         `on_open_calls="interrupt"` interrupts a live one as well, and closes open calls like "close".
+
+        With `after`, the seq or the id of a message of the branch, the messages follow that one; 0 is the place before
+        the first message. If others follow it already, a new branch shares the path up to it, takes these messages and
+        becomes the active one, all in one transaction. Repeated with the same ids or the same key, the call returns the
+        first result, on whatever branch that stands, and activates nothing; without them it makes another branch. A seq
+        is looked up on the branch that is active by then: pass an id, `branch` or `expected` if somebody else may
+        activate another one. Raises InvalidCursor for a seq that the branch does not have, and MessageNotFound for an
+        id that is not on it.
 
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
@@ -105,6 +117,7 @@ class MessageRepository:
             rules=rules,
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
+            after=after,
             kv=kv,
             kv_expected=kv_expected,
         )
@@ -270,13 +283,48 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
+    async def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage:
+        """Give a stored message other words, in its place: the content, reasoning, name, response_metadata,
+        custom_data, format and residual of `message`, and the arguments and extras of its calls. Returns the message.
+        Every branch that shares it, and everything that reads it, has the new words from then on. What it was before
+        is in `revisions`, until it is redacted or erased. A late repeat of its append stays a repeat.
+
+        Everything else stays: role, ids, place, run, time, state, `is_error`, and the number, ids and names of the
+        calls. Leave these None in `message`, or as they are. The change takes the next position of the branch that
+        stores the message, so its `version` grows by one. Words that are equal change nothing.
+
+        Raises, with nothing written: InvalidArgument for another value of what stays, and for a message that its writer
+        left partial; LimitExceeded, ThreadNotFound and MessageNotFound; DraftLive while a draft is written at the end
+        of the branch that stores the message; RuleViolation, at the level `ordered`, for arguments that are not JSON.
+        """
+        require(STR, thread_id=thread_id, message_id=message_id)
+        require(_MESSAGE, message=message)
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            [message],
+            limits=self._scope.limits,
+            default_rules=self._scope.rules,
+        )
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.write(lambda sql: revise_message(sql, window, request, message_id))
+
+    async def revisions(self, thread_id: str, message_id: str) -> Sequence[Revision]:
+        """What a message was before each of its changes, oldest first; also of a message that was removed. Empty if it
+        never changed. Raises ThreadNotFound and MessageNotFound.
+        """
+        require(STR, thread_id=thread_id, message_id=message_id)
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
+
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
     ) -> ChatMessage:
         """Remove the words from a stored message, for good: text, reasoning, media, arguments, metadata, and the fields
         of its own format. Its position, role, ids and links stay, so the thread stays whole. A violation of R11 in the
         message records the time. Forks that share the message see the redacted one. With `dry_run`, returns the
-        message as it would be, and writes nothing.
+        message as it would be, and writes nothing. What `revisions` keeps of the message loses its words as well. A
+        late repeat of its append stays a repeat, and brings no word back.
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """
@@ -327,20 +375,12 @@ def _names(sql: Sql, window: Window, name: str) -> set[str]:
     return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
 
 
-_FIND = """
-SELECT branch, seq FROM {schema}messages
-WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
-"""
-
-
 def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
     find_path(sql, window)
-    place = {"tenant": window.tenant.key, "thread": window.thread, "message_id": encode_text(message_id)}
-    rows = sql.fetch(_FIND, place)
-    if not rows:
+    found = find_message(sql, window, message_id)
+    if found is None:
         raise MessageNotFound(window.thread_id, message_id)
-    branch, seq = rows[0]
-    return load_range(sql, window.tenant, window.thread, branch, seq, seq)[0]
+    return found
 
 
 # --- Comparing a history that is sent whole ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -46,12 +47,13 @@ from chatledger.storage.schema.text import (
 ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "threads": ("title", "metadata"),
     "runs": ("input", "error", "metadata"),
-    "messages": ("text", "residual", "response_metadata", "custom_data"),
+    "messages": ("text", "residual", "response_metadata", "custom_data", "digest"),
     "message_parts": ("text", "body"),
     "tool_calls": ("arguments", "extras"),
     "feedback": ("kwargs", "author"),
     "agents": ("definition", "settings"),
     "outputs": ("text", "body"),
+    "revisions": ("body", "digest"),
     "kv": ("value",),
 }
 """The columns that hold the words of a person or a model."""
@@ -293,8 +295,14 @@ def decrypt_json(tenant: Tenant, table: Table, column: str, row: Mapping[str, An
         raise damaged_cell(table, column, row) from None
 
 
-def to_model(model: type[M], table: Table, row: Mapping[str, Any], fields: Mapping[str, Any], prefix: str = "") -> M:
-    """The model of decrypted fields. `prefix` stands before a field's name if its column begins with it.
+def to_model(
+    model: type[M],
+    table: Table,
+    row: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> M:
+    """The model of decrypted fields. `columns` has the column of each field that is named otherwise.
 
     Raises DamagedCell for a field that the model refuses, such as a text in a column of numbers: SQLite stores it.
     """
@@ -302,8 +310,10 @@ def to_model(model: type[M], table: Table, row: Mapping[str, Any], fields: Mappi
         return model(**fields)
     except ValidationError as error:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
-    named = (name for name in names for name in (name, prefix + name) if name in table.c)
-    raise damaged_cell(table, next(named), row)
+        column = next((name for name in (columns.get(name, name) for name in names) if name in table.c), None)
+        if column is None:  # no cell's fault
+            raise
+    raise damaged_cell(table, column, row)
 
 
 def damaged_cell(table: Table, column: str, row: Mapping[str, Any]) -> DamagedCell:
