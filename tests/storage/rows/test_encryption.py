@@ -45,6 +45,7 @@ PLAIN = {
     "feedback": {"key", "source"},
     "outputs": {"nonce", "mime_type"},
     "revisions": {"kind"},
+    "kv": {"kind"},
     "erasures": {"kind", "rows"},
     "kept_scores": {"key", "agent", "model"},
 }

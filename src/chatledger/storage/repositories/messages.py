@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -63,6 +63,8 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -96,9 +98,13 @@ class MessageRepository:
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
 
+        `kv` are up to 64 values of the thread, by key, that are written together with the messages: all of it, or
+        nothing. `ledger.kv` reads them. `kv_expected` has the versions that some of them must have until then, 0 for
+        none; another version is a KvConflict. A repeat writes no value.
+
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
-        middle.
+        DraftLive, RuleViolation, RunConflict, KvConflict, StorageError. Raises OutcomeUnknown if the database went away
+        in the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -114,6 +120,8 @@ class MessageRepository:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             after=after,
+            kv=kv,
+            kv_expected=kv_expected,
         )
         return await self._scope.append(request)
 
