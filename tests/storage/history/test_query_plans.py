@@ -188,6 +188,15 @@ async def test_a_page_of_fresh_forks_reads_its_rows_in_one_statement(pg_seeded: 
     assert read["messages"] <= 21
 
 
+FIND: Work = lambda ledger: ledger.messages.find("m9000")  # noqa: E731
+
+
+async def test_a_message_is_found_in_all_threads_by_its_id_alone(pg_read: Database) -> None:
+    async with pg_read.open() as ledger:
+        assert [(one.thread_id, one.seq) for one in await FIND(ledger)] == [(LONG, 9_000)]
+    assert await rows_read(pg_read, FIND) == Counter({"messages": 2})  # its place, and itself
+
+
 @named(SUMMARIES)
 async def test_a_summary_reads_each_score_once(pg_read: Database, work: Work) -> None:
     """Those of other tenants too, where they are so few that reading all is quicker than looking for ours."""
@@ -348,6 +357,19 @@ async def test_a_list_of_threads_searches_and_sorts_no_threads(
     of_segments = [step for step in unwanted(steps) if not step.startswith((*nested, "SEARCH m", "SEARCH p"))]
     assert of_segments == ["USE TEMP B-TREE FOR ORDER BY"]  # those of one lineage, last first
     assert steps[0].startswith("SEARCH t USING INDEX threads_tenant_id_")
+
+
+async def test_a_message_id_is_searched_by_its_own_index(
+    ledger: Ledger, sqlite_seeded: Database, statements: list[str]
+) -> None:
+    work: dict[str, Work] = {
+        "(tenant_id=? AND message_id=?)": FIND,
+        "(tenant_id=? AND message_id=? AND thread_id=?)": lambda ledger: ledger.messages.get(LONG, "m9000"),
+    }
+    for columns, call in work.items():
+        ran = await ran_by(call, ledger, statements)
+        (steps,) = [plan(sqlite_seeded.url, one) for one in ran if "message_id = " in one]
+        assert steps == [f"SEARCH messages USING INDEX messages_message_id_key {columns}"]
 
 
 async def test_a_page_of_fresh_forks_is_one_statement(ledger: Ledger, statements: list[str]) -> None:

@@ -33,6 +33,7 @@ from chatledger.storage.history.path import find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
@@ -261,6 +262,13 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
+    async def find(self, message_id: str) -> Sequence[ChatMessage]:
+        """The messages with that id in all threads of the tenant, in order of their thread ids. An id stands once in a
+        thread, and may stand in many. The first 100 are returned; each names its thread, branch and seq.
+        """
+        require(STR, message_id=message_id)
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
+
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
     ) -> ChatMessage:
@@ -318,7 +326,7 @@ def _names(sql: Sql, window: Window, name: str) -> set[str]:
     return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
 
 
-_FIND = """
+_GET = """
 SELECT branch, seq FROM {schema}messages
 WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
 """
@@ -327,11 +335,23 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
 def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
     find_path(sql, window)
     place = {"tenant": window.tenant.key, "thread": window.thread, "message_id": encode_text(message_id)}
-    rows = sql.fetch(_FIND, place)
+    rows = sql.fetch(_GET, place)
     if not rows:
         raise MessageNotFound(window.thread_id, message_id)
     branch, seq = rows[0]
     return load_range(sql, window.tenant, window.thread, branch, seq, seq)[0]
+
+
+_FIND = """
+SELECT thread_id, branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND message_id = :message_id ORDER BY thread_id LIMIT 100
+"""
+
+
+def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
+    """By the index of message ids, whose first columns these are."""
+    places = sql.fetch(_FIND, {"tenant": tenant.key, "message_id": encode_text(message_id)})
+    return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]
 
 
 # --- Comparing a history that is sent whole ---------------------------------------------------------------------------
