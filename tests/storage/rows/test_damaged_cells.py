@@ -56,6 +56,9 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "active_branch": NUMBER,
         "created_at": NUMBER,
         "active_at": NUMBER,
+        "kind": KEY,
+        "archived_at": NUMBER,
+        "revision": NUMBER,
     },
     "branches": {
         "tenant_id": KEY,
@@ -68,6 +71,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "open_calls": (*OBJECT, '{"calls": [1]}', '{"partial": 1}'),
         "partial_seq": NUMBER,
         "created_at": NUMBER,
+        "absent": NUMBER,
     },
     "runs": {
         "tenant_id": KEY,

@@ -31,13 +31,14 @@ from chatledger.storage.append.request import (
 )
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import find_message, find_path
+from chatledger.storage.history.path import find_message, find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.repositories.sync import compare, key_of, shorten
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
 _MESSAGE = Kind("a ChatMessage", ChatMessage)
@@ -343,6 +344,13 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
 
+    async def find(self, message_id: str) -> Sequence[ChatMessage]:
+        """The messages with that id in all threads of the tenant, in order of their thread ids. An id stands once in a
+        thread, and may stand in many. The first 100 are returned; each names its thread, branch and seq.
+        """
+        require(STR, message_id=message_id)
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
+
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
     ) -> ChatMessage:
@@ -441,3 +449,15 @@ def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
     if found is None:
         raise MessageNotFound(window.thread_id, message_id)
     return found
+
+
+_FIND = """
+SELECT thread_id, branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND message_id = :message_id ORDER BY thread_id LIMIT 100
+"""
+
+
+def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
+    """By the index of message ids, whose first columns these are."""
+    places = sql.fetch(_FIND, {"tenant": tenant.key, "message_id": encode_text(message_id)})
+    return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]
