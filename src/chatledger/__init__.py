@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     )
     from chatledger.ledger import Ledger, Transaction
     from chatledger.models import (
+        Alternative,
         Appended,
         AudioPart,
         Branch,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExists",
+    "Alternative",
     "Appended",
     "AudioPart",
     "Branch",
@@ -189,6 +191,7 @@ _HOMES = {
     "chatledger.storage.upgrade.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
     "chatledger.storage.upgrade.versions": {"SchemaStatus"},
     "chatledger.models": {
+        "Alternative",
         "Appended",
         "AudioPart",
         "Branch",

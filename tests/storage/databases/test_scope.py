@@ -80,6 +80,7 @@ async def fill(repositories: Repositories, ids: Ids) -> None:
     await repositories.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run)
     await repositories.messages.append(ids.thread, [user("?"), assistant(reasoning="hm")], idempotency_key=ids.key)
     await repositories.branches.fork(ids.thread, 5, activate=False)
+    await repositories.messages.revise(ids.thread, f"{ids.message}0", user("And in Oslo?"))
     await repositories.outputs.add(ids.thread, [OUTPUT])
     left = assistant("Su", state="partial")
     await repositories.threads.load([repositories.threads.prepare(new_thread(ids.partial), [left])])  # nobody writes it
