@@ -588,6 +588,34 @@ def read_plain_text() -> None:
     Encryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
+def see_no_mark_before_an_append() -> None:
+    from chatledger.storage.append import preflight
+    from chatledger.storage.rows.encryption import ENCRYPTED_TENANT
+
+    mark = f"EXISTS ({ENCRYPTED_TENANT})"
+    _put(preflight, _PREFLIGHTS={key: text.replace(mark, "false") for key, text in preflight._PREFLIGHTS.items()})
+
+
+def see_no_mark_before_a_write() -> None:
+    from chatledger.storage.databases import scope
+
+    _put(scope, refuse_without_keys=lambda *_: None)
+
+
+def remember_a_mark_that_may_go() -> None:
+    """Also one that a transaction may take back."""
+    from chatledger.storage.databases.scope import Scope
+
+    mark = Scope.mark_encrypted
+
+    async def and_remember(self: Any) -> None:
+        await mark(self)
+        if self.tenant.encryption is not None:
+            self.tenant.encryption.remember_marked()
+
+    Scope.mark_encrypted = and_remember  # type: ignore[method-assign]
+
+
 def plan_without_encryption() -> None:
     """And read what comes of it: nothing but the search of the files is to notice."""
     from chatledger.storage.append import attempt, write
@@ -1017,6 +1045,28 @@ MUTANTS = (
         "refusing plain text where there are keys",
         "DID NOT RAISE",
         read_plain_text,
+    ),
+    Mutant(
+        "mark-append",
+        "../storage/rows/test_encrypted_tenants.py::test_every_call_that_writes_is_refused_and_stores_nothing",
+        "the look for the mark of an encrypted tenant before an append without keys",
+        r"assert \{",
+        see_no_mark_before_an_append,
+    ),
+    Mutant(
+        "mark-write",
+        "../storage/rows/test_encrypted_tenants.py::test_every_call_that_writes_is_refused_and_stores_nothing",
+        "the look for the mark of an encrypted tenant before any other write without keys",
+        r"assert \{",
+        see_no_mark_before_a_write,
+    ),
+    Mutant(
+        "mark-remembered",
+        "../storage/rows/test_encrypted_tenants.py"
+        "::test_a_transaction_of_the_caller_that_is_rolled_back_leaves_no_mark_and_no_memory",
+        "looking again for a mark that a transaction may have taken back",
+        r"assert \[\] == \['default'\]",
+        remember_a_mark_that_may_go,
     ),
     Mutant(
         "encryption-append",
