@@ -53,12 +53,14 @@ if TYPE_CHECKING:
         RunNotFound,
         SchemaMismatch,
         StorageError,
+        TenantEncrypted,
         ThreadNotFound,
         UnknownFormat,
         VersionConflict,
     )
     from chatledger.ledger import Ledger, Transaction
     from chatledger.models import (
+        Alternative,
         Appended,
         AudioPart,
         Branch,
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExists",
+    "Alternative",
     "Appended",
     "AudioPart",
     "Branch",
@@ -160,6 +163,7 @@ __all__ = [
     "SchemaMismatch",
     "SchemaStatus",
     "StorageError",
+    "TenantEncrypted",
     "TextDelta",
     "TextPart",
     "ThinkPart",
@@ -193,6 +197,7 @@ _HOMES = {
     "chatledger.storage.upgrade.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
     "chatledger.storage.upgrade.versions": {"SchemaStatus"},
     "chatledger.models": {
+        "Alternative",
         "Appended",
         "AudioPart",
         "Branch",
@@ -258,6 +263,7 @@ _HOMES = {
         "RunNotFound",
         "SchemaMismatch",
         "StorageError",
+        "TenantEncrypted",
         "ThreadNotFound",
         "UnknownFormat",
         "VersionConflict",

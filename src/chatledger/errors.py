@@ -33,6 +33,7 @@
         KeyUnavailable          .key_id
         NotAuthentic            .key_id
         NotEncrypted
+        TenantEncrypted         .tenant
       SchemaMismatch            .found .expected .command
       MissingExtra              .extra
 
@@ -382,6 +383,16 @@ class NotEncrypted(EncryptionError):
             "and `chatledger reencrypt --plaintext` encrypts it",
             place,
         )
+
+
+class TenantEncrypted(EncryptionError):
+    """A ledger without keys was about to write for a tenant that is encrypted. Nothing was written."""
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(
+            f"tenant {tenant!r} is encrypted; open the ledger with keys=…, or give `chatledger --keys FILE …`"
+        )
+        self.tenant = tenant
 
 
 class SchemaMismatch(ChatLedgerError):

@@ -31,12 +31,13 @@ from chatledger.models.parts import (
 )
 from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
-from chatledger.models.threads import Branch, Deleted, RulesLevel, Thread
+from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
 
 __all__ = [
     "CONTINUES",
     "LENIENT",
     "ROLES",
+    "Alternative",
     "Appended",
     "AudioPart",
     "Branch",

@@ -56,6 +56,9 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "active_branch": NUMBER,
         "created_at": NUMBER,
         "active_at": NUMBER,
+        "kind": KEY,
+        "archived_at": NUMBER,
+        "revision": NUMBER,
     },
     "branches": {
         "tenant_id": KEY,
@@ -68,6 +71,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "open_calls": (*OBJECT, '{"calls": [1]}', '{"partial": 1}'),
         "partial_seq": NUMBER,
         "created_at": NUMBER,
+        "absent": NUMBER,
     },
     "runs": {
         "tenant_id": KEY,
@@ -109,6 +113,8 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "custom_data": OBJECT,
         "violations": LIST,
         "created_at": NUMBER,
+        "revision": UNREAD,
+        "digest": TEXT,
     },
     "message_parts": {
         "tenant_id": KEY,
@@ -175,6 +181,20 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "mime_type": TEXT,
         "text": TEXT,
         "body": OBJECT,
+        "created_at": NUMBER,
+    },
+    "revisions": {
+        "tenant_id": KEY,
+        "thread_id": KEY,
+        "branch": KEY,
+        "seq": KEY,
+        "idx": KEY,
+        "kind": WORD,
+        "target_branch": NUMBER,
+        "target_seq": NUMBER,
+        "message_id": KEY,
+        "body": (*OBJECT, '{"message": {"seq": 1}, "parts": [1], "calls": []}'),
+        "digest": TEXT,
         "created_at": NUMBER,
     },
     "kv": {

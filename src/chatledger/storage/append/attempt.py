@@ -39,7 +39,7 @@ from chatledger.rules import (
 from chatledger.storage.append.new_branch import branch_off, find_cut, find_other_branch
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
-from chatledger.storage.append.replay import find_replay, load_replay
+from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
@@ -97,6 +97,9 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
             return overwritten
         write_values(sql, request)
         return Attempted(overwritten)
+    removed = find_removed(sql, request, seen, again=lock)
+    if removed:
+        return Attempted(replay_removed(sql, request, seen, removed))
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
@@ -127,6 +130,8 @@ def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempt
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
+    if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
+        return NeedsPreflight()
     if request.after is not None and (cached.tip is None or request.after != cached.tip.last_seq):
         return NeedsPreflight()
     try:
@@ -281,8 +286,10 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp, forked = plan.judgement.tip, plan.new_stamp, seen.forked or plan.new_branch is not None
-    active = seen.active_branch if plan.new_branch is None else plan.branch
-    return Seen(True, seen.rules, active, plan.branch, tip, stamp, forked=forked, touched=touched)
+    active, absent = seen.active_branch, seen.absent
+    if plan.new_branch is not None:
+        active, absent = plan.branch, plan.new_branch.absent
+    return Seen(True, seen.rules, active, plan.branch, tip, stamp, forked=forked, touched=touched, absent=absent)
 
 
 def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:

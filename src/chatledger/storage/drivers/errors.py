@@ -160,6 +160,12 @@ def is_away(error: BaseException) -> bool:
     return failure is not None and failure.kind in (Kind.LOST, Kind.POOL)
 
 
+def is_ended_for_another(error: BaseException) -> bool:
+    """Whether the server ended the transaction because of another one: a deadlock, a conflict, a lock not to be had."""
+    failure = read_failure(error)
+    return failure is not None and failure.kind is Kind.AGAIN
+
+
 def commit_unheard(error: BaseException) -> StorageError | None:
     """The error to raise if the connection was lost at COMMIT, since nobody knows whether the COMMIT happened. None for
     any other error.

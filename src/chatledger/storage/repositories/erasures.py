@@ -66,7 +66,9 @@ class ErasureRepository:
             if earlier is None:
                 raise ThreadNotFound(thread_id)
             return earlier
-        return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
+        return await self._scope.write(
+            lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores), removes=True
+        )
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Erase every thread of a user, each in a transaction of its own, and then the user's feedback on other
@@ -149,7 +151,7 @@ class ErasureRepository:
                 return _bury(sql, tenant, kind, subject, gone_rows, scores)
             return _erase_feedback(sql, tenant, user_id, subject, gone_rows, scores, keep_scores)
 
-        return await self._scope.write(finish)
+        return await self._scope.write(finish, removes=True)
 
 
 def digest(kind: ErasureKind, id_: str) -> str:
