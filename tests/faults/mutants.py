@@ -637,6 +637,51 @@ def repeat_the_nonce() -> None:
     _put(keys, os=SimpleNamespace(urandom=bytes))
 
 
+def append_whatever_the_values_are() -> None:
+    from chatledger.storage.append import kv
+
+    _put(kv, moved=lambda _: "count(*)")
+
+
+def expect_no_version() -> None:
+    from chatledger.storage.append import kv
+
+    store = kv.store
+    _put(kv, store=lambda sql, tenant, place, write, now: store(sql, tenant, place, replace(write, expected=None), now))
+
+
+def share_a_statement_with_values() -> None:
+    from chatledger.storage.databases import append_queue
+
+    _put(append_queue, _may_share=lambda waiter, first, characters: not waiter.alone)
+
+
+def merge_without_the_lock() -> None:
+    from chatledger.storage.repositories import kv
+
+    _put(kv, _hold=kv._get)
+
+
+def put_beside_a_deletion() -> None:
+    from chatledger.storage.repositories import kv
+
+    require = kv._require_scope
+    _put(kv, _require_scope=lambda sql, tenant, place, lock=False: require(sql, tenant, place))
+
+
+def update_without_the_lock() -> None:
+    from chatledger.storage.repositories import threads
+
+    _put(threads, _lock_row=lambda *_: None)
+
+
+def expect_no_revision() -> None:
+    from chatledger.storage.repositories import threads
+
+    update: Any = threads._update_thread
+    _put(threads, _update_thread=lambda *given: update(*given[:-1], None))
+
+
 MUTANTS = (
     Mutant(
         "kill-client-sqlite",
@@ -843,6 +888,55 @@ MUTANTS = (
         "the branch and the stamp of a mark",
         "DID NOT RAISE",
         compare_only_versions,
+    ),
+    Mutant(
+        "kv-append",
+        "../storage/repositories/test_kv.py -k 'of_eight_appends and postgresql'",
+        "the versions that the statement of an append compares",
+        r"== 1",
+        append_whatever_the_values_are,
+    ),
+    Mutant(
+        "kv-expected",
+        "../storage/repositories/test_kv.py -k 'conflict_of_one_value and sqlite'",
+        "the version that a write expects",
+        "DID NOT RAISE",
+        expect_no_version,
+    ),
+    Mutant(
+        "kv-group",
+        "../storage/repositories/test_kv.py -k 'wait_behind_each_other and postgresql'",
+        "keeping an append with values out of a group",
+        "assert",
+        share_a_statement_with_values,
+    ),
+    Mutant(
+        "kv-merge",
+        "../storage/repositories/test_kv.py -k 'no_merge_undoes and postgresql'",
+        "the lock of the row that is merged",
+        "assert",
+        merge_without_the_lock,
+    ),
+    Mutant(
+        "kv-deletion",
+        "../storage/repositories/test_kv.py -k 'outlives and postgresql'",
+        "the lock of the thread whose value is put",
+        "assert",
+        put_beside_a_deletion,
+    ),
+    Mutant(
+        "thread-merge",
+        "../storage/repositories/test_threads.py -k 'no_merge_of_metadata and postgresql'",
+        "the lock of the thread that is updated",
+        "assert",
+        update_without_the_lock,
+    ),
+    Mutant(
+        "thread-revision",
+        "../storage/repositories/test_threads.py -k 'each_update and sqlite'",
+        "the revision that an update expects",
+        "DID NOT RAISE",
+        expect_no_revision,
     ),
     Mutant(
         "repeats-after-a-fork",
