@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import tracemalloc
 from datetime import timedelta
 from typing import Any
@@ -25,6 +26,7 @@ from chatledger import (
     TextPart,
     ThreadNotFound,
 )
+from chatledger.storage.history import path
 from chatledger.storage.repositories import copy
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, texts, turn, user
@@ -213,12 +215,22 @@ async def test_positions_without_a_message_are_closed(source: Ledger, database: 
 async def test_messages_that_are_removed_meanwhile_end_the_copy(
     pg_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Removed by another connection, after the copy read a page."""
+    load_path = path.load_path
+
+    def then_remove(*given: Any) -> list[ChatMessage]:
+        page = load_path(*given)
+        removing = "UPDATE branches SET absent = 2 WHERE thread_id = 's'"
+        thread = threading.Thread(target=asyncio.run, args=(query(pg_database, removing),))
+        thread.start()
+        thread.join()
+        return page
+
     async with pg_database.open() as ledger:
         await ledger.threads.create("s")
         await ledger.messages.append("s", turn())
-        counts = iter([None, 2])
-        monkeypatch.setattr(copy, "_absent", lambda *_: next(counts))
-        with pytest.raises(StorageError) as caught:
+        monkeypatch.setattr(copy, "load_path", then_remove)
+        with pytest.raises(StorageError, match="were removed while it was copied") as caught:
             await ledger.threads.copy("s", "c")
         assert caught.value.retryable
         assert await ledger.threads.find("c") is None
