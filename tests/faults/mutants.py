@@ -464,6 +464,12 @@ def leave_the_bodies() -> None:
     _put(redaction, load_bodies=lambda *_: [])
 
 
+def let_a_revision_change_all() -> None:
+    from chatledger.storage.repositories import revise
+
+    _put(revise, _STAYS=())
+
+
 def compare_only_what_is_stored_now() -> None:
     from chatledger.storage.append import replay
 
@@ -912,6 +918,20 @@ MUTANTS = (
         "knowing a repeat of what a message was",
         "is stored already with other content",
         compare_only_what_is_stored_now,
+    ),
+    Mutant(
+        "redact-revisions",
+        "../storage/repositories/test_revise.py -k 'redaction_covers and sqlite'",
+        "taking the words of what a message was",
+        "canary",
+        leave_the_bodies,
+    ),
+    Mutant(
+        "revise-words-only",
+        "../storage/repositories/test_revise.py -k 'what_stays_is_refused and sqlite'",
+        "comparing what a revision must leave as it is",
+        "DID NOT RAISE",
+        let_a_revision_change_all,
     ),
     Mutant(
         "erase",

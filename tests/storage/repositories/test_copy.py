@@ -230,7 +230,7 @@ async def test_messages_that_are_removed_meanwhile_end_the_copy(
         await ledger.threads.create("s")
         await ledger.messages.append("s", turn())
         monkeypatch.setattr(copy, "load_path", then_remove)
-        with pytest.raises(StorageError, match="were removed while it was copied") as caught:
+        with pytest.raises(StorageError, match="changed or removed while it was copied") as caught:
             await ledger.threads.copy("s", "c")
         assert caught.value.retryable
         assert await ledger.threads.find("c") is None

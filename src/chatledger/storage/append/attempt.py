@@ -39,9 +39,18 @@ from chatledger.rules import (
 from chatledger.storage.append.new_branch import branch_off, find_cut, find_other_branch
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
-from chatledger.storage.append.replay import find_replay, load_replay
+from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
-from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, NewBranch, Plan, Written, plan_rows, write
+from chatledger.storage.append.write import (
+    ACTIVITY_RESOLUTION,
+    Moved,
+    NewBranch,
+    Plan,
+    Written,
+    plan_rows,
+    write,
+    write_values,
+)
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text, write_mark
@@ -79,10 +88,18 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         if not seen.found:  # it was removed since; another attempt stores the batch where it belongs
             return Moved()
     if overwrites_partial(request, seen):
+        if request.kv and not lock and sql.dialect == "postgresql":
+            return Moved()  # two statements, so they need the transaction of the next attempt
         if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
-        return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
+        if isinstance(overwritten, Moved):
+            return overwritten
+        write_values(sql, request)
+        return Attempted(overwritten)
+    removed = find_removed(sql, request, seen, again=lock)
+    if removed:
+        return Attempted(replay_removed(sql, request, seen, removed))
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
@@ -92,7 +109,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
         raise draft_live(sql, request, seen)
-    return _write(sql, plan, seen)
+    return _write(sql, plan, seen, locked=lock)
 
 
 def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Attempted | Moved | NeedsPreflight:
@@ -107,12 +124,14 @@ def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Att
     return NeedsPreflight()
 
 
-def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
-    written = write(sql, plan)
+def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
+    written = write(sql, plan, locked=locked)
     return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
+    if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
+        return NeedsPreflight()
     if request.after is not None and (cached.tip is None or request.after != cached.tip.last_seq):
         return NeedsPreflight()
     try:
@@ -267,8 +286,10 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp, forked = plan.judgement.tip, plan.new_stamp, seen.forked or plan.new_branch is not None
-    active = seen.active_branch if plan.new_branch is None else plan.branch
-    return Seen(True, seen.rules, active, plan.branch, tip, stamp, forked=forked, touched=touched)
+    active, absent = seen.active_branch, seen.absent
+    if plan.new_branch is not None:
+        active, absent = plan.branch, plan.new_branch.absent
+    return Seen(True, seen.rules, active, plan.branch, tip, stamp, forked=forked, touched=touched, absent=absent)
 
 
 def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
-
-from sqlalchemy import select
 
 from chatledger.errors import InvalidCursor, RuleViolation, StorageError
 from chatledger.models import ChatMessage, Thread
@@ -14,11 +13,9 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Path, find_path, load_path
+from chatledger.storage.history.path import find_path, load_path
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.branches import own_rows
 from chatledger.storage.repositories.bulk import load_rows_of
-from chatledger.storage.schema.tables import branches
 
 PAGE = 500
 """The most messages that a copy holds at a time."""
@@ -29,30 +26,23 @@ def copy_messages(sql: Sql, source: Window, at: int | None, thread: Thread, made
     The caller holds the source, so that nobody deletes it meanwhile. Returns what a preflight would see of the copy.
 
     Raises BranchNotFound, InvalidCursor, RuleViolation for a message that is still partial, and a retryable
-    StorageError if messages were removed from the source meanwhile.
+    StorageError if messages of the source were changed or removed meanwhile.
     """
     path = find_path(sql, source)
     end = path.last_seq if at is None else at
     if not 0 <= end <= path.last_seq:
         raise InvalidCursor(end, f"branch {path.branch} ends at seq {path.last_seq}; copy it up to seq 0 to that")
-    absent = _absent(sql, source, path)
     tip = Tip()
     for first in range(1, end + 1, PAGE):
         messages = load_path(sql, source, path, first, min(first + PAGE - 1, end))
         if messages:
             tip = _store(sql, source, thread, messages, tip)
-    if _absent(sql, source, path) != absent:
-        raise StorageError("messages of the source were removed while it was copied", retryable=True)
+    if (find_path(sql, replace(source, branch=path.branch)).absent or 0) != (path.absent or 0):
+        raise StorageError("messages of the source were changed or removed while it was copied", retryable=True)
     request = make_request(source.tenant, thread.thread_id, [], limits=None)
     key = {"tenant": request.tenant.key, "thread": request.thread, "branch": 0}
     sql.fetch(UPDATE_TIP, {**key, "stamp": made.stamp, "new_stamp": made.stamp, **tip_columns(tip)})
     return Seen(True, thread.rules, branch=0, tip=tip, stamp=made.stamp, touched=made.touched)
-
-
-def _absent(sql: Sql, source: Window, path: Path) -> int | None:
-    own = own_rows(branches, source), branches.c.branch == path.branch
-    absent: int | None = sql.execute(select(branches.c.absent).where(*own)).scalar()
-    return absent
 
 
 def _store(sql: Sql, source: Window, thread: Thread, messages: Sequence[ChatMessage], tip: Tip) -> Tip:
