@@ -59,7 +59,7 @@ async def test_a_copy_is_the_path_as_a_thread_of_its_own(database: Database, sou
     assert bare(found.messages) == bare((await source.messages.history("s")).messages)
     assert [(one.seq, one.branch, one.run_id) for one in found.messages] == [(n, 0, None) for n in range(1, 8)]
     assert thread == await source.threads.get("c")
-    for name in ("user_id", "title", "metadata", "rules", "kind", "message_count", "last_text"):
+    for name in ("user_id", "title", "metadata", "rules", "kind", "message_count"):
         assert getattr(thread, name) == getattr(original, name)
     assert (thread.created_at > original.created_at, thread.active_branch) == (True, 0)
     assert len(await source.branches.list("c")) == 1
