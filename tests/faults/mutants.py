@@ -247,6 +247,7 @@ def trust_a_stale_memory() -> None:
 
 
 def share_one_too_many() -> None:
+    from chatledger.storage.append import new_branch
     from chatledger.storage.history.path import Segment, forked
     from chatledger.storage.repositories import branches
 
@@ -254,6 +255,7 @@ def share_one_too_many() -> None:
         return forked(segments, branch, at + 1 if at else at)
 
     _put(branches, forked=further)
+    _put(new_branch, forked=further)
 
 
 def meet_types_anywhere() -> None:

@@ -37,9 +37,10 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.history.path import Segment, write_lineage
-from chatledger.storage.history.window import END
+from chatledger.storage.history.window import END, Window
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
+from chatledger.storage.repositories.copy import copy_messages
 from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
 from chatledger.storage.repositories.erasures import refuse_erased
@@ -115,6 +116,40 @@ class ThreadRepository:
         made = await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
         if made.seen is not None:
             self._scope.learn(encode_key(thread.thread_id, "thread_id"), made.seen)
+        return made.thread
+
+    async def copy(
+        self,
+        source: str,
+        thread_id: str | None = None,
+        *,
+        at: int | None = None,
+        branch: int | None = None,
+        title: str | Unset | None = UNSET,
+    ) -> Thread:
+        """Make a thread of a path of another one: the messages of `branch` (None: the active one) up to and including
+        seq `at` (None: all). It has as many messages as the path has, 1, 2, 3 …, on its one branch.
+
+        Owner, kind, metadata, rules and, unless you give another one, the title are those of the source. The messages
+        keep their ids, times and recorded violations; a message id is unique within a thread. Runs, feedback, outputs
+        and everything else stay with the source, so the copied messages name no run. A call that has no result yet
+        waits for one in the copy too.
+
+        One transaction copies all, 500 messages at a time; a SQLite file has no other writer until it is done. Raises
+        ThreadNotFound, BranchNotFound, AlreadyExists and Erased, InvalidCursor for a seq that the branch does not have,
+        and RuleViolation if the last message is still being written.
+        """
+        require(STR, source=source)
+        require(STR_OR_NONE, thread_id=thread_id)
+        require(INT_OR_NONE, at=at, branch=branch)
+        require(_STR_OR_UNSET, title=title)
+        window = Window.of(self._scope.tenant, source, branch)
+        copy_id = new_id() if thread_id is None else thread_id
+        encode_key(copy_id, "thread_id")
+        given = {} if title is UNSET else {"title": title}
+        made = await self._scope.write(lambda sql: _copy_thread(sql, window, copy_id, at, given))
+        if made.seen is not None:
+            self._scope.learn(encode_key(copy_id, "thread_id"), made.seen)
         return made.thread
 
     def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
@@ -362,6 +397,23 @@ def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -
     if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
         raise ThreadNotFound(thread.thread_id)
     return Made(existing)
+
+
+def _copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given: dict[str, Any]) -> Made:
+    tenant = source.tenant
+    held = select(threads.c.thread_id).where(_key(tenant, source.thread_id)).with_for_update(read=True, key_share=True)
+    original = find_thread(sql, tenant, source.thread_id) if sql.execute(held).one_or_none() else None
+    if original is None:
+        raise ThreadNotFound(source.thread_id)
+    now = datetime.now(UTC)
+    own = {"thread_id": thread_id, "created_at": now, "active_at": now, **given}
+    inherited = original.model_dump(include={"user_id", "kind", "title", "metadata", "rules"})
+    with refusing():
+        thread = Thread.model_validate({**inherited, **own})
+    made = create_thread(sql, tenant, thread, exist_ok=False)
+    assert made.seen is not None
+    seen = copy_messages(sql, source, at, thread, made.seen)
+    return Made(find_thread(sql, tenant, thread_id) or thread, seen)
 
 
 def _first_branch(tenant: Tenant, thread: Thread) -> dict[str, Any]:
