@@ -464,6 +464,30 @@ def leave_the_bodies() -> None:
     _put(redaction, load_bodies=lambda *_: [])
 
 
+def delete_what_others_share() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, without=lambda segments, others: list(segments))
+
+
+def forget_what_was_removed() -> None:
+    from chatledger.storage.append import attempt
+
+    _put(attempt, find_removed=lambda *_, **__: {})
+
+
+def tell_nobody_of_a_removal() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, note_changed=lambda *_: None)
+
+
+def count_positions() -> None:
+    from chatledger.storage.history import page
+
+    _put(page, _counted=lambda sql, window, path, low, high: page._interval(window, low, high))
+
+
 def let_a_revision_change_all() -> None:
     from chatledger.storage.repositories import revise
 
@@ -1047,6 +1071,34 @@ MUTANTS = (
         "taking the words of what a message was",
         "canary",
         leave_the_bodies,
+    ),
+    Mutant(
+        "pop-shared",
+        "../storage/repositories/test_removal.py -k 'shares_the_messages_keeps and sqlite'",
+        "keeping the rows that another branch shares",
+        "AssertionError",
+        delete_what_others_share,
+    ),
+    Mutant(
+        "pop-repeat",
+        "../storage/repositories/test_removal.py -k 'key_is_a_promise and sqlite and pop'",
+        "looking among the removed messages for a repeat under a key",
+        "IdConflict|assert False",
+        forget_what_was_removed,
+    ),
+    Mutant(
+        "pop-unaware",
+        "../storage/repositories/test_removal.py -k 'knew_of_no_change and sqlite'",
+        "telling the other branches that a message was removed",
+        "AssertionError",
+        tell_nobody_of_a_removal,
+    ),
+    Mutant(
+        "holes",
+        "../storage/history/test_holes.py -k 'every_read and sqlite and 0'",
+        "counting messages where positions are empty",
+        "AssertionError",
+        count_positions,
     ),
     Mutant(
         "revise-words-only",
