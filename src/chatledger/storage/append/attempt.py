@@ -39,7 +39,7 @@ from chatledger.rules import (
 from chatledger.storage.append.new_branch import branch_off, find_cut, find_other_branch
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
-from chatledger.storage.append.replay import find_replay, load_replay
+from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
 from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, NewBranch, Plan, Written, plan_rows, write
 from chatledger.storage.drivers.sql import Sql
@@ -83,6 +83,9 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
         return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
+    removed = find_removed(sql, request, seen, again=lock)
+    if removed:
+        return Attempted(replay_removed(sql, request, seen, removed))
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
@@ -91,7 +94,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     if isinstance(plan, NothingToWrite):
         return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
-        raise draft_live(sql, request, seen)
+        raise _draft_live(sql, request, seen)
     return _write(sql, plan, seen)
 
 
@@ -113,6 +116,8 @@ def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
+    if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
+        return NeedsPreflight()
     if request.after is not None and (cached.tip is None or request.after != cached.tip.last_seq):
         return NeedsPreflight()
     try:
@@ -221,7 +226,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
+def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
     """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
     assert seen.tip.lease is not None
@@ -246,7 +251,7 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
     seen = preflight(sql, request, lock=True)
     _, tip = _require_branch(request, seen)
     if is_live(tip):
-        raise draft_live(sql, request, seen)
+        raise _draft_live(sql, request, seen)
     return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
 
 
@@ -267,8 +272,10 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp, forked = plan.judgement.tip, plan.new_stamp, seen.forked or plan.new_branch is not None
-    active = seen.active_branch if plan.new_branch is None else plan.branch
-    return Seen(True, seen.rules, active, plan.branch, tip, stamp, forked=forked, touched=touched)
+    active, absent = seen.active_branch, seen.absent
+    if plan.new_branch is not None:
+        active, absent = plan.branch, plan.new_branch.absent
+    return Seen(True, seen.rules, active, plan.branch, tip, stamp, forked=forked, touched=touched, absent=absent)
 
 
 def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:

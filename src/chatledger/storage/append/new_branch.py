@@ -43,13 +43,13 @@ def find_cut(sql: Sql, request: AppendRequest, seen: Seen) -> Cut | None:
     assert seen.tip is not None
     assert seen.branch is not None
     assert seen.after is not None
-    at, last_seq, after = _position(request, seen), seen.tip.last_seq, seen.after
+    at, last_seq = _position(request, seen), seen.tip.last_seq
     if not 0 <= at <= last_seq:
         detail = f"branch {seen.branch} ends at seq {last_seq}; messages follow seq 0 to {last_seq}"
         raise InvalidCursor(at, detail)
     if at == last_seq:
         return None
-    if not after.absent:
+    if not seen.absent:
         return Cut(at)
     shared, nearest, latest = _count(sql, request, seen, at)
     if nearest != at:
@@ -95,5 +95,6 @@ def branch_off(sql: Sql, request: AppendRequest, seen: Seen, cut: Cut) -> tuple[
     path = Path(seen.branch, seen.tip.last_seq, list(seen.path), seen.stamp)
     number = seen.after.last_branch + 1
     lineage = write_lineage(forked(path.segments, number, cut.at))
-    new = NewBranch(lineage, seen.branch, seen.active_branch, new_stamp(), cut.absent or None)
+    absent = None if seen.absent is None else cut.absent
+    new = NewBranch(lineage, seen.branch, seen.active_branch, new_stamp(), absent)
     return number, fold_tip(sql, window, path, cut.at), new

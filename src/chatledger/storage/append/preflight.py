@@ -31,7 +31,7 @@ from chatledger.storage.schema.text import (
 )
 
 _PREFLIGHT_SQLITE = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp, b.absent,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -44,7 +44,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp, b.absent,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -62,7 +62,7 @@ _PREFLIGHTS = {"postgresql": _PREFLIGHT_POSTGRESQL, "sqlite": _PREFLIGHT_SQLITE}
 # What an append `after` a message must know as well, to make a branch.
 _LAST_BRANCH = "(SELECT max(n.branch) FROM {schema}branches n WHERE n.tenant_id = :tenant AND n.thread_id = :thread)"
 _PREFLIGHTS_AFTER = {
-    dialect: statement.replace("SELECT t.rules", f"SELECT {_LAST_BRANCH}, b.absent, t.rules", 1)
+    dialect: statement.replace("SELECT t.rules", f"SELECT {_LAST_BRANCH}, t.rules", 1)
     for dialect, statement in _PREFLIGHTS.items()
 }
 _LOCK = """
@@ -82,12 +82,10 @@ ORDER BY b.branch FOR UPDATE
 @dataclass(frozen=True, slots=True)
 class SeenAfter:
     """What a preflight saw for an append `after` a message. `place` is the (branch, seq) of the message that the append
-    names by its id. `absent` counts the positions of the branch that hold no message. `last_branch` is the highest
-    number of a branch.
+    names by its id. `last_branch` is the highest number of a branch.
     """
 
     last_branch: int
-    absent: int = 0
     place: tuple[int, int] | None = None
 
 
@@ -96,7 +94,8 @@ class Seen:
     """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
     exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a message.
     `forked`: the thread has more than one branch. `touched` is the time of the last update of the thread's `active_at`,
-    if known.
+    if known. `absent` is the number of positions of the branch that hold no message; None if no message of the thread
+    was ever removed, so that nothing but `messages` need be asked for an id.
     """
 
     thread_exists: bool
@@ -109,6 +108,7 @@ class Seen:
     forked: bool = False
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
+    absent: int | None = None
     after: SeenAfter | None = None
 
 
@@ -127,9 +127,10 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     rows = sql.fetch(statements[sql.dialect], {**place, "ids": ids})
     if not rows:
         return Seen(thread_exists=False)
-    rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][-13:-3]
-    if branch is not None and type(stamp) is not int:
-        raise damaged_cell(branches, "stamp", {"thread_id": request.thread_id, "branch": branch})
+    rules, active_branch, forked, branch, lineage, stamp, absent, *tip = rows[0][-14:-3]
+    for name, number in (("stamp", stamp), ("absent", absent or 0)):
+        if branch is not None and type(number) is not int:
+            raise damaged_cell(branches, name, {"thread_id": request.thread_id, "branch": branch})
     found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
     after = None if request.after is None else _read_after(request, rows[0], found)
     return Seen(
@@ -142,6 +143,7 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
         path=read_lineage(lineage, request.thread_id, branch) if (found or after) and branch is not None else (),
         forked=bool(forked),
         found=found,
+        absent=absent,
         after=after,
     )
 
@@ -154,12 +156,11 @@ def _with_after(request: AppendRequest) -> list[str]:
 
 def _read_after(request: AppendRequest, row: Row, found: dict[str, tuple[int, int]]) -> SeenAfter:
     """Takes the message that the batch follows out of what was found of the batch."""
-    last_branch, absent = row[:2]
     place = None
     if isinstance(request.after, str):
         own = request.after in request.message_ids
         place = found.get(request.after) if own else found.pop(request.after, None)
-    return SeenAfter(last_branch or 0, absent or 0, place)
+    return SeenAfter(row[0] or 0, place)
 
 
 def read_tip(

@@ -12,15 +12,16 @@ from sqlalchemy import and_, func, insert, select, update
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
-from chatledger.models import Branch, RulesLevel
+from chatledger.models import Branch, ChatMessage, RulesLevel
 from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
-from chatledger.storage.history.path import Path, Segment, find_path, forked, read_lineage, write_lineage
+from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.removal import rewind
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
@@ -56,6 +57,27 @@ class BranchRepository:
         window = Window.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
         return await self._scope.write(lambda sql: _fork(sql, window, at, activate, mark, self._scope.rules))
+
+    async def rewind(
+        self, thread_id: str, to: int, *, branch: int | None = None, expected: str | None = None
+    ) -> Sequence[ChatMessage]:
+        """Remove all messages after seq `to` (0: all) from the branch (None: the active one), in place, and return them
+        in order. No branch is made. Another branch that shares some of them keeps them.
+
+        The rewind takes the next position of the branch: its version grows, and no position is used again. The removed
+        messages stay in `revisions`. With `expected`, a mark, it raises VersionConflict if the branch moved since. If
+        nothing stands after `to`, nothing is written.
+
+        Raises ThreadNotFound, BranchNotFound, InvalidCursor for a seq beyond the end, and DraftLive while somebody
+        writes the message at the end.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT, to=to)
+        require(INT_OR_NONE, branch=branch)
+        require(STR_OR_NONE, expected=expected)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        mark = None if expected is None else read_expected(expected, window.thread, branch)
+        return await self._scope.write(lambda sql: rewind(sql, window, to, mark))
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
         """Make a branch the active one, which calls without `branch=` use."""
@@ -146,6 +168,7 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
         "branch": number,
         "lineage": write_lineage(lineage),
         "last_seq": at,
+        "absent": _absent(sql, window, path, at),
         "stamp": new_stamp(),
         "last_role": tip.last_role,
         "open_calls": decode_json(write_open_calls(tip)),
@@ -162,6 +185,23 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
         active=activate,
         created_at=now,
     )
+
+
+_COUNT = """
+SELECT count(*) FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
+"""
+
+
+def _absent(sql: Sql, window: Window, path: Path, at: int) -> int | None:
+    """The number of positions up to `at` without a message. It is counted only if the path has such positions."""
+    if not path.absent:
+        return path.absent
+    counted = 0
+    for branch, first, last in cut(path.segments, 1, at):
+        place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
+        counted += sql.fetch(_COUNT, {**place, "first": first, "last": last})[0][0]
+    return at - counted
 
 
 def _activate(sql: Sql, window: Window, branch: int) -> Branch:
@@ -185,8 +225,8 @@ def _list(sql: Sql, window: Window) -> list[Branch]:
 
 
 def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
-    """The last shared message: the branch that stores it, and its seq."""
-    *shared, _own_part = lineage
+    """The last shared position: the branch that it is of, and its seq."""
+    shared = [segment for segment in lineage if segment.branch != lineage[-1].branch]
     return {"forked_from": shared[-1].branch, "forked_at": shared[-1].last} if shared else {}
 
 

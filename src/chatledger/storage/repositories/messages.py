@@ -34,6 +34,7 @@ from chatledger.storage.history.path import find_message, find_path
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
+from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
@@ -255,6 +256,8 @@ class MessageRepository:
         end = page.version
         while True:
             for message in page.messages:
+                if (message.seq or 0) > end:  # appended since: positions without a message made the page longer
+                    return
                 if partials or message.state != "partial":
                     yield message
             if page.next_cursor is None or page.next_cursor >= end:
@@ -328,6 +331,40 @@ class MessageRepository:
         if dry_run:
             return await self._scope.read(lambda sql: find_redacted(sql, window, seq), snapshot=True)
         return await self._scope.write(lambda sql: redact_message(sql, window, seq))
+
+    async def pop(
+        self, thread_id: str, *, branch: int | None = None, expected: str | None = None
+    ) -> ChatMessage | None:
+        """Remove the newest message of the branch (None: the active one), in place, and return it; None if the branch
+        is empty. It is `branches.rewind` by one message, at any level of the rules: the branch gets a new position and
+        a new mark, and another branch that shares the message keeps it.
+
+        The message's id is free again. But an append with an `idempotency_key` stays a repeat: called again, it returns
+        its first result and stores nothing.
+
+        Raises ThreadNotFound, BranchNotFound, VersionConflict if the branch moved since the mark `expected`, and
+        DraftLive while somebody writes the message.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT_OR_NONE, branch=branch)
+        require(STR_OR_NONE, expected=expected)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        mark = None if expected is None else read_expected(expected, window.thread, branch)
+        return await self._scope.write(lambda sql: pop(sql, window, mark))
+
+    async def retract(self, thread_id: str, message_id: str) -> ChatMessage:
+        """Remove a message, wherever it stands, from every branch that shares it, and return it. Each of these branches
+        gets a new position and a new mark. What was removed stays in `revisions`.
+
+        A call and its result belong together: RuleViolation (R6) refuses to retract one of them, unless the thread is
+        lenient. Then the other one stays alone, and its violations say so.
+
+        Raises ThreadNotFound, MessageNotFound, and DraftLive while somebody writes the message at the end of such a
+        branch. An abandoned one at the end is interrupted, as an append would do.
+        """
+        require(STR, thread_id=thread_id, message_id=message_id)
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.write(lambda sql: retract(sql, window, message_id, self._scope.rules))
 
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None

@@ -34,8 +34,16 @@ from chatledger.rules import Finding, Tip
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
-from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage, write_lineage
-from chatledger.storage.history.window import END
+from chatledger.storage.history.path import (
+    Path,
+    Segment,
+    cut,
+    damaged_active_branch,
+    nearest,
+    read_lineage,
+    write_lineage,
+)
+from chatledger.storage.history.window import END, Window
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
@@ -291,7 +299,7 @@ def _select_threads() -> Select[Any]:
         messages.c.seq == branches.c.last_seq,
     )
     columns = [column for column in threads.c if column.name != "tenant_id"]
-    return select(*columns, branches.c.lineage, branches.c.last_seq, messages.c.text).select_from(
+    return select(*columns, branches.c.lineage, branches.c.last_seq, branches.c.absent, messages.c.text).select_from(
         threads.outerjoin(branches, tip).outerjoin(messages, last)
     )
 
@@ -303,20 +311,30 @@ def _to_thread(sql: Sql, tenant: Tenant, row: RowMapping) -> Thread:
     thread_id, active, last_seq, last_text = (row[name] for name in ("thread_id", "active_branch", "last_seq", "text"))
     if row["lineage"] is None:
         raise damaged_active_branch(thread_id)
-    if type(last_seq) is not int:
-        raise damaged_cell(branches, "last_seq", {"thread_id": thread_id, "branch": active})
-    (end,) = cut(read_lineage(row["lineage"], thread_id, active), last_seq, last_seq) or (None,)
-    if end is not None and end.branch != active:
+    absent = row["absent"] or 0
+    for name, number in (("last_seq", last_seq), ("absent", absent)):
+        if type(number) is not int:
+            raise damaged_cell(branches, name, {"thread_id": thread_id, "branch": active})
+    path = Path(active, last_seq, read_lineage(row["lineage"], thread_id, active), 0)
+    last = _last_message(sql, tenant, thread_id, path) if absent else last_seq
+    (end,) = cut(path.segments, last, last) or (None,)
+    if end is not None and (end.branch != active or last != last_seq):
         last_text = _text_at(sql, tenant, thread_id, end)
     if end is not None and last_text is not None:
         place = {"thread_id": thread_id, "branch": end.branch, "seq": end.first}
         last_text = decrypt_values(tenant, messages, {"text": last_text}, **place)["text"]
-    beside = {"revision": fields["revision"] or 0, "message_count": last_seq, "last_text": last_text}
+    beside = {"revision": fields["revision"] or 0, "message_count": last_seq - absent, "last_text": last_text}
     return to_model(Thread, threads, fields, {**fields, **beside})
 
 
+def _last_message(sql: Sql, tenant: Tenant, thread_id: str, path: Path) -> int:
+    """The seq of the last message of a path whose last position may hold none; 0 without a message."""
+    found = nearest(sql, Window.of(tenant, thread_id), path, 1, path.last_seq, 1, backward=True)
+    return 0 if found is None else found[0]
+
+
 def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | Ciphertext | None:
-    """The last text of a fork that has no message of its own yet: another branch stores it."""
+    """The last text of a branch whose last position holds no message of its own."""
     own = (messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id)
     there = (messages.c.branch == place.branch, messages.c.seq == place.first)
     text: str | Ciphertext | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()

@@ -110,6 +110,18 @@ def _read_body(row: Mapping[str, Any]) -> ChatMessage:
     raise damaged  # outside of the handler, because the error there may quote the cell
 
 
+def decode_body(thread_id: str, row: Mapping[str, Any]) -> ChatMessage:
+    """The message of the body of a row whose cells are as stored and decrypted. Raises DamagedCell, and KeyUnavailable
+    for ciphertext.
+    """
+    text, key = decode_text(row["body"]), {**row, "thread_id": thread_id}
+    try:
+        return _read_body({**key, "body": loads(text)})
+    except UNREADABLE:
+        damaged = damaged_cell(revisions, "body", key)
+    raise damaged  # outside of the handler, because the error there may quote the cell
+
+
 def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
     """The message of a body, as it stood on `branch`. Raises an error of any kind for what is no body."""
     cells, seq = body["message"], int(body["message"]["seq"])
