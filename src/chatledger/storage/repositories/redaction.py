@@ -113,12 +113,15 @@ def _digest(window: Window, message: ChatMessage) -> str:
     return digest(window.tenant.key, window.thread, *place, encode_message(message))
 
 
-def _forget_bodies(sql: Sql, window: Window, message: ChatMessage) -> None:
-    """Remove what the message was before each of its changes. A digest of it stays."""
-    for change in load_bodies(sql, window, message.branch or 0, message.seq or 0):
+def _forget_bodies(sql: Sql, window: Window, redacted: ChatMessage) -> None:
+    """Remove what the message was before each of its changes. A digest of it stays, and where it was removed, the
+    redacted message: a repeat by its key returns it.
+    """
+    for change in load_bodies(sql, window, redacted.branch or 0, redacted.seq or 0):
         if change.message is not None:
+            left = None if change.kind == "revised" else redacted
             kept = change.digest or _digest(window, change.message)
-            replace_body(sql, window, replace(change, message=None, digest=kept))
+            replace_body(sql, window, replace(change, message=left, digest=kept))
 
 
 def _at(table: Any, tenant: Tenant, thread_id: str, message: ChatMessage) -> Any:
