@@ -3,6 +3,7 @@
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
+from chatledger.models.kv import KvValue
 from chatledger.models.limits import Limits
 from chatledger.models.messages import (
     CONTINUES,
@@ -30,12 +31,13 @@ from chatledger.models.parts import (
 )
 from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
-from chatledger.models.threads import Branch, Deleted, RulesLevel, Thread
+from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
 
 __all__ = [
     "CONTINUES",
     "LENIENT",
     "ROLES",
+    "Alternative",
     "Appended",
     "AudioPart",
     "Branch",
@@ -51,6 +53,7 @@ __all__ = [
     "FormattedHistory",
     "History",
     "ImagePart",
+    "KvValue",
     "Limits",
     "Loss",
     "MediaPart",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from chatledger.errors import TenantEncrypted
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
@@ -19,7 +20,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window import branch_column
-from chatledger.storage.rows.encryption import damaged_cell
+from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, damaged_cell
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import (
     UNREADABLE,
@@ -31,7 +32,7 @@ from chatledger.storage.schema.text import (
 )
 
 _PREFLIGHT_SQLITE = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp, b.absent,
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp, b.absent,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -44,7 +45,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp, b.absent,
+SELECT t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp, b.absent,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -58,7 +59,10 @@ LEFT JOIN LATERAL (
 ) AS m ON true
 WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
 """
-_PREFLIGHTS = {"postgresql": _PREFLIGHT_POSTGRESQL, "sqlite": _PREFLIGHT_SQLITE}
+_PREFLIGHTS = {
+    dialect: statement.replace("{encrypted}", ENCRYPTED_TENANT)
+    for dialect, statement in (("postgresql", _PREFLIGHT_POSTGRESQL), ("sqlite", _PREFLIGHT_SQLITE))
+}
 # What an append `after` a message must know as well, to make a branch.
 _LAST_BRANCH = "(SELECT max(n.branch) FROM {schema}branches n WHERE n.tenant_id = :tenant AND n.thread_id = :thread)"
 _PREFLIGHTS_AFTER = {
@@ -114,7 +118,7 @@ class Seen:
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends. Raises
-    DamagedCell.
+    DamagedCell, and TenantEncrypted if the tenant is encrypted and the ledger has no keys.
     """
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch_column(request.branch)}
     if lock and sql.dialect == "postgresql":
@@ -127,7 +131,9 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     rows = sql.fetch(statements[sql.dialect], {**place, "ids": ids})
     if not rows:
         return Seen(thread_exists=False)
-    rules, active_branch, forked, branch, lineage, stamp, absent, *tip = rows[0][-14:-3]
+    rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-15:-3]
+    if encrypted and request.tenant.encryption is None:
+        raise TenantEncrypted(request.tenant.name)
     for name, number in (("stamp", stamp), ("absent", absent or 0)):
         if branch is not None and type(number) is not int:
             raise damaged_cell(branches, name, {"thread_id": request.thread_id, "branch": branch})

@@ -12,7 +12,7 @@ from sqlalchemy import and_, func, insert, select, update
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
-from chatledger.models import Branch, ChatMessage, RulesLevel
+from chatledger.models import Alternative, Branch, ChatMessage, RulesLevel
 from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since, read_expected
@@ -21,6 +21,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.alternatives import find_alternatives
 from chatledger.storage.repositories.removal import rewind
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
@@ -56,7 +57,7 @@ class BranchRepository:
         require(STR_OR_NONE, expected=expected)
         window = Window.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
-        return await self._scope.write(lambda sql: _fork(sql, window, at, activate, mark, self._scope.rules))
+        return await self._scope.write(lambda sql: make_fork(sql, window, at, activate, mark, self._scope.rules))
 
     async def rewind(
         self, thread_id: str, to: int, *, branch: int | None = None, expected: str | None = None
@@ -92,6 +93,20 @@ class BranchRepository:
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
 
+    async def alternatives(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[Alternative]:
+        """What stands in the place of the message at `seq` of `branch` (None: the active one): that message, and those
+        that follow the same message before it on other branches. A user interface shows "2 of 3" with them.
+
+        They come in the order of the branches that store them. A branch that ends before the place has none. Takes six
+        short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
+        MessageNotFound for a seq without a message.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT, seq=seq)
+        require(INT_OR_NONE, branch=branch)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.read(lambda sql: find_alternatives(sql, window, seq), snapshot=True)
+
     async def mark(self, thread_id: str, branch: int | None = None) -> str:
         """The present mark of a branch (None: the active one), as a history of it has it."""
         require(STR, thread_id=thread_id)
@@ -116,11 +131,11 @@ def _key(window: Window) -> dict[str, str]:
     return {"tenant_id": window.tenant.name, "thread_id": window.thread_id}
 
 
-def _own(table: Any, window: Window) -> Any:
+def own_rows(table: Any, window: Window) -> Any:
     return and_(*(table.c[name] == value for name, value in _key(window).items()))
 
 
-def _fork(
+def make_fork(
     sql: Sql, window: Window, at: int, activate: bool, expected: Mark | None, default_rules: RulesLevel
 ) -> Branch:
     if expected is not None:
@@ -136,7 +151,7 @@ def _fork(
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
     if tip.open_calls and (rules or default_rules) != "lenient":
         raise RuleViolation("R8", at, "a fork would share calls that have no result yet", where=f"seq {at}")
-    last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, window))).scalar_one()
+    last = sql.execute(select(func.max(branches.c.branch)).where(own_rows(branches, window))).scalar_one()
     return _store(sql, window, path, at, last + 1, tip, activate)
 
 
@@ -147,10 +162,10 @@ def _hold(sql: Sql, window: Window) -> RulesLevel | None:
     branch that was active before. An append locks the branch first and then the thread, so this function does the same.
     Another branch may become active before it has both locks; then it starts over.
     """
-    of_thread = select(threads.c.active_branch, threads.c.rules).where(_own(threads, window))
+    of_thread = select(threads.c.active_branch, threads.c.rules).where(own_rows(threads, window))
     row = sql.execute(of_thread).one_or_none()
     while row is not None:
-        left = and_(_own(branches, window), branches.c.branch == row.active_branch)
+        left = and_(own_rows(branches, window), branches.c.branch == row.active_branch)
         sql.execute(update(branches).where(left).values(stamp=new_stamp()))
         held = sql.execute(of_thread.with_for_update()).one_or_none()
         if held is not None and held.active_branch == row.active_branch:
@@ -176,7 +191,7 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
     }
     sql.execute(insert(branches).values(**row))
     if activate:
-        sql.execute(update(threads).where(_own(threads, window)).values(active_branch=number))
+        sql.execute(update(threads).where(own_rows(threads, window)).values(active_branch=number))
     return Branch(
         thread_id=window.thread_id,
         branch=number,
@@ -207,7 +222,7 @@ def _absent(sql: Sql, window: Window, path: Path, at: int) -> int | None:
 def _activate(sql: Sql, window: Window, branch: int) -> Branch:
     _hold(sql, window)
     find_path(sql, window)
-    sql.execute(update(threads).where(_own(threads, window)).values(active_branch=branch))
+    sql.execute(update(threads).where(own_rows(threads, window)).values(active_branch=branch))
     return next(found for found in _list(sql, window) if found.branch == branch)
 
 
@@ -215,7 +230,7 @@ def _list(sql: Sql, window: Window) -> list[Branch]:
     statement = (
         select(branches, threads.c.active_branch)
         .join(threads, and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id"))))
-        .where(_own(branches, window))
+        .where(own_rows(branches, window))
         .order_by(branches.c.branch)
     )
     rows = sql.execute(statement).mappings().all()
@@ -258,7 +273,7 @@ def _advance(sql: Sql, window: Window, mark: Mark) -> str:
     """The mark with a new stamp. The branch's row stays locked until the transaction ends."""
     stamp = new_stamp()
     state = (branches.c.branch == mark.branch, branches.c.last_seq == mark.version, branches.c.stamp == mark.stamp)
-    own = and_(_own(branches, window), *state)
+    own = and_(own_rows(branches, window), *state)
     if sql.execute(update(branches).where(own).values(stamp=stamp)).rowcount:
         return write_mark(window.thread, mark.branch, mark.version, stamp)
     found = find_path(sql, replace(window, branch=mark.branch))

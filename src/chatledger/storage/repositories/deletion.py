@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, select
@@ -19,7 +20,7 @@ from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, runs, threads
+from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
 
 def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
@@ -47,6 +48,8 @@ def _rows_of(
         if table is feedback:
             of_runs = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, of_threads(runs.c.thread_id))
             yield table, and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_runs))
+        elif table is kv:
+            yield table, and_(kv.c.tenant_id == tenant.name, kv.c.kind == "thread", of_threads(kv.c.scope_id))
         elif "thread_id" in table.c:
             yield table, and_(table.c.tenant_id == tenant.name, of_threads(table.c.thread_id))
 
@@ -128,7 +131,8 @@ async def retain(
         return await scope.read(lambda sql: count_threads(sql, scope.tenant, idle), snapshot=True)
     gone: list[Deleted] = []
     while ids := await scope.read(lambda sql: idle_threads(sql, scope.tenant, before, IDLE_BATCH)):
-        batch = await scope.write(lambda sql, ids=ids: _delete_idle(sql, scope.tenant, ids, before))  # type: ignore[misc]
+        delete_them = partial(_delete_idle, tenant=scope.tenant, thread_ids=ids, before=before)
+        batch = await scope.write(delete_them, removes=True)
         gone.append(batch)
         if on_batch is not None:
             on_batch(batch)

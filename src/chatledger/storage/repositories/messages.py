@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Any, Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -30,18 +31,20 @@ from chatledger.storage.append.request import (
 )
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import find_message, find_path
+from chatledger.storage.history.path import find_message, find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.repositories.sync import compare, key_of, shorten
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
 _MESSAGE = Kind("a ChatMessage", ChatMessage)
 PAGE = 500
 """The most messages that `iterate` holds at a time."""
+_ON_DIFFERENCE = Kind("'error' or 'branch'", words=("error", "branch"))
 
 
 class MessageRepository:
@@ -61,6 +64,8 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -94,9 +99,13 @@ class MessageRepository:
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
 
+        `kv` are up to 64 values of the thread, by key, that are written together with the messages: all of it, or
+        nothing. `ledger.kv` reads them. `kv_expected` has the versions that some of them must have until then, 0 for
+        none; another version is a KvConflict. A repeat writes no value.
+
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
-        middle.
+        DraftLive, RuleViolation, RunConflict, KvConflict, StorageError. Raises OutcomeUnknown if the database went away
+        in the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -112,6 +121,8 @@ class MessageRepository:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             after=after,
+            kv=kv,
+            kv_expected=kv_expected,
         )
         return await self._scope.append(request)
 
@@ -125,6 +136,7 @@ class MessageRepository:
         expected: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        on_difference: Literal["error", "branch"] = "error",
     ) -> Appended:
         """Store the messages that follow the stored ones, for a service that sends its whole history each time.
 
@@ -132,6 +144,12 @@ class MessageRepository:
         Raises VersionConflict if a message differs or a stored one is missing, and if anything moved since the mark
         `expected`. The result is `replayed` if no message followed, whatever is expected. The call reads the whole
         branch; if you know the new messages, `append` costs less.
+
+        With `on_difference="branch"`, the messages from the first difference on are stored as `append(…, after=…)`
+        stores them: on a new branch, which becomes the active one and shares what is equal. If the stored history goes
+        on where the list ends, the new branch ends there, without messages of its own. The same list again is
+        `replayed`, also if you name the branch that it differs from; a repeat activates nothing. An id that stands on
+        the thread already, with other content or on another branch than the rest, is an IdConflict.
         """
         require(STR, thread_id=thread_id)
         require(MESSAGES, messages=messages)
@@ -139,17 +157,23 @@ class MessageRepository:
         require(INT_OR_NONE, branch=branch)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
+        require(_ON_DIFFERENCE, on_difference=on_difference)
         require_messages(messages)
         if expected is not None:
             read_expected(expected, encode_key(thread_id, "thread_id"), branch)
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
             with refusing_copies(messages):
-                rest = following(history, messages)
-            if not rest:
+                found = compare(history, messages, answers_anew=on_difference == "branch")
+            rest, parts = messages[found.same :], found.difference is not None
+            if found.difference is not None and on_difference == "error":
+                raise VersionConflict(thread_id, history.branch, found.same, history.version, found.difference)
+            if not rest and not parts:
                 version, mark = history.version, history.mark
                 return Appended(version + 1, version, version, [], replayed=True, mark=mark)
             try:
+                if not rest:
+                    return await self._shorten(history, branch, found.after, expected)
                 return await self.append(
                     thread_id,
                     rest,
@@ -158,11 +182,20 @@ class MessageRepository:
                     expected=expected or history.mark,
                     rules=rules,
                     on_open_calls=on_open_calls,
+                    after=found.after if parts else None,
+                    idempotency_key=key_of(history, found.after, rest, run_id)
+                    if parts and branch is not None
+                    else None,
                 )
             except VersionConflict:  # somebody appended meanwhile, perhaps the same messages
                 if last_attempt or expected is not None:
                     raise
         raise AssertionError("unreachable")
+
+    async def _shorten(self, history: History, branch: int | None, at: int, expected: str | None) -> Appended:
+        window = Window.of(self._scope.tenant, history.thread_id, branch)
+        mark = read_expected(expected or history.mark, window.thread, branch)
+        return await self._scope.write(lambda sql: shorten(sql, window, at, mark, self._scope.rules))
 
     async def history(
         self,
@@ -311,6 +344,13 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
 
+    async def find(self, message_id: str) -> Sequence[ChatMessage]:
+        """The messages with that id in all threads of the tenant, in order of their thread ids. An id stands once in a
+        thread, and may stand in many. The first 100 are returned; each names its thread, branch and seq.
+        """
+        require(STR, message_id=message_id)
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
+
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
     ) -> ChatMessage:
@@ -412,27 +452,13 @@ def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
     return found
 
 
-# --- Comparing a history that is sent whole ---------------------------------------------------------------------------
+_FIND = """
+SELECT thread_id, branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND message_id = :message_id ORDER BY thread_id LIMIT 100
+"""
 
 
-def following(history: History, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The messages that follow all stored ones. Raises VersionConflict at the first message that differs.
-
-    The ledger made the synthetic results, so a sender that does not know them may leave them out.
-    """
-    position = 0
-    for stored in history.messages:
-        if position < len(messages) and _same(stored, messages[position]):
-            position += 1
-        elif stored.state != "synthetic":
-            differs = f"message {position} of the batch differs from seq {stored.seq}"
-            missing = f"the batch ends before seq {stored.seq}"
-            detail = differs if position < len(messages) else missing
-            raise VersionConflict(history.thread_id, history.branch, position, history.version, detail)
-    return list(messages[position:])
-
-
-def _same(stored: ChatMessage, given: ChatMessage) -> bool:
-    """Whether the content is equal, and the id and the run if the sender gives them."""
-    filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(given, name) is None}
-    return encode_message(stored) == encode_message(given.model_copy(update=filled))
+def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
+    """By the index of message ids, whose first columns these are."""
+    places = sql.fetch(_FIND, {"tenant": tenant.key, "message_id": encode_text(message_id)})
+    return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]
