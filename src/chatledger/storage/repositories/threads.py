@@ -28,7 +28,7 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, ThreadNotFound
+from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, RevisionConflict, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime, refusing
@@ -42,7 +42,7 @@ from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_
 from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.copy import copy_messages
 from chatledger.storage.repositories.cursors import page_size
-from chatledger.storage.repositories.deletion import delete_thread, retain
+from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
 from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.repositories.reencrypt import threads_after
 from chatledger.storage.repositories.thread_list import (
@@ -205,17 +205,27 @@ class ThreadRepository:
         title: str | Unset | None = UNSET,
         metadata: dict[str, Any] | Unset | None = UNSET,
         rules: RulesLevel | Unset | None = UNSET,
+        merge: bool = False,
+        expected: int | None = None,
     ) -> Thread:
-        """Change the given fields and return the thread. Stricter rules are first checked against the stored messages
-        of every branch; RuleViolation names a message that breaks them.
+        """Change the given fields and return the thread. Each update raises its `revision` by 1. Stricter rules are
+        first checked against the stored messages of every branch; RuleViolation names a message that breaks them.
+
+        `merge` sets the top-level keys of `metadata` and keeps the others. With `expected`, the `revision` of the
+        thread that was read, the call raises RevisionConflict if somebody updated the thread since.
         """
         require(STR, thread_id=thread_id)
         require(_STR_OR_UNSET, title=title)
         require(_DICT_OR_UNSET, metadata=metadata)
         require(_RULES_OR_UNSET, rules=rules)
+        require(BOOL, merge=merge)
+        require(INT_OR_NONE, expected=expected)
+        if merge and not isinstance(metadata, dict):
+            raise InvalidArgument("merge", "needs metadata, the keys to set")
         given = {"title": title, "metadata": metadata, "rules": rules}
         values = {name: value for name, value in given.items() if value is not UNSET}
-        return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, values))
+        tenant = self._scope.tenant
+        return await self._scope.write(lambda sql: _update_thread(sql, tenant, thread_id, values, merge, expected))
 
     async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
         """The rules that a branch (None: the active one) breaks, R13 included, and the calls that are open at its end,
@@ -433,21 +443,38 @@ def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = Fal
         raise ThreadNotFound(thread_id)
 
 
-def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, Any]) -> Thread:
+def _update_thread(
+    sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, Any], merge: bool, expected: int | None
+) -> Thread:
+    if "rules" in values:
+        hold_thread(sql, tenant, thread_id)  # with its branches, so that no message comes while they are checked
+    else:
+        _lock_row(sql, tenant, thread_id)
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
         raise ThreadNotFound(thread_id)
+    if expected is not None and expected != thread.revision:
+        raise RevisionConflict(thread_id, expected, thread.revision)
+    if not values:
+        return thread
+    values["revision"] = thread.revision + 1
+    if merge:
+        values["metadata"] = {**(thread.metadata or {}), **values["metadata"]}
     with refusing():
         changed = Thread.model_validate(thread.model_dump() | values)
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
         require_level(sql, tenant, thread_id, changed.rules)
     if "rules" in values:  # the tip caches of other processes hold the earlier rules
         own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
-        sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, in an append's order
-    if values:
-        encrypted = encrypt_values(tenant, threads, values, thread_id=thread_id)
-        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**encrypted))
+        sql.execute(update(branches).where(own).values(stamp=new_stamp()))
+    encrypted = encrypt_values(tenant, threads, values, thread_id=thread_id)
+    sql.execute(update(threads).where(_key(tenant, thread_id)).values(**encrypted))
     return changed
+
+
+def _lock_row(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+    """Other updates of the thread wait until the transaction ends. Appends, new runs and forks do not."""
+    sql.execute(select(threads.c.thread_id).where(_key(tenant, thread_id)).with_for_update(key_share=True))
 
 
 def _archive(sql: Sql, tenant: Tenant, thread_id: str, archived_at: datetime | None) -> Thread:
