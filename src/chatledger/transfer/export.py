@@ -118,7 +118,7 @@ async def read_index(ledger: Ledger) -> Index:
     arrays = True
     cursor = None
     while True:
-        page = await ledger.threads.list(limit=THREADS_PAGE, cursor=cursor)
+        page = await ledger.threads.list(archived=None, limit=THREADS_PAGE, cursor=cursor)
         damaged += page.damaged
         for thread in page:
             imported = from_metadata(thread.metadata)

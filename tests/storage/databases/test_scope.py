@@ -154,7 +154,14 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.threads.check(ids.thread, branch=1),
     ],
     "threads.delete": [lambda s, ids: s.threads.delete(ids.thread)],
-    "threads.list": [lambda s, ids: s.threads.list(), lambda s, ids: s.threads.list(user_id=ids.user)],
+    "threads.list": [
+        lambda s, ids: s.threads.list(),
+        lambda s, ids: s.threads.list(user_id=ids.user),
+        lambda s, ids: s.threads.list(after=ids.thread),
+    ],
+    "threads.count": [lambda s, ids: s.threads.count(user_id=ids.user)],
+    "threads.archive": [lambda s, ids: s.threads.archive(ids.thread)],
+    "threads.unarchive": [lambda s, ids: s.threads.unarchive(ids.thread)],
     "messages.append": [
         lambda s, ids: s.messages.append(ids.thread, turn()),
         lambda s, ids: s.messages.append(ids.thread, []),
@@ -179,6 +186,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.messages.get(ids.thread, f"{ids.message}1"),
         lambda s, ids: s.messages.get("mine", f"{ids.message}1"),
     ],
+    "messages.find": [lambda s, ids: s.messages.find(f"{ids.message}1")],
     "messages.names": [lambda s, ids: s.messages.names(ids.thread, format="message-file")],
     "messages.close_open_calls": [lambda s, ids: s.messages.close_open_calls(ids.thread, reason="gone")],
     "branches.fork": [

@@ -208,7 +208,8 @@ async def require_the_rest(database: Database, ledger: Ledger, model: Model) -> 
     """Counts, views, formats, rules and tips."""
     thread = await ledger.threads.get("t")
     assert thread.message_count == len(model.path)
-    assert thread.last_text == (model.path[-1].content if model.path else None)
+    said = [message.text for message in model.path if message.role in ("user", "assistant") and message.text]
+    assert thread.preview in (said[-1] if said else None, None)  # None if it is more than 50 positions back
     assert [branch.version for branch in await ledger.branches.list("t")] == model.versions
     transcript = await query(database, "SELECT seq, role FROM transcript ORDER BY seq")
     assert transcript == [(message.seq, message.role) for message in model.path]

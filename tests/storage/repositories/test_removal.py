@@ -57,7 +57,7 @@ async def test_what_follows_a_pop_stands_behind_it(ledger: Ledger) -> None:
     assert (again.first_seq, again.version) == (4, 4)
     assert (await ledger.messages.history("t")).messages == [stored[0], *again.messages]
     thread = await ledger.threads.get("t")
-    assert (thread.message_count, thread.last_text) == (2, "yes")
+    assert (thread.message_count, thread.preview) == (2, "yes")
 
 
 @pytest.mark.parametrize("level", ["lenient", "strict", "ordered"])

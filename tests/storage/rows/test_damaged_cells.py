@@ -56,6 +56,9 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "active_branch": NUMBER,
         "created_at": NUMBER,
         "active_at": NUMBER,
+        "kind": KEY,
+        "archived_at": NUMBER,
+        "revision": NUMBER,
     },
     "branches": {
         "tenant_id": KEY,
@@ -68,6 +71,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "open_calls": (*OBJECT, '{"calls": [1]}', '{"partial": 1}'),
         "partial_seq": NUMBER,
         "created_at": NUMBER,
+        "absent": NUMBER,
     },
     "runs": {
         "tenant_id": KEY,
@@ -192,6 +196,16 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "body": (*OBJECT, '{"message": {"seq": 1}, "parts": [1], "calls": []}'),
         "digest": TEXT,
         "created_at": NUMBER,
+    },
+    "kv": {
+        "tenant_id": KEY,
+        "kind": WORD,
+        "scope_id": KEY,
+        "namespace": KEY,
+        "key": KEY,
+        "value": ANY_JSON,
+        "version": NUMBER,
+        "updated_at": NUMBER,
     },
     "tenants": {"tenant_id": KEY, "encrypted_at": UNREAD},
     "erasures": {

@@ -45,6 +45,7 @@ PLAIN = {
     "feedback": {"key", "source"},
     "outputs": {"nonce", "mime_type"},
     "revisions": {"kind"},
+    "kv": {"kind"},
     "erasures": {"kind", "rows"},
     "kept_scores": {"key", "agent", "model"},
 }
@@ -261,7 +262,7 @@ async def test_a_transaction_encrypts_as_well(database: Database) -> None:
             await tx.threads.create("t", title="mine")
             await tx.messages.append("t", turn())
             assert len((await tx.messages.history("t")).messages) == 5
-        assert (await ledger.threads.get("t")).last_text == "It is sunny in both."
+        assert (await ledger.threads.get("t")).preview == "It is sunny in both."
     for table, column in (("threads", "title"), ("messages", "text"), ("tool_calls", "arguments")):
         cells = [row[0] for row in await query(database, f"SELECT {column} FROM {table}") if row[0] is not None]
         assert cells

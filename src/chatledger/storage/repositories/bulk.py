@@ -28,7 +28,10 @@ from chatledger.storage.schema.text import encode_json, encode_key, encode_text
 
 _KEY = ("tenant_id", "thread_id")
 _COLUMNS: Mapping[str, Sequence[str]] = {
-    "threads": (*_KEY, "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at"),
+    "threads": (
+        *(*_KEY, "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "archived_at"),
+        "kind",
+    ),
     "branches": (
         *(*_KEY, "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq"),
         "created_at",
@@ -83,6 +86,8 @@ def _thread_row(thread: Thread) -> tuple[Any, ...]:
         thread.active_branch,
         thread.created_at,
         thread.active_at,
+        thread.archived_at,
+        None if thread.kind is None else encode_key(thread.kind, "kind"),
     )
 
 

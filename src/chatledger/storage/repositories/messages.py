@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -31,13 +31,14 @@ from chatledger.storage.append.request import (
 )
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import find_message, find_path
+from chatledger.storage.history.path import find_message, find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
 from chatledger.storage.repositories.removal import pop, retract
 from chatledger.storage.repositories.revise import list_revisions, revise_message
 from chatledger.storage.repositories.sync import compare, key_of, shorten
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
 _MESSAGE = Kind("a ChatMessage", ChatMessage)
@@ -63,6 +64,8 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -96,9 +99,13 @@ class MessageRepository:
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
 
+        `kv` are up to 64 values of the thread, by key, that are written together with the messages: all of it, or
+        nothing. `ledger.kv` reads them. `kv_expected` has the versions that some of them must have until then, 0 for
+        none; another version is a KvConflict. A repeat writes no value.
+
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
-        middle.
+        DraftLive, RuleViolation, RunConflict, KvConflict, StorageError. Raises OutcomeUnknown if the database went away
+        in the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -114,6 +121,8 @@ class MessageRepository:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             after=after,
+            kv=kv,
+            kv_expected=kv_expected,
         )
         return await self._scope.append(request)
 
@@ -335,6 +344,13 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
 
+    async def find(self, message_id: str) -> Sequence[ChatMessage]:
+        """The messages with that id in all threads of the tenant, in order of their thread ids. An id stands once in a
+        thread, and may stand in many. The first 100 are returned; each names its thread, branch and seq.
+        """
+        require(STR, message_id=message_id)
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
+
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
     ) -> ChatMessage:
@@ -433,3 +449,15 @@ def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
     if found is None:
         raise MessageNotFound(window.thread_id, message_id)
     return found
+
+
+_FIND = """
+SELECT thread_id, branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND message_id = :message_id ORDER BY thread_id LIMIT 100
+"""
+
+
+def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
+    """By the index of message ids, whose first columns these are."""
+    places = sql.fetch(_FIND, {"tenant": tenant.key, "message_id": encode_text(message_id)})
+    return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]
