@@ -43,6 +43,8 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.BranchNotFound("t", 1), {"thread_id": "t", "branch": 1}),
     (errors.MessageNotFound("t", "m"), {"thread_id": "t", "message_id": "m", "seq": None}),
     (errors.RunNotFound("r"), {"run_id": "r"}),
+    (errors.FeedbackNotFound("f"), {"feedback_id": "f"}),
+    (errors.TenantEncrypted("a"), {"tenant": "a", "place": None}),
     (errors.VersionConflict("t", 0, 3, 4), {"thread_id": "t", "branch": 0, "expected": 3, "actual": 4}),
     (errors.IdConflict("m", 3, "is stored"), {"id": "m", "seq": 3}),
     (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),

@@ -6,6 +6,7 @@
         BranchNotFound          .thread_id .branch
         MessageNotFound         .thread_id .message_id .seq
         RunNotFound             .run_id
+        FeedbackNotFound        .feedback_id
       Conflict
         VersionConflict         .thread_id .branch .expected .actual
         IdConflict              .id .seq
@@ -30,6 +31,7 @@
         KeyUnavailable          .key_id
         NotAuthentic            .key_id
         NotEncrypted
+        TenantEncrypted         .tenant
       SchemaMismatch            .found .expected .command
       MissingExtra              .extra
 
@@ -85,9 +87,11 @@ class BranchNotFound(NotFound):
 class MessageNotFound(NotFound):
     """The message was requested by its id or by its seq; the other is None."""
 
-    def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
+    def __init__(
+        self, thread_id: str, message_id: str | None = None, *, seq: int | None = None, detail: str = ""
+    ) -> None:
         which = repr(message_id) if seq is None else f"at seq {_text(seq)}"
-        super().__init__(f"thread {thread_id!r} has no message {which}")
+        super().__init__(f"thread {thread_id!r} has no message {which}" + (detail and f" {detail}"))
         self.thread_id = thread_id
         self.message_id = message_id
         self.seq = seq
@@ -97,6 +101,12 @@ class RunNotFound(NotFound):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r}")
         self.run_id = run_id
+
+
+class FeedbackNotFound(NotFound):
+    def __init__(self, feedback_id: str) -> None:
+        super().__init__(f"there is no feedback {feedback_id!r}")
+        self.feedback_id = feedback_id
 
 
 class Conflict(ChatLedgerError):
@@ -347,6 +357,16 @@ class NotEncrypted(EncryptionError):
             "and `chatledger reencrypt --plaintext` encrypts it",
             place,
         )
+
+
+class TenantEncrypted(EncryptionError):
+    """A ledger without keys was about to write for a tenant that is encrypted. Nothing was written."""
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(
+            f"tenant {tenant!r} is encrypted; open the ledger with keys=…, or give `chatledger --keys FILE …`"
+        )
+        self.tenant = tenant
 
 
 class SchemaMismatch(ChatLedgerError):

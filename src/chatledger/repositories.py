@@ -11,6 +11,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Literal
 
 from chatledger.arguments import (
+    AFTER,
     BOOL,
     FUNCTION_OR_NONE,
     INT,
@@ -84,6 +85,7 @@ class Repositories:
         interval: float = INTERVAL,
         size: int = SIZE,
         lease: float = LEASE,
+        after: int | str | None = None,
     ) -> Draft:
         """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
         `await draft.feed(delta)` for each piece.
@@ -99,6 +101,9 @@ class Repositories:
         A retry names the same `message_id` or `idempotency_key`. If the message is finished, the draft has
         `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing it,
         entering raises DraftLive. If that draft's lease is over, this one begins the message anew in its place.
+
+        With `after`, the message follows that one, as in `messages.append`: if others follow it already, the draft is
+        the first message of a new branch, which becomes the active one.
 
         Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
         """
@@ -127,6 +132,7 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
             draft=new_stamp(),
+            after=after,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -155,6 +161,7 @@ class Repositories:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
     ) -> Appended:
         """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 
@@ -170,6 +177,7 @@ class Repositories:
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
+        require(AFTER, after=after)
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
@@ -184,6 +192,7 @@ class Repositories:
             idempotency_key=idempotency_key,
             rules=rules,
             on_open_calls=on_open_calls,
+            after=after,
         )
         return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 

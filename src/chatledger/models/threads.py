@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import JsonObject
+from chatledger.models.messages import ChatMessage
 
 RulesLevel: TypeAlias = Literal["lenient", "strict", "ordered"]
 
@@ -48,6 +49,18 @@ class Branch(Model):
     version: int
     active: bool
     created_at: UtcDatetime
+
+
+class Alternative(Model):
+    """A message that stands in one place of a thread, beside others that follow the same message before it.
+
+    `message.branch` stores it. `branch` is the one to activate to see it: the branch that was asked for, if that shows
+    it, else the one that was made last of those that do. `current`: it stands on the branch that was asked for.
+    """
+
+    message: ChatMessage
+    branch: int
+    current: bool
 
 
 class Deleted(Model):

@@ -52,6 +52,7 @@ GIVEN: dict[str, Any] = {
     "str": "t",
     "int": 0,
     "RunStatus": "completed",
+    "ChatMessage": ChatMessage(role="user"),
     "Sequence[ChatMessage]": [],
     "Sequence[ThreadAgent]": [],
     "Thread": Thread(thread_id="new", created_at=NOON, active_at=NOON),

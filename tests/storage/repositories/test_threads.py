@@ -110,7 +110,7 @@ async def test_get_raises_where_find_gives_none(ledger: Ledger) -> None:
         assert caught.value.thread_id == thread_id
 
 
-async def test_a_thread_shows_the_count_and_last_text_of_its_active_branch(ledger: Ledger) -> None:
+async def test_a_thread_shows_the_count_and_preview_of_its_active_branch(ledger: Ledger) -> None:
     await ledger.threads.create("t", created_at=NOON)
     stored = await ledger.messages.append("t", turn())
     found = await ledger.threads.get("t")
@@ -253,6 +253,7 @@ async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database
         "feedback": 2,
         "agents": 0,
         "outputs": 0,
+        "revisions": 0,
     }
     assert (deleted.rows, deleted.total) == (rows, 18)
     assert await count_rows(database) == {name: number - rows[name] for name, number in kept.items()}

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
+from chatledger.arguments import AFTER, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
@@ -63,6 +63,8 @@ class AppendRequest:
     """An idempotency key was given: a repeat is looked for on every branch."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
+    after: int | str | None = None
+    """The message that the batch follows: its seq on the branch, or its id as stored. None is the end of the branch."""
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -147,6 +149,7 @@ def make_request(
     interrupt: bool = False,
     lease: float = LEASE,
     draft: int | None = None,
+    after: int | str | None = None,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
     the batch may have any size.
@@ -159,6 +162,9 @@ def make_request(
     if rules is not None or type(on_open_calls) is not str or on_open_calls != "error":
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
+    if after is not None:
+        require(AFTER, after=after)
+        after = encode_key(after, "after") if isinstance(after, str) else after
     if limits is not None and len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
@@ -189,6 +195,7 @@ def make_request(
         draft=draft,
         has_key=idempotency_key is not None,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
+        after=after,
     )
     if limits is not None:
         _refuse_too_large(request, limits.bytes)

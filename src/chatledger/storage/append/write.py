@@ -55,8 +55,25 @@ TABLES = {
 
 
 @dataclass(frozen=True, slots=True)
+class NewBranch:
+    """What an append makes that follows an earlier message: a branch with this lineage, in the place of the active one.
+
+    `source` is the branch whose path it shares. `left` is the branch that was active; it gets the stamp `left_stamp`,
+    so that no append that was judged for "the active branch" is written to it. `absent` is the column.
+    """
+
+    lineage: str
+    source: int
+    left: int
+    left_stamp: int
+    absent: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A judged append: the stamp that it was judged on, the new state of the branch, and the rows by table.
+
+    With `new_branch`, `branch` is its number, and `stamp` is that of its source.
 
     `own` are the caller's rows; the request may also hold rows that the ledger inserted. `touches`: the thread's
     `active_at` may be stale.
@@ -70,6 +87,7 @@ class Plan:
     touches: bool
     judgement: Judgement
     rows: Mapping[str, Sequence[tuple[Any, ...]]]
+    new_branch: NewBranch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +178,8 @@ def _write_postgresql(sql: Sql, plan: Plan) -> Written | Moved:
 def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     """The whole append as one statement, for `read_written`."""
     parameters = _place(plan)
+    if plan.new_branch is not None:
+        parameters |= _new_branch_columns(plan.new_branch) | {"now": plan.request.now}
     columns = tuple([columns_of(name, rows, parameters) for name, rows in plan.rows.items() if rows])
     if plan.touches or plan.request.runs:
         parameters["now"] = plan.request.now
@@ -169,8 +189,8 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
         parameters["runs"] = plan.request.runs
     if plan.judgement.interrupted is not None:
         parameters["interrupted"] = plan.judgement.interrupted
-    interrupts = plan.judgement.interrupted is not None
-    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts), parameters
+    interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
+    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts, branches), parameters
 
 
 def read_written(rows: Sequence[Row]) -> Written | Moved:
@@ -225,9 +245,9 @@ _PARAMETERS = {
 
 
 @lru_cache(maxsize=512)
-def _statement(filled: tuple[Columns, ...], touches: bool, runs: bool, interrupted: bool) -> str:
+def _statement(filled: tuple[Columns, ...], touches: bool, runs: bool, interrupted: bool, branches: bool) -> str:
     """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
-    parts = [f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
+    parts = [_WITH_NEW_BRANCH if branches else f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
     if touches:
         parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
     if interrupted:
@@ -254,6 +274,51 @@ _INSERT_RUNS = (
     " SELECT :tenant::text, r, :thread::text, 'running', :now::timestamptz"
     " FROM tip, unnest(:runs::text[]) AS r ON CONFLICT DO NOTHING"
 )
+
+
+# A branch in the place of the active one. `source` is judged on its stamp; the update of the branch that is left waits
+# for whoever activates another one; and `activated` sees whether that happened. The order of the locks, branches and
+# then the thread, is that of an append.
+_SOURCE = f"SELECT 1 FROM {{schema}}branches WHERE {_KEY} AND branch = :source AND stamp = :stamp"
+_LEAVE = f"UPDATE {{schema}}branches SET stamp = :left_stamp WHERE {_KEY} AND branch = :left"
+_ACTIVATE = (
+    "UPDATE {schema}threads SET active_branch = :branch, active_at = CASE WHEN active_at < :now THEN :now"
+    f" ELSE active_at END WHERE {_KEY} AND active_branch = :left"
+)
+_BRANCH_TYPES = {
+    "tenant": "text",
+    "thread": "text",
+    "branch": "int",
+    "lineage": "text",
+    "last_seq": "bigint",
+    "new_stamp": "bigint",
+    "last_role": "text",
+    "open_calls": "text",
+    "partial_seq": "bigint",
+    "now": "timestamptz",
+    "absent": "bigint",
+}
+_INSERT_BRANCH = (
+    "INSERT INTO {schema}branches (tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls,"
+    " partial_seq, created_at, absent)"
+)
+_GUARDED_BRANCH = f"{_INSERT_BRANCH} SELECT {', '.join(f':{name}::{type_}' for name, type_ in _BRANCH_TYPES.items())}"
+_WITH_NEW_BRANCH = (
+    f"WITH source AS ({_SOURCE} FOR UPDATE),\n"
+    f"held AS ({_LEAVE} AND EXISTS (SELECT FROM source) RETURNING 1),\n"
+    f"activated AS ({_ACTIVATE} AND EXISTS (SELECT FROM held) RETURNING 1),\n"
+    f"tip AS ({_GUARDED_BRANCH} FROM activated RETURNING 1)"
+)
+
+
+def _new_branch_columns(new: NewBranch) -> dict[str, Any]:
+    return {
+        "lineage": new.lineage,
+        "source": new.source,
+        "left": new.left,
+        "left_stamp": new.left_stamp,
+        "absent": new.absent,
+    }
 
 
 def insert_unnested(columns: Columns) -> str:
@@ -285,7 +350,7 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
         foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
         if foreign:
             raise run_conflict(foreign[0][0])
-    if not sql.fetch(f"{UPDATE_TIP} RETURNING 1", place):
+    if not (_make_branch(sql, plan.new_branch, place) if plan.new_branch else sql.fetch(_UPDATE_TIP, place)):
         return Moved()
     touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
@@ -294,6 +359,18 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
         sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
     load_rows(sql, plan.rows, place)
     return Written(bool(touched))
+
+
+_UPDATE_TIP = f"{UPDATE_TIP} RETURNING 1"
+
+
+def _make_branch(sql: Sql, new: NewBranch, place: dict[str, Any]) -> bool:
+    place = place | _new_branch_columns(new)
+    if not sql.fetch(_SOURCE, place) or not sql.fetch(f"{_ACTIVATE} RETURNING 1", place):
+        return False
+    sql.fetch(_LEAVE, place)
+    sql.fetch(f"{_INSERT_BRANCH} VALUES ({', '.join(f':{name}' for name in _BRANCH_TYPES)})", place)
+    return True
 
 
 def load_rows(sql: Sql, rows_of: Mapping[str, Sequence[Row]], place: Mapping[str, Any]) -> None:

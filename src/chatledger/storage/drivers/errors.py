@@ -48,6 +48,9 @@ _UNDEFINED = {"42P01", "42703", "3F000"}
 _NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
+BRANCHES_KEY = ("tenant_id", "thread_id", "branch")
+"""The columns of the key that fires if two callers make the branch of one number."""
+_BRANCHES_PKEY = re.compile(r"(?:^|_)branches(?:_\w*)?_pkey\d*$")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 
@@ -114,7 +117,10 @@ def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
     columns = _KEY_COLUMNS.search(detail)
     if columns:
         return tuple(name.strip() for name in columns[1].split(","))
-    last = _LAST_COLUMN.search(str(getattr(error, "constraint_name", None) or ""))
+    name = str(getattr(error, "constraint_name", None) or "")
+    if _BRANCHES_PKEY.search(name):
+        return BRANCHES_KEY
+    last = _LAST_COLUMN.search(name)
     return (last[1],) if last else ()
 
 
@@ -152,6 +158,12 @@ def is_away(error: BaseException) -> bool:
     """Whether the database could not be asked: the connection is lost or silent, or none was to be had."""
     failure = read_failure(error)
     return failure is not None and failure.kind in (Kind.LOST, Kind.POOL)
+
+
+def is_ended_for_another(error: BaseException) -> bool:
+    """Whether the server ended the transaction because of another one: a deadlock, a conflict, a lock not to be had."""
+    failure = read_failure(error)
+    return failure is not None and failure.kind is Kind.AGAIN
 
 
 def commit_unheard(error: BaseException) -> StorageError | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, select
@@ -57,13 +58,20 @@ def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     It locks the branches first, which every append updates; then the thread, which a new branch or run needs; then the
     runs, which a new score needs.
     """
+    hold_branches(sql, tenant, thread_id)
+    of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
+    sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
+
+
+def hold_branches(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+    """Lock the branches and the thread, so that nobody adds a message or a branch before the transaction ends. Raises
+    ThreadNotFound.
+    """
     sql.execute(_lock_branches(tenant, thread_id))
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
     if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
         raise ThreadNotFound(thread_id)
     sql.execute(_lock_branches(tenant, thread_id))  # again, for a fork that was made while this waited for the thread
-    of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
-    sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
 
 
 def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
@@ -121,7 +129,8 @@ async def retain(
         return await scope.read(lambda sql: count_threads(sql, scope.tenant, idle), snapshot=True)
     gone: list[Deleted] = []
     while ids := await scope.read(lambda sql: idle_threads(sql, scope.tenant, before, IDLE_BATCH)):
-        batch = await scope.write(lambda sql, ids=ids: _delete_idle(sql, scope.tenant, ids, before))  # type: ignore[misc]
+        delete_them = partial(_delete_idle, tenant=scope.tenant, thread_ids=ids, before=before)
+        batch = await scope.write(delete_them, removes=True)
         gone.append(batch)
         if on_batch is not None:
             on_batch(batch)

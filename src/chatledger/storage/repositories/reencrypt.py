@@ -36,6 +36,7 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
         raise EncryptionError(
             "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`"
         )
+    await scope.mark_encrypted()
     rows: Counter[str] = Counter()
     while found := await _go_through(scope, encryption, progress):
         rows.update(found)

@@ -205,7 +205,7 @@ class ThreadRepository:
     async def delete(self, thread_id: str) -> Deleted:
         """Delete the thread with its messages, runs and feedback, for good. Returns the number of rows by table."""
         require(STR, thread_id=thread_id)
-        return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
+        return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id), removes=True)
 
     async def retain(
         self,
