@@ -208,8 +208,9 @@ async def require_the_rest(database: Database, ledger: Ledger, model: Model) -> 
     """Counts, views, formats, rules and tips."""
     thread = await ledger.threads.get("t")
     assert thread.message_count == len(model.path)
-    said = [message.text for message in model.path if message.role in ("user", "assistant") and message.text]
-    assert thread.preview in (said[-1] if said else None, None)  # None if it is more than 50 positions back
+    far = (await ledger.messages.history("t")).version - 50
+    said = [one.content for one in model.path if one.role in ("user", "assistant") and (one.seq or 0) > far]
+    assert thread.preview == next((text for text in reversed(said) if text), None)
     assert [branch.version for branch in await ledger.branches.list("t")] == model.versions
     transcript = await query(database, "SELECT seq, role FROM transcript ORDER BY seq")
     assert transcript == [(message.seq, message.role) for message in model.path]

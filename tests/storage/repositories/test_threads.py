@@ -111,7 +111,7 @@ async def test_get_raises_where_find_gives_none(ledger: Ledger) -> None:
         assert caught.value.thread_id == thread_id
 
 
-async def test_a_thread_shows_the_count_and_last_text_of_its_active_branch(ledger: Ledger) -> None:
+async def test_a_thread_shows_the_count_and_preview_of_its_active_branch(ledger: Ledger) -> None:
     await ledger.threads.create("t", created_at=NOON)
     stored = await ledger.messages.append("t", turn())
     found = await ledger.threads.get("t")

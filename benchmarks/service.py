@@ -1,0 +1,135 @@
+"""The calls of a chat service beside its plain append and its plain read: a thread made by its first append, values kept
+with a turn, popped turns, and the list of a user's threads with previews.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+from benchmarks.cases import Extent
+from benchmarks.measure import Call, race
+from benchmarks.progress import say
+from benchmarks.report import Row, Target, sample_rows
+from benchmarks.turns import turns
+from chatledger import ChatMessage, Ledger, Thread
+
+PLAIN = "append"
+KEPT = 1_000
+POPPED = 600
+THREADS = 2_000
+PAGE = 50
+
+
+async def service_rows(url: str, extent: Extent) -> list[Row]:
+    say("the calls of a service")
+    async with Ledger.open(url) as ledger:
+        return [
+            *await _append_rows(ledger, extent),
+            *await _pop_rows(ledger, extent),
+            *await _list_rows(ledger, extent),
+        ]
+
+
+async def _append_rows(ledger: Ledger, extent: Extent) -> list[Row]:
+    warm, state = (await ledger.threads.create()).thread_id, (await ledger.threads.create()).thread_id
+    new = count()
+
+    async def plain(number: int) -> None:
+        await ledger.messages.append(warm, _turn(number))
+
+    async def create(number: int) -> None:
+        await ledger.messages.append(f"new {next(new)}", _turn(number), create=True, user_id="ada")
+
+    async def create_apart(number: int) -> None:
+        thread = await ledger.threads.create(user_id="ada")
+        await ledger.messages.append(thread.thread_id, _turn(number))
+
+    async def keep(number: int) -> None:
+        await ledger.messages.append(state, _turn(number), kv={"step": number, "topic": {"name": "weather"}})
+
+    calls: dict[str, Call] = {
+        PLAIN: plain,
+        "append(create=True)": create,
+        "threads.create, append": create_apart,
+        "append(kv={2 values})": keep,
+    }
+    targets = {"append(create=True)": Target(1.15), "append(kv={2 values})": Target(1.2)}
+    return sample_rows("a turn of 2, chatledger", await race(calls, extent.rounds), PLAIN, targets)
+
+
+def _turn(number: int) -> list[ChatMessage]:
+    stock = turns()
+    models = stock[number % len(stock)].models
+    return [models[0], models[-1]]
+
+
+async def _pop_rows(ledger: Ledger, extent: Extent) -> list[Row]:
+    """Each popped turn came after one that stayed."""
+    whole, holes = "never popped", f"{POPPED} turns popped"
+    threads = {name: await _write(ledger, pops=name == holes) for name in (whole, holes)}
+    rows: list[Row] = []
+    for case, last, rounds in (("load", None, extent.loads), ("last 10", 10, extent.rounds)):
+        calls = {name: _load(ledger, thread, last) for name, thread in threads.items()}
+        rows += sample_rows(f"{case} of {KEPT:,}, chatledger", await race(calls, rounds), whole, {holes: Target(1.5)})
+    return rows
+
+
+async def _write(ledger: Ledger, *, pops: bool) -> str:
+    thread = (await ledger.threads.create(rules="lenient")).thread_id
+    for number in range(KEPT // 2):
+        await ledger.messages.append(thread, _plain_turn(number))
+        if pops and number < POPPED:
+            await ledger.messages.append(thread, _plain_turn(number))
+            await ledger.messages.pop(thread)
+            await ledger.messages.pop(thread)
+    for number in range(KEPT // 2, POPPED if pops else 0):
+        await ledger.messages.append(thread, _plain_turn(number))
+        await ledger.branches.rewind(thread, to=(await ledger.messages.history(thread, newest=3)).messages[0].seq or 0)
+    assert len((await ledger.messages.history(thread)).messages) == KEPT
+    return thread
+
+
+def _plain_turn(number: int) -> list[ChatMessage]:
+    return [ChatMessage(role="user", content=f"Question {number}"), ChatMessage(role="assistant", content="An answer.")]
+
+
+def _load(ledger: Ledger, thread: str, last: int | None) -> Call:
+    async def load(_number: int) -> None:
+        await ledger.messages.history(thread, last=last)
+
+    return load
+
+
+async def _list_rows(ledger: Ledger, extent: Extent) -> list[Row]:
+    """A page of a user's threads, beside the same page of threads that have no messages and so no previews."""
+    empty, filled = "threads without messages", "threads with previews"
+    owners = {empty: "list-empty", filled: "list-filled"}
+    for name, owner in owners.items():
+        await _fill(ledger, owner, turns_each=0 if name == empty else 1)
+
+    def page_of(owner: str) -> Call:
+        async def read(_number: int) -> None:
+            page = await ledger.threads.list(user_id=owner, limit=PAGE)
+            assert len(page.items) == PAGE
+
+        return read
+
+    calls = {name: page_of(owner) for name, owner in owners.items()}
+    case = f"{PAGE} of {THREADS:,} threads, chatledger"
+    return sample_rows(case, await race(calls, extent.rounds), empty, {filled: Target(2.5)})
+
+
+async def _fill(ledger: Ledger, owner: str, *, turns_each: int) -> None:
+    now = datetime.now(UTC)
+    for begin in range(0, THREADS, 500):
+        batch = [
+            ledger.threads.prepare(_thread(owner, number, now), _turn(number) if turns_each else [])
+            for number in range(begin, begin + 500)
+        ]
+        await ledger.threads.load(batch)
+
+
+def _thread(owner: str, number: int, now: datetime) -> Thread:
+    moment = now - timedelta(seconds=number)
+    return Thread(thread_id=f"{owner} {number}", user_id=owner, created_at=moment, active_at=moment)
