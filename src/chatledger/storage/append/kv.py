@@ -180,8 +180,10 @@ def _part(index: int, form: int | None) -> str:
 
 
 def moved(forms: Forms) -> str:
-    """The number of tips that moved. Where one did, divided by zero unless every value was written."""
-    if not forms:
+    """The number of tips that moved. Where one did, divided by zero unless every value was written. Values that expect
+    no version always are. If one expects a version, all are counted, so that they are written in the order of the keys.
+    """
+    if forms.count(None) == len(forms):
         return "count(*)"
     written = " + ".join(f"(SELECT count(*) FROM kv{index})" for index in range(len(forms)))
     return f"CASE WHEN count(*) = 0 THEN 0 ELSE count(*) / ({written} = {len(forms)})::int END"
