@@ -61,6 +61,8 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
         },
     ),
     (errors.DraftLost("t", 0, 3), {"thread_id": "t", "branch": 0, "seq": 3}),
+    (errors.RevisionConflict("t", 1, 2), {"thread_id": "t", "expected": 1, "actual": 2}),
+    (errors.KvConflict("k", 0, 2), {"key": "k", "expected": 0, "found": 2}),
     (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "message": "no call"}),
     (errors.UnknownFormat("x", "not known"), {"format": "x"}),
     (

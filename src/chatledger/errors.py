@@ -15,6 +15,8 @@
         Erased                  .thread_id
         DraftLive               .thread_id .branch .seq .message_id .until
         DraftLost               .thread_id .branch .seq
+        RevisionConflict        .thread_id .expected .actual
+        KvConflict              .key .expected .found
       RuleViolation             .rule .index .message
       FormatError
         UnknownFormat           .format
@@ -189,6 +191,30 @@ class DraftLost(Conflict):
         self.thread_id = thread_id
         self.branch = branch
         self.seq = seq
+
+
+class RevisionConflict(Conflict):
+    """Somebody else updated the thread since the caller read it. Read it again and decide."""
+
+    def __init__(self, thread_id: str, expected: int, actual: int) -> None:
+        super().__init__(f"thread {thread_id!r} is at revision {actual}, not {_text(expected)}; read it again")
+        self.thread_id = thread_id
+        self.expected = expected
+        self.actual = actual
+
+
+class KvConflict(Conflict):
+    """The value under a key does not have the version that the caller expected. `found` is the version that it has; 0
+    if there is none. The call wrote nothing: read the value again and decide.
+    """
+
+    def __init__(self, key: str, expected: int, found: int) -> None:
+        wanted = f"version {_text(expected)}" if expected else "no value"
+        state = f"is at version {found}" if found else "has no value"
+        super().__init__(f"key {key!r} {state}, and {wanted} was expected; read it again")
+        self.key = key
+        self.expected = expected
+        self.found = found
 
 
 class RuleViolation(ChatLedgerError):

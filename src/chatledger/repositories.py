@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import NoneType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from chatledger.arguments import (
     AFTER,
     BOOL,
+    DICT_OR_NONE,
     FUNCTION_OR_NONE,
     INT,
     INT_OR_NONE,
@@ -37,6 +38,7 @@ from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
@@ -67,6 +69,7 @@ class Repositories:
         self.agents = AgentRepository(scope)
         self.erasures = ErasureRepository(scope)
         self.partials = PartialRepository(scope)
+        self.kv = KvRepository(scope)
 
     def stream(
         self,
@@ -138,7 +141,8 @@ class Repositories:
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
         """Every thread in the order of the ids, or the given one, with what was found: cells that cannot be read, in
-        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end.
+        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end. Of
+        values of users and of the tenant, which are in no thread, `kv.list` tells.
 
         Threads are read in batches, so memory stays bounded and the number of statements grows with the number of
         batches. A damaged cell stops nothing. `progress` receives the number of threads done and the number of all
@@ -162,6 +166,8 @@ class Repositories:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
     ) -> Appended:
         """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 
@@ -178,6 +184,7 @@ class Repositories:
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         require(AFTER, after=after)
+        require(DICT_OR_NONE, kv=kv, kv_expected=kv_expected)
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
@@ -193,6 +200,8 @@ class Repositories:
             rules=rules,
             on_open_calls=on_open_calls,
             after=after,
+            kv=kv,
+            kv_expected=kv_expected,
         )
         return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 

@@ -59,15 +59,32 @@ class ModelThread:
     title: str | None = None
     user_id: str | None = None
     paths: list[list[ChatMessage]] = field(default_factory=lambda: [[]])
+    ends: list[int] = field(default_factory=lambda: [0])
+    """The version of each branch: the position of its last message or change."""
     active: int = 0
-    marks: list[tuple[str, list[ChatMessage], int]] = field(default_factory=list)
-    """Marks of the active branch: what stood on it then, and how many branches the thread had. Activating makes all of
-    them stale.
+    revised: int = 0
+    """How often a message of the active branch was revised."""
+    marks: list[tuple[str, list[ChatMessage], int, int]] = field(default_factory=list)
+    """Marks of the active branch: what stood on it then, how many branches the thread had, and how often it was
+    revised. Activating makes all of them stale.
     """
 
     @property
     def path(self) -> list[ChatMessage]:
         return self.paths[self.active]
+
+    @property
+    def end(self) -> int:
+        return self.ends[self.active]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether no change took a position, so that each message stands at its number."""
+        return self.ends == [len(path) for path in self.paths]
+
+    def extend(self, messages: list[ChatMessage]) -> None:
+        self.path.extend(messages)
+        self.ends[self.active] += len(messages)
 
     def is_open(self, messages: list[ChatMessage] | None = None) -> bool:
         path = self.path if messages is None else messages
@@ -99,6 +116,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.own = self.ledger.tenant(uuid4().hex)
         self.model = Model()
+        self.edits: list[tuple[str, list[ChatMessage], Any]] = []
 
     def do(self, call: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(call)
@@ -163,7 +181,7 @@ class Machine(RuleBasedStateMachine):
         if expected is not None and len(found.paths) > 1:
             self.refuses(InvalidArgument, appending)
             return
-        if expected is not None and expected != len(found.path):
+        if expected is not None and expected != found.end:
             self.refuses(VersionConflict, appending)
             return
         if found.is_live():
@@ -177,9 +195,9 @@ class Machine(RuleBasedStateMachine):
             self.refuses(RunConflict, appending)
             return
         stored = self.do(appending)
-        assert (stored.first_seq, stored.version) == (len(found.path) + 1, len(found.path) + len(messages))
+        assert (stored.first_seq, stored.version) == (found.end + 1, found.end + len(messages))
         assert not stored.replayed
-        found.path.extend(stored.messages)
+        found.extend(stored.messages)
         self.appended[0] += len(stored.messages)
         if run is not None:
             self.model.runs.setdefault(run, (thread, "running"))
@@ -236,17 +254,17 @@ class Machine(RuleBasedStateMachine):
         found = self.model.threads.get(thread)
         if found is not None:
             mark = self.do(self.own.messages.history(thread, last=1)).mark
-            found.marks.append((mark, list(found.path), len(found.paths)))
+            found.marks.append((mark, list(found.path), len(found.paths), found.revised))
 
     @rule(thread=threads)
     def append_if_unmoved(self, thread: str) -> None:
         found = self.model.threads.get(thread)
         if found is None or not found.marks:
             return
-        mark, path, branches = found.marks[-1]
-        if (path, branches) == (found.path, len(found.paths)):
+        mark, *then = found.marks[-1]
+        if then == [found.path, len(found.paths), found.revised]:
             nothing = self.do(self.own.messages.append(thread, [], expected=mark))
-            assert (nothing.version, nothing.mark) == (len(path), mark)
+            assert (nothing.version, nothing.mark) == (found.end, mark)
         else:
             self.refuses(VersionConflict, self.own.messages.append(thread, [user("at"), assistant("!")], expected=mark))
 
@@ -263,7 +281,7 @@ class Machine(RuleBasedStateMachine):
         was_open = found.is_open()
         stored = self.do(closing)
         assert len(stored.messages) == was_open
-        found.path.extend(stored.messages)
+        found.extend(stored.messages)
 
     @rule(thread=threads, text=st.text(max_size=3))
     def sync(self, thread: str, text: str) -> None:
@@ -278,8 +296,36 @@ class Machine(RuleBasedStateMachine):
             self.refuses(DraftLive, self.own.messages.sync(thread, [*found.path, *more]))
             return
         stored = self.do(self.own.messages.sync(thread, [*found.path, *more]))
-        found.path.extend(stored.messages)
+        found.extend(stored.messages)
         assert self.do(self.own.messages.sync(thread, found.path)).replayed
+
+    @rule(thread=threads, back=st.integers(1, 4), text=st.text(max_size=3))
+    def revise(self, thread: str, back: int, text: str) -> None:
+        """Every branch that shares the message has the new words; only the one that stores it gets a position."""
+        found = self.model.threads.get(thread)
+        if found is None:
+            self.refuses(ThreadNotFound, self.own.messages.revise(thread, "m", user(text)))
+            return
+        if back > len(found.path):
+            return
+        old = found.path[-back]
+        id_, branch = old.message_id or "", old.branch or 0
+        revising = self.own.messages.revise(thread, id_, old.model_copy(update={"content": text}))
+        if text != old.content and found.is_live(found.paths[branch]):
+            self.refuses(DraftLive, revising)
+            return
+        revised = self.do(revising)
+        assert revised == old.model_copy(update={"content": text})
+        if text == old.content:
+            return
+        found.ends[branch] += 1
+        found.revised += 1
+        kept = [said for place, said in self.model.keys.items() if place[0] == thread]
+        kept += [messages for of, messages, _ in self.edits if of == thread]
+        for messages in (*found.paths, *kept):
+            messages[:] = [revised if message.message_id == id_ else message for message in messages]
+        changes = self.do(self.own.messages.revisions(thread, id_))
+        assert (changes[-1].message, changes[-1].seq) == (old, found.ends[branch])
 
     @rule(first=threads, second=threads, text=st.text(max_size=3), commit=st.booleans())
     def transaction(self, first: str, second: str, text: str, commit: bool) -> None:
@@ -303,7 +349,7 @@ class Machine(RuleBasedStateMachine):
             return
         for one, messages in zip(found, self.do(both()), strict=True):
             assert one is not None
-            one.path.extend(messages)
+            one.extend(messages)
 
     # --- Drafts
 
@@ -323,7 +369,7 @@ class Machine(RuleBasedStateMachine):
             self.refuses(DraftLive, enter())
         elif not found.is_open():
             self.do(enter())
-            found.path.append(draft.message)
+            found.extend([draft.message])
             self.appended[0] += 1
 
     @rule(thread=threads, text=st.text(max_size=3))
@@ -342,7 +388,8 @@ class Machine(RuleBasedStateMachine):
         more = [user(text), assistant("at once")]
         stored = self.do(self.own.messages.append(thread, more, on_open_calls="interrupt"))
         cut = found.path[-1].model_copy(update={"state": "interrupted"})
-        found.path[-1:] = [cut, *stored.messages]
+        found.path[-1:] = [cut]
+        found.extend(stored.messages)
 
     # --- Branches
 
@@ -352,22 +399,75 @@ class Machine(RuleBasedStateMachine):
         found = self.model.threads.get(thread)
         if found is None:
             self.refuses(ThreadNotFound, forking)
-        elif at > len(found.path):
+        elif at > found.end:
             self.refuses(InvalidCursor, forking)
-        elif found.is_open(found.path[:at]) or found.is_live(found.path[:at]):
+        elif found.is_open(shared := [one for one in found.path if (one.seq or 0) <= at]) or found.is_live(shared):
             self.refuses(RuleViolation, forking)
         else:
             branch = self.do(forking)
             assert (branch.branch, branch.version, branch.active) == (len(found.paths), at, activate)
-            found.paths.append(found.path[:at])
+            found.paths.append(shared)
+            found.ends.append(at)
             found.active = branch.branch if activate else found.active
 
-    @rule(thread=threads, back=st.integers(0, 3), text=st.text(max_size=3))
-    def edit(self, thread: str, back: int, text: str) -> None:
-        """What a fork is for: go back, and on in another way."""
+    @rule(thread=threads, back=st.integers(-1, 3), text=st.text(max_size=3), by_id=st.booleans())
+    def edit(self, thread: str, back: int, text: str, by_id: bool) -> None:
+        """Go back, and on in another way. At the end of the branch it is a plain append."""
         found = self.model.threads.get(thread)
-        self.fork(thread, max(0, (len(found.path) if found else 0) - back), True)
-        self.append_turn(thread, text, None)
+        if found is not None and not found.is_dense:
+            self.fork(thread, max(0, found.end - back), True)
+            self.append_turn(thread, text, None)
+            return
+        after = max(0, (len(found.path) if found else 0) - back)
+        if found is None or not back:
+            self.append_as(thread, [user(text), assistant("at the end")], after=after)
+            return
+        shared = found.path[:after]
+        place = shared[-1].message_id if by_id and shared and back > 0 else after
+        editing = self.own.messages.append(thread, [user(text), assistant("edited")], after=place)
+        if after > len(found.path):
+            self.refuses(InvalidCursor, editing)
+        elif after == len(found.path):
+            editing.close()
+        elif found.is_open(shared):
+            self.refuses(RuleViolation, editing)
+        else:
+            stored = self.do(editing)
+            assert (stored.first_seq, stored.version) == (after + 1, after + 2)
+            self.appended[0] += 2
+            found.paths.append([*shared, *stored.messages])
+            found.ends.append(stored.version)
+            found.active = len(found.paths) - 1
+            self.edits.append((thread, stored.messages, place))
+
+    @rule()
+    def repeat_an_edit(self) -> None:
+        """The first result, whatever is active by now, and no other branch."""
+        for thread, messages, place in self.edits[-2:]:
+            found = self.model.threads.get(thread)
+            if found is None or not any(messages[0] in path for path in found.paths):
+                continue
+            whole = next(path for path in found.paths if messages[0] in path)
+            index = whole.index(messages[0])
+            again = self.do(self.own.messages.append(thread, whole[index : index + 2], after=place))
+            assert (again.replayed, again.messages) == (True, messages)
+
+    @rule(thread=threads, seq=st.integers(1, 4))
+    def alternatives(self, thread: str, seq: int) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or seq > len(found.path) or not found.is_dense:
+            return
+        before = [message.message_id for message in found.path[: seq - 1]]
+        ids = {
+            path[seq - 1].message_id
+            for path in found.paths
+            if len(path) >= seq and [message.message_id for message in path[: seq - 1]] == before
+        }
+        listed = self.do(self.own.branches.alternatives(thread, seq))
+        assert {one.message.message_id for one in listed} == ids
+        assert [one.message.message_id for one in listed if one.current] == [found.path[seq - 1].message_id]
+        for one in listed:
+            assert found.paths[one.branch][seq - 1].message_id == one.message.message_id
 
     @rule(thread=threads, number=st.integers(0, 3))
     def activate(self, thread: str, number: int) -> None:
@@ -425,7 +525,7 @@ class Machine(RuleBasedStateMachine):
             return
         page = self.do(self.own.messages.history(thread, limit=size))
         assert page.messages == found.path[:size]
-        back = self.do(self.own.messages.history(thread, limit=size, before=len(found.path) + 1))
+        back = self.do(self.own.messages.history(thread, limit=size, before=found.end + 1))
         assert back.messages == found.path[-size:]
         last = self.do(self.own.messages.history(thread, last=size)).messages
         assert last == found.path[len(found.path) - len(last) :]
@@ -446,9 +546,7 @@ class Machine(RuleBasedStateMachine):
             assert (thread.title, thread.user_id, thread.active_branch) == (found.title, found.user_id, found.active)
             assert thread.message_count == len(found.path)
             branches = await self.own.branches.list(name)
-            assert [(one.branch, one.version) for one in branches] == [
-                (number, len(path)) for number, path in enumerate(found.paths)
-            ]
+            assert [(one.branch, one.version) for one in branches] == list(enumerate(found.ends))
             for number, path in enumerate(found.paths):
                 stored = (await self.own.messages.history(name, branch=number)).messages
                 assert stored == path, f"branch {number} holds other messages than the model"

@@ -77,6 +77,8 @@ async def _say_in(ledger: Ledger, name: str, say: Say) -> None:
     await ledger.agents.replace(name, [agent], stored=[])
     said = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text=say("output"), body={"b": say("body")})
     await ledger.outputs.add(name, [said])
+    for scope in (("thread", name), ("thread", name, "n"), ("user", name)):
+        await ledger.kv.put(scope, "k", {"v": say("value")})
 
 
 async def _redact(ledger: Ledger, name: str) -> None:
@@ -168,6 +170,11 @@ async def _revisions(ledger: Ledger) -> Any:
     return [await ledger.messages.revisions(name, f"{name}{of}") for name in ("t", "u") for of in ("0", " gone")]
 
 
+async def _kv(ledger: Ledger) -> Any:
+    scopes = [(kind, name, *rest) for name in ("t", "u") for kind, *rest in (("thread",), ("thread", "n"), ("user",))]
+    return [_items(await ledger.kv.list(scope)) for scope in scopes]
+
+
 READERS: dict[str, Reader] = {
     "histories": _histories,
     "windows": _windows,
@@ -177,6 +184,7 @@ READERS: dict[str, Reader] = {
     "agents": _agents,
     "outputs": _outputs,
     "revisions": _revisions,
+    "kv": _kv,
 }
 """The readers of encrypted words, by name."""
 ALL_READERS = {**READERS, "erasures": _erasures}

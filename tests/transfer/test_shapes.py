@@ -170,6 +170,28 @@ async def test_tree_grows_anywhere(ledger: Ledger, below: tuple[int, ...]) -> No
     assert same_json(await exported(ledger), [{"message_tree_id": "t", "prompt": grown}])
 
 
+async def test_tree_of_which_an_answer_was_popped_grows_it_again(ledger: Ledger) -> None:
+    record = {"message_tree_id": "t", "prompt": TREE}
+    await bring(ledger, lines(record), format="oasst", thread_field="message_tree_id")
+    grown = copy.deepcopy(TREE)
+    grown["replies"][0]["replies"][0]["replies"][0]["replies"] = [said("y"), said("z")]  # below the one that was popped
+    for _ in range(2):
+        popped = await ledger.messages.pop("t")
+        assert popped is not None
+        assert popped.text in ("d", "y")
+        report = await bring(ledger, lines({**record, "prompt": grown}), format="oasst", thread_field="message_tree_id")
+        assert (report.grown, report.failures) == (1, [])
+    assert same_json(await exported(ledger), [{**record, "prompt": grown}])
+
+
+async def test_tree_of_which_a_branch_was_rewound_keeps_the_others(ledger: Ledger) -> None:
+    await bring(ledger, lines({"message_tree_id": "t", "prompt": TREE}), format="oasst", thread_field="message_tree_id")
+    await ledger.branches.rewind("t", 1, branch=0)
+    [record] = await exported(ledger)
+    left = said("a", said("g", said("h")), said("i"), said("b", said("f"), said("c", said("e"))))
+    assert same_json(record["prompt"], left)
+
+
 async def test_tree_of_which_an_answer_changed_is_left_alone(ledger: Ledger) -> None:
     for answer in (said("b"), {**said("b"), "text": "other"}):
         tree = {"message_tree_id": "t", "prompt": said("a", answer)}

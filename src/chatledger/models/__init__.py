@@ -3,6 +3,7 @@
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
+from chatledger.models.kv import KvValue
 from chatledger.models.limits import Limits
 from chatledger.models.messages import (
     CONTINUES,
@@ -54,6 +55,7 @@ __all__ = [
     "FormattedHistory",
     "History",
     "ImagePart",
+    "KvValue",
     "Limits",
     "Loss",
     "MediaPart",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from chatledger.errors import VersionConflict
-from chatledger.models import ChatMessage
+from chatledger.models import ChatMessage, History
 from chatledger.storage.rows.messages import encode_message
 from chatledger.transfer.shapes import BranchMessages
 
@@ -38,17 +38,21 @@ class Tail:
 
 @dataclass(slots=True)
 class Stored:
-    """The stored messages: the replies to each message, and the last seq of each branch."""
+    """The stored messages: the replies to each message, the last message of each branch, and its last position, which
+    may hold no message.
+    """
 
     replies: dict[Spot, dict[str | None, tuple[Spot, ChatMessage]]] = field(default_factory=dict)
-    ends: dict[int, int] = field(default_factory=lambda: {0: 0})
+    ends: dict[int, Spot] = field(default_factory=lambda: {0: START})
+    versions: dict[int, int] = field(default_factory=lambda: {0: 0})
 
-    def add(self, number: int, branch: BranchMessages) -> None:
-        before = Spot(branch.parent, branch.at)
-        for seq, message in enumerate(branch.messages, branch.at + 1):
-            self.replies.setdefault(before, {})[message.message_id] = (Spot(number, seq), message)
-            before = Spot(number, seq)
-        self.ends[number] = branch.at + len(branch.messages)
+    def add(self, history: History) -> None:
+        before = START
+        for message in history.messages:
+            spot = Spot(message.branch or 0, message.seq or 0)
+            self.replies.setdefault(before, {})[message.message_id] = (spot, message)
+            before = spot
+        self.ends[history.branch], self.versions[history.branch] = before, history.version
 
 
 def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -> Iterator[Tail]:
@@ -60,12 +64,14 @@ def attach(thread_id: str, branches: Sequence[BranchMessages], stored: Stored) -
         if not rest:
             continue
         last = spots[Spot(number, branch.at + known) if known else Spot(branch.parent, branch.at)]
-        if last == START and stored.ends[0]:
-            raise VersionConflict(thread_id, 0, 0, stored.ends[0], "the record begins with another message")
-        forks = stored.ends[last.branch] != last.seq
+        if last == START and stored.ends[0] != START:
+            raise VersionConflict(thread_id, 0, 0, stored.versions[0], "the record begins with another message")
+        forks = stored.ends[last.branch] != last
         target = max(stored.ends) + 1 if forks else last.branch
-        stored.ends[target] = last.seq + len(rest)
-        spots |= {Spot(number, branch.at + known + n): Spot(target, last.seq + n) for n in range(1, len(rest) + 1)}
+        before = last.seq if forks else stored.versions[target]
+        stored.versions[target] = before + len(rest)
+        stored.ends[target] = Spot(target, stored.versions[target])
+        spots |= {Spot(number, branch.at + known + n): Spot(target, before + n) for n in range(1, len(rest) + 1)}
         yield Tail(rest, target, last if forks else None)
 
 
@@ -79,6 +85,6 @@ def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot
         spot, there = replies[message.message_id]
         if encode_message(there) != encode_message(message):
             detail = f"message {message.message_id!r} of the record is not what is stored there"
-            raise VersionConflict(thread_id, spot.branch, spot.seq, stored.ends[spot.branch], detail)
+            raise VersionConflict(thread_id, spot.branch, spot.seq, stored.versions[spot.branch], detail)
         spots[Spot(number, branch.at + count + 1)] = spot
     return len(branch.messages)

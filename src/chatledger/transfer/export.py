@@ -201,7 +201,7 @@ async def _read_branches(ledger: Ledger, thread_id: str, envelope: Envelope) -> 
     """All branches if the record's shape can have several, else the active one."""
     if not get_shape(envelope.format).branching:
         return [BranchMessages((await ledger.messages.history(thread_id)).messages)]
-    return list((await read_branches(ledger, thread_id)).values())
+    return await read_branches(ledger, thread_id)
 
 
 async def _messages(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from chatledger.errors import AlreadyExists, VersionConflict
 from chatledger.ledger import Ledger, Transaction
-from chatledger.models import ChatMessage, Limits, Thread
+from chatledger.models import ChatMessage, History, Limits, Thread
 from chatledger.models.json import same_json
 from chatledger.storage.rows.messages import encode_message
 from chatledger.transfer.attach import Stored, Tail, attach
@@ -67,19 +67,33 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
 
 async def _new_replies(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     stored = Stored()
-    for number, branch in (await read_branches(ledger, planned.thread_id)).items():
-        stored.add(number, branch)
+    for history in await _read_paths(ledger, planned.thread_id):
+        stored.add(history)
     return list(attach(planned.thread_id, planned.branches, stored))
 
 
-async def read_branches(ledger: Ledger, thread_id: str) -> dict[int, BranchMessages]:
-    """The own messages of each branch of a thread. One query per branch."""
-    branches = {}
-    for branch in await ledger.branches.list(thread_id):
-        at = branch.forked_at or 0
-        history = await ledger.messages.history(thread_id, branch=branch.branch)
-        branches[branch.branch] = BranchMessages(history.messages[at:], branch.forked_from or 0, at)
+async def read_branches(ledger: Ledger, thread_id: str) -> list[BranchMessages]:
+    """The messages of each branch of a thread that none before it has. One query per branch."""
+    branches: list[BranchMessages] = []
+    paths: list[list[ChatMessage]] = []
+    for history in await _read_paths(ledger, thread_id):
+        shared = [_shared(path, history.messages) for path in paths]
+        at = max(shared, default=0)
+        branches.append(BranchMessages(history.messages[at:], shared.index(at) if shared else 0, at))
+        paths.append(history.messages)
     return branches
+
+
+async def _read_paths(ledger: Ledger, thread_id: str) -> list[History]:
+    numbers = [branch.branch for branch in await ledger.branches.list(thread_id)]
+    return [await ledger.messages.history(thread_id, branch=number) for number in numbers]
+
+
+def _shared(left: Sequence[ChatMessage], right: Sequence[ChatMessage]) -> int:
+    """The number of messages that two paths have in common."""
+    pairs = enumerate(zip(left, right, strict=False))
+    parting = (count for count, (one, other) in pairs if (one.branch, one.seq) != (other.branch, other.seq))
+    return next(parting, min(len(left), len(right)))
 
 
 async def _write(

@@ -8,7 +8,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from chatledger import ChatMessage, Feedback, ImagePart, Ledger, OpaquePart, TextPart, ThinkPart, ToolCall, Usage
+from chatledger import (
+    ChatMessage,
+    Feedback,
+    ImagePart,
+    Ledger,
+    OpaquePart,
+    TextPart,
+    ThinkPart,
+    ToolCall,
+    Usage,
+)
 from chatledger.models.outputs import Output, ThreadAgent
 from tests.conversations import assistant, call, result, turn, user
 
@@ -42,12 +52,35 @@ async def _fill_tenant(ledger: Ledger) -> None:
     await ledger.threads.create("empty")
     await ledger.threads.create("open")  # its call is not answered
     await ledger.append("open", WIRE, format="openai-chat", idempotency_key="request-1")
+    await _change(ledger)
     await ledger.threads.create("gone")
     await ledger.runs.start("gone", run_id="run 8", agent="forecaster", model="m-1")
     await ledger.feedback.record(Feedback(run_id="run 8", key="stars", score=2))
     await ledger.erasures.erase_thread("gone", keep_scores=True)
 
 
+async def _change(ledger: Ledger) -> None:
+    """Everything that changes what is stored, and the state beside it."""
+    await ledger.threads.create("changed", user_id="user:42/x", kind="sky", rules="lenient")
+    await ledger.threads.update("changed", title="Changed")
+    await ledger.messages.append("changed", turn("c"), run_id="run 9", kv={"step": 1})
+    await ledger.messages.revise("changed", "c0", user("Oslo?"))
+    await ledger.messages.revise("changed", "c1", assistant(calls=CALLS))
+    await ledger.messages.redact("changed", 1)
+    await ledger.messages.append("changed", [user("No.", message_id="c5"), assistant("Yes.", message_id="c6")])
+    await ledger.messages.pop("changed")
+    await ledger.messages.retract("changed", "c5")
+    await ledger.feedback.record(SCORE.model_copy(update={"run_id": "run 9", "message_id": "c1", **BY_USER}))
+    taken_back = await ledger.feedback.record(Feedback(run_id="run 9", key="thumbs", score=1, user_id="ada"))
+    await ledger.feedback.retract(taken_back.feedback_id or "")
+    await ledger.threads.archive("changed")
+    for scope in SCOPES:
+        await ledger.kv.put(scope, "state", {"z": [1.0, None], "a": "\x00"})
+
+
+BY_USER = {"user_id": "ada", "call_index": 0}
+SCOPES = (("tenant",), ("user", "ada", "settings"), ("thread", "changed"))
+CALLS = [call("call_0", arguments='{"city":"Oslo"}'), call("call_1", arguments='{"city":"Bergen"}')]
 OUTPUT = {"nonce": "n1", "mime_type": "text/plain"}
 AGENT = ThreadAgent(name="sky", definition={"models": ["m-1"]}, settings={"temperature": 0.5}, is_default=True)
 USAGE = Usage(input_tokens=12, output_tokens=3, total_tokens=15, details={"cached": 2}, cost="0.000000000000000000010")
@@ -89,9 +122,14 @@ async def read(ledger: Ledger) -> dict[str, Content]:
 
 
 async def _read_tenant(ledger: Ledger) -> Content:
-    threads = (await ledger.threads.list()).items
+    threads = (await ledger.threads.list(archived=None)).items
     branches = [branch for thread in threads for branch in await ledger.branches.list(thread.thread_id)]
     histories = [await ledger.messages.history(branch.thread_id, branch=branch.branch) for branch in branches]
+    beside: Content = {"KvValue": [], "Revision": []}
+    if "changed" in [thread.thread_id for thread in threads]:  # older dumps have neither
+        beside["KvValue"] = [value for scope in SCOPES for value in await ledger.kv.list(scope)]
+        changed = ("c0", "c1", "c5", "c6")
+        beside["Revision"] = [one for id_ in changed for one in await ledger.messages.revisions("changed", id_)]
     return {
         "Thread": threads,
         "Branch": branches,
@@ -100,6 +138,7 @@ async def _read_tenant(ledger: Ledger) -> Content:
         "Feedback": (await ledger.feedback.list()).items,
         "FeedbackSummary": await ledger.feedback.summary(),
         "Erasure": (await ledger.erasures.list()).items,
+        **beside,
     }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sqlalchemy import Table
 
-from chatledger import Ledger, migrate, offline_sql
+from chatledger import KeyRing, Ledger, migrate, offline_sql
 from chatledger.storage.schema.tables import INSERTION_ORDER, SCHEMA
 from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
@@ -43,6 +43,9 @@ def keep(database: Database) -> None:
 
 
 async def _fill_and_read(database: Database) -> str:
+    keys = KeyRing({"1": b"k" * 32}, current="1")
+    async with Ledger.open(database.url, tenant="sealed", keys=keys) as sealed:  # so that a tenant is encrypted
+        await sealed.threads.create("sealed", title="Sealed")
     async with Ledger.open(database.url) as ledger:
         await fill(ledger)
         return json.dumps(dumped(await read(ledger)), indent=1, default=str) + "\n"

@@ -139,6 +139,11 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.threads.create(ids.thread),
         lambda s, ids: s.threads.create(ids.thread, user_id="me", exist_ok=True),
     ],
+    "threads.copy": [
+        lambda s, ids: s.threads.copy(ids.thread),
+        lambda s, ids: s.threads.copy(ids.thread, branch=1, at=1),
+        lambda s, ids: s.threads.copy("mine", ids.thread),
+    ],
     "threads.load": [lambda s, ids: s.threads.load([s.threads.prepare(new_thread(ids.thread), turn())])],
     "threads.get": [lambda s, ids: s.threads.get(ids.thread), lambda s, ids: s.threads.get("mine", user_id=ids.user)],
     "threads.find": [
@@ -164,6 +169,8 @@ CALLS: dict[str, list[Call]] = {
     "threads.unarchive": [lambda s, ids: s.threads.unarchive(ids.thread)],
     "messages.append": [
         lambda s, ids: s.messages.append(ids.thread, turn()),
+        lambda s, ids: s.messages.append(ids.thread, turn(), after=1),
+        lambda s, ids: s.messages.append("mine", turn(), after=f"{ids.message}0"),
         lambda s, ids: s.messages.append(ids.thread, []),
         lambda s, ids: s.messages.append(ids.thread, turn(ids=ids.message), run_id=ids.run),
         lambda s, ids: s.messages.append(ids.thread, turn(), branch=1, expected_version=5),
@@ -192,6 +199,10 @@ CALLS: dict[str, list[Call]] = {
     "branches.fork": [
         lambda s, ids: s.branches.fork(ids.thread, 5),
         lambda s, ids: s.branches.fork(ids.thread, 5, branch=1),
+    ],
+    "branches.alternatives": [
+        lambda s, ids: s.branches.alternatives(ids.thread, 1),
+        lambda s, ids: s.branches.alternatives(ids.thread, 1, branch=1),
     ],
     "branches.activate": [lambda s, ids: s.branches.activate(ids.thread, 1)],
     "branches.list": [lambda s, ids: s.branches.list(ids.thread)],
@@ -390,7 +401,7 @@ async def test_tenants_may_use_the_same_ids(ledger: Ledger) -> None:
         await fill(tenant, THEIRS)
     await one.threads.delete(THEIRS.thread)
     assert await one.threads.find(THEIRS.thread) is None
-    assert (await other.messages.history(THEIRS.thread)).version == 7
+    assert (await other.messages.history(THEIRS.thread)).version == 8
     assert len(await other.feedback.list()) == 2
     assert (await other.runs.get(THEIRS.run)).agent == THEIRS.agent
 

@@ -197,6 +197,16 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "digest": TEXT,
         "created_at": NUMBER,
     },
+    "kv": {
+        "tenant_id": KEY,
+        "kind": WORD,
+        "scope_id": KEY,
+        "namespace": KEY,
+        "key": KEY,
+        "value": ANY_JSON,
+        "version": NUMBER,
+        "updated_at": NUMBER,
+    },
     "tenants": {"tenant_id": KEY, "encrypted_at": UNREAD},
     "erasures": {
         "tenant_id": KEY,

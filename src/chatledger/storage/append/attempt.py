@@ -41,7 +41,16 @@ from chatledger.storage.append.partial import is_live, overwrite_partial, overwr
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
-from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, NewBranch, Plan, Written, plan_rows, write
+from chatledger.storage.append.write import (
+    ACTIVITY_RESOLUTION,
+    Moved,
+    NewBranch,
+    Plan,
+    Written,
+    plan_rows,
+    write,
+    write_values,
+)
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text, write_mark
@@ -79,10 +88,15 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
         if not seen.found:  # it was removed since; another attempt stores the batch where it belongs
             return Moved()
     if overwrites_partial(request, seen):
+        if request.kv and not lock and sql.dialect == "postgresql":
+            return Moved()  # two statements, so they need the transaction of the next attempt
         if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
-        return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
+        if isinstance(overwritten, Moved):
+            return overwritten
+        write_values(sql, request)
+        return Attempted(overwritten)
     removed = find_removed(sql, request, seen, again=lock)
     if removed:
         return Attempted(replay_removed(sql, request, seen, removed))
@@ -94,8 +108,8 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempte
     if isinstance(plan, NothingToWrite):
         return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
-        raise draft_live(sql, request, seen)
-    return _write(sql, plan, seen)
+        raise _draft_live(sql, request, seen)
+    return _write(sql, plan, seen, locked=lock)
 
 
 def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Attempted | Moved | NeedsPreflight:
@@ -110,8 +124,8 @@ def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Att
     return NeedsPreflight()
 
 
-def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
-    written = write(sql, plan)
+def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
+    written = write(sql, plan, locked=locked)
     return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
 
 
@@ -226,7 +240,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
+def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
     """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
     assert seen.tip.lease is not None
@@ -251,7 +265,7 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
     seen = preflight(sql, request, lock=True)
     _, tip = _require_branch(request, seen)
     if is_live(tip):
-        raise draft_live(sql, request, seen)
+        raise _draft_live(sql, request, seen)
     return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from chatledger.arguments import AFTER, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
@@ -20,6 +20,7 @@ from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.base import Model, refuse_own_fields, refusing
 from chatledger.rules import Lease
+from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import Mark, decode_text, encode_key, read_mark
@@ -65,6 +66,8 @@ class AppendRequest:
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
     after: int | str | None = None
     """The message that the batch follows: its seq on the branch, or its id as stored. None is the end of the branch."""
+    kv: tuple[KvWrite, ...] = ()
+    """Values of the thread that are written with the messages, or not at all, in the order of their keys."""
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -74,7 +77,8 @@ class AppendRequest:
     @cached_property
     def characters(self) -> int:
         """The length of all texts together."""
-        return sum([row.characters for row in self.rows])
+        characters = sum([row.characters for row in self.rows])
+        return characters + sum([len(one.value) for one in self.kv]) if self.kv else characters
 
     @cached_property
     def runs(self) -> list[str]:
@@ -150,6 +154,8 @@ def make_request(
     lease: float = LEASE,
     draft: int | None = None,
     after: int | str | None = None,
+    kv: dict[str, Any] | None = None,
+    kv_expected: dict[str, int] | None = None,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
     the batch may have any size.
@@ -169,6 +175,9 @@ def make_request(
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
         encode_key(idempotency_key, "idempotency_key")
+    values = () if kv is None and kv_expected is None else make_writes(kv, kv_expected)
+    if values and not messages:
+        raise InvalidArgument("kv", "is written with messages, and there is none; ledger.kv.put writes a value alone")
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
@@ -196,6 +205,7 @@ def make_request(
         has_key=idempotency_key is not None,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
         after=after,
+        kv=values,
     )
     if limits is not None:
         _refuse_too_large(request, limits.bytes)
@@ -269,6 +279,6 @@ def _refuse_too_large(request: AppendRequest, maximum: int) -> None:
     # UTF-8 needs at most four bytes a character, so nearly every batch passes without being encoded.
     if request.characters * 4 <= maximum:
         return
-    size = sum([row.bytes for row in request.rows])
+    size = sum([row.bytes for row in request.rows]) + sum([one.bytes for one in request.kv])
     if size > maximum:
         raise LimitExceeded("bytes of an append", size, maximum)

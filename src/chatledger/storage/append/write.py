@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from chatledger.models.json import dumps
 from chatledger.rules import Judgement, Tip
+from chatledger.storage.append import kv
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.errors import foreign_run, run_conflict
@@ -136,8 +137,23 @@ def joined(plans: Sequence[Plan]) -> Plan:
     )
 
 
-def write(sql: Sql, plan: Plan) -> Written | Moved:
-    return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, plan)
+def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
+    """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get statements of their own,
+    which can say what they found. Raises KvConflict.
+    """
+    if sql.dialect == "postgresql" and not (locked and plan.request.kv):
+        return _write_postgresql(sql, plan)
+    alone = replace(plan, request=replace(plan.request, kv=())) if plan.request.kv else plan
+    written = (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, alone)
+    if isinstance(written, Written):
+        write_values(sql, plan.request)
+    return written
+
+
+def write_values(sql: Sql, request: AppendRequest) -> None:
+    """Write the values of kv that come with an append, in its transaction. Raises KvConflict."""
+    for one in request.kv:
+        kv.put(sql, request.tenant, kv.of_thread(request.thread), one, request.now)
 
 
 def _place(plan: Plan) -> dict[str, Any]:
@@ -190,7 +206,10 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     if plan.judgement.interrupted is not None:
         parameters["interrupted"] = plan.judgement.interrupted
     interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
-    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts, branches), parameters
+    forms: kv.Forms = ()
+    if plan.request.kv:
+        forms = kv.bind(plan.request.tenant, plan.request.thread, plan.request.kv, plan.request.now, parameters)
+    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts, branches, forms), parameters
 
 
 def read_written(rows: Sequence[Row]) -> Written | Moved:
@@ -245,7 +264,9 @@ _PARAMETERS = {
 
 
 @lru_cache(maxsize=512)
-def _statement(filled: tuple[Columns, ...], touches: bool, runs: bool, interrupted: bool, branches: bool) -> str:
+def _statement(
+    filled: tuple[Columns, ...], touches: bool, runs: bool, interrupted: bool, branches: bool, values: kv.Forms
+) -> str:
     """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
     parts = [_WITH_NEW_BRANCH if branches else f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
     if touches:
@@ -255,8 +276,9 @@ def _statement(filled: tuple[Columns, ...], touches: bool, runs: bool, interrupt
     if runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
     parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled]
+    parts += kv.parts(values)
     touched = "(SELECT count(*) FROM touched)" if touches else "0"
-    return ",\n".join(parts) + f"\nSELECT count(*), {touched} FROM tip"
+    return ",\n".join(parts) + f"\nSELECT {kv.moved(values)}, {touched} FROM tip"
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread"

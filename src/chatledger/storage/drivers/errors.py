@@ -24,7 +24,7 @@ from chatledger.storage.schema.text import decode_text
 class Kind(Enum):
     UNIQUE = "a unique key"
     FOREIGN_KEY = "a foreign key"
-    AGAIN = "a conflict with another transaction"  # serialization failure, deadlock, lock not available
+    AGAIN = "a conflict with another transaction"  # serialization failure, deadlock, lock not available, moved values
     LOST = "the connection"
     BUSY = "a lock"
     POOL = "the pool of connections"
@@ -41,7 +41,7 @@ class Failure:
     columns: tuple[str, ...] = ()
 
 
-_AGAIN = {"40001", "40P01", "55P03"}
+_AGAIN = {"40001", "40P01", "55P03", "22012"}  # our statements divide by zero only where a value of kv has moved
 _LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
 _FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone, and there may be space later
 _UNDEFINED = {"42P01", "42703", "3F000"}

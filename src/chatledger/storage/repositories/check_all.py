@@ -26,13 +26,14 @@ from chatledger.storage.history.path import Path, Segment, cut, damaged_active_b
 from chatledger.storage.repositories.changes import empty_positions
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
 from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
+from chatledger.storage.repositories.kv import KV_COLUMNS, to_value
 from chatledger.storage.repositories.outputs import to_agent, to_output
 from chatledger.storage.repositories.reencrypt import Progress, thread_count
 from chatledger.storage.repositories.runs import to_run
 from chatledger.storage.rows.changes import to_change
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.messages import decode_each, is_damage
-from chatledger.storage.schema.tables import agents, branches, feedback, messages, outputs, revisions, runs, threads
+from chatledger.storage.schema.tables import agents, branches, feedback, kv, messages, outputs, revisions, runs, threads
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
 THREADS = 500
@@ -158,6 +159,7 @@ _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
     outputs: to_output,
     revisions: to_change,
     messages: _read_digest,
+    kv: to_value,
 }
 
 
@@ -168,6 +170,11 @@ def _of_threads(table: Table, tenant: Tenant, first: str, last: str) -> Select[A
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
         own = (runs.c.tenant_id == tenant.name, runs.c.thread_id >= first, runs.c.thread_id <= last)
         return select(*columns, runs.c.thread_id.label("checked")).select_from(runs.join(feedback, of_run)).where(*own)
+    if table is kv:
+        of_threads = (kv.c.tenant_id == tenant.name, kv.c.kind == "thread")
+        return select(*KV_COLUMNS, kv.c.scope_id.label("checked")).where(
+            *of_threads, kv.c.scope_id >= first, kv.c.scope_id <= last
+        )
     own = (table.c.tenant_id == tenant.name, table.c.thread_id >= first, table.c.thread_id <= last)
     if table is messages:
         digests = (messages.c.thread_id, messages.c.branch, messages.c.seq, messages.c.digest)

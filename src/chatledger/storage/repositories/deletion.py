@@ -20,7 +20,7 @@ from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, runs, threads
+from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
 
 def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
@@ -48,6 +48,8 @@ def _rows_of(
         if table is feedback:
             of_runs = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, of_threads(runs.c.thread_id))
             yield table, and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_runs))
+        elif table is kv:
+            yield table, and_(kv.c.tenant_id == tenant.name, kv.c.kind == "thread", of_threads(kv.c.scope_id))
         elif "thread_id" in table.c:
             yield table, and_(table.c.tenant_id == tenant.name, of_threads(table.c.thread_id))
 

@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, delete, func, insert, literal, not_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    delete,
+    false,
+    func,
+    insert,
+    literal,
+    not_,
+    select,
+    tuple_,
+)
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
@@ -23,7 +36,7 @@ from chatledger.storage.repositories.deletion import count_threads, delete_threa
 from chatledger.storage.repositories.feedback import current_scores
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
-from chatledger.storage.schema.tables import erasures, feedback, kept_scores, runs, threads
+from chatledger.storage.schema.tables import erasures, feedback, kept_scores, kv, runs, threads
 
 _BATCH = 100
 """Threads of a user or a tenant that are listed at a time. Each is erased in a transaction of its own."""
@@ -59,8 +72,9 @@ class ErasureRepository:
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Erase every thread of a user, each in a transaction of its own, and then the user's feedback on other
-        threads (`Feedback.user_id`), all of it with the tombstone. After an interruption, call it again to finish. New
-        threads and new feedback of the user are not refused. `keep_scores` and `dry_run` as in `erase_thread`.
+        threads (`Feedback.user_id`), all of it with the tombstone, and the user's values of `kv`. After an
+        interruption, call it again to finish. New threads and new feedback of the user are not refused. `keep_scores`
+        and `dry_run` as in `erase_thread`.
         """
         require(STR, user_id=user_id)
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
@@ -70,7 +84,7 @@ class ErasureRepository:
         return await self._erase_all("user", user_id, keep_scores)
 
     async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread of this ledger's tenant, as `erase_user` does."""
+        """Erase every thread and all values of this ledger's tenant, as `erase_user` does."""
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
         if dry_run:
             return await self._foresee("tenant", self._scope.tenant.name, keep_scores=keep_scores)
@@ -107,7 +121,13 @@ class ErasureRepository:
     ) -> Erasure:
         """The tombstone of erasing these threads and the user's feedback elsewhere, which is not stored."""
         tenant = self._scope.tenant
-        rows, scores = await self._scope.read(lambda sql: _count(sql, tenant, which, user_id), snapshot=True)
+
+        def count(sql: Sql) -> tuple[Deleted, int]:
+            rows, scores = _count(sql, tenant, which, user_id)
+            values = select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
+            return together([rows, Deleted(rows={kv.name: _how_many(sql, values)})]), scores
+
+        rows, scores = await self._scope.read(count, snapshot=True)
         return _tombstone(kind, digest(kind, id_), rows, scores if keep_scores else 0)
 
     async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
@@ -120,17 +140,28 @@ class ErasureRepository:
                 except ThreadNotFound:  # somebody else was faster
                     continue
         rows = together(Deleted(rows=one.rows) for one in gone)
-        subject = digest(kind, tenant.name if user_id is None else user_id)
+        id_ = tenant.name if user_id is None else user_id
         scores = sum(one.scores for one in gone)
-        if user_id is None:
-            return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores), removes=True)
-        return await self._scope.write(
-            lambda sql: _erase_feedback(sql, tenant, user_id, subject, rows, scores, keep_scores), removes=True
-        )
+        subject = digest(kind, id_)
+
+        def finish(sql: Sql) -> Erasure:
+            values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
+            gone_rows = together([rows, values])
+            if user_id is None:
+                return _bury(sql, tenant, kind, subject, gone_rows, scores)
+            return _erase_feedback(sql, tenant, user_id, subject, gone_rows, scores, keep_scores)
+
+        return await self._scope.write(finish, removes=True)
 
 
 def digest(kind: ErasureKind, id_: str) -> str:
     return derived_id("erased", kind, id_)
+
+
+def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
+    """The values of `kv` that are of no thread, and go with a user or a tenant."""
+    own = and_(kv.c.tenant_id == tenant.name, kv.c.kind.in_(["tenant", "user"] if kind == "tenant" else [kind]))
+    return and_(own, kv.c.scope_id == id_) if kind == "user" else own if kind == "tenant" else false()
 
 
 def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -64,6 +64,8 @@ class MessageRepository:
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
         after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -97,9 +99,13 @@ class MessageRepository:
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
 
+        `kv` are up to 64 values of the thread, by key, that are written together with the messages: all of it, or
+        nothing. `ledger.kv` reads them. `kv_expected` has the versions that some of them must have until then, 0 for
+        none; another version is a KvConflict. A repeat writes no value.
+
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
-        middle.
+        DraftLive, RuleViolation, RunConflict, KvConflict, StorageError. Raises OutcomeUnknown if the database went away
+        in the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -115,6 +121,8 @@ class MessageRepository:
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
             after=after,
+            kv=kv,
+            kv_expected=kv_expected,
         )
         return await self._scope.append(request)
 
@@ -302,13 +310,6 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
-    async def find(self, message_id: str) -> Sequence[ChatMessage]:
-        """The messages with that id in all threads of the tenant, in order of their thread ids. An id stands once in a
-        thread, and may stand in many. The first 100 are returned; each names its thread, branch and seq.
-        """
-        require(STR, message_id=message_id)
-        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
-
     async def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage:
         """Give a stored message other words, in its place: the content, reasoning, name, response_metadata,
         custom_data, format and residual of `message`, and the arguments and extras of its calls. Returns the message.
@@ -343,14 +344,22 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
 
+    async def find(self, message_id: str) -> Sequence[ChatMessage]:
+        """The messages with that id in all threads of the tenant, in order of their thread ids. An id stands once in a
+        thread, and may stand in many. The first 100 are returned; each names its thread, branch and seq.
+        """
+        require(STR, message_id=message_id)
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
+
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
     ) -> ChatMessage:
         """Remove the words from a stored message, for good: text, reasoning, media, arguments, metadata, and the fields
         of its own format. Its position, role, ids and links stay, so the thread stays whole. A violation of R11 in the
         message records the time. Forks that share the message see the redacted one. With `dry_run`, returns the
-        message as it would be, and writes nothing. What `revisions` keeps of the message loses its words as well. A
-        late repeat of its append stays a repeat, and brings no word back.
+        message as it would be, and writes nothing. What `revisions` keeps of the message loses its words as well, also
+        where the message itself was popped or retracted. A late repeat of its append stays a repeat, and brings no word
+        back.
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """

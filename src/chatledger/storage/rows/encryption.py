@@ -40,6 +40,7 @@ from chatledger.storage.schema.text import (
     CIPHERTEXT_HEADER,
     CIPHERTEXT_MARK,
     UNREADABLE,
+    decode_json,
     encode_json,
     encode_key,
     encode_text,
@@ -56,6 +57,7 @@ ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "agents": ("definition", "settings"),
     "outputs": ("text", "body"),
     "revisions": ("body", "digest"),
+    "kv": ("value",),
 }
 """The columns that hold the words of a person or a model."""
 Cells = tuple[Any, ...]
@@ -323,6 +325,21 @@ def decrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **ke
         if type(value) is Undecoded or (type(value) is str and name in table.c and holds_no_text(table.c[name].type)):
             raise damaged_cell(table, name, given)
     return values
+
+
+def decrypt_json(tenant: Tenant, table: Table, column: str, row: Mapping[str, Any]) -> Any:
+    """The JSON of a cell that a Core statement read as it is stored, where a stored null is a value and not NULL.
+    `row` holds the primary key as well. Raises DamagedCell and EncryptionError.
+    """
+    stored, key = row[column], _key_of(table, row)
+    if tenant.encryption is not None:
+        ((stored,),) = tenant.encryption.decrypt(table.name, [column], [(stored,)], *key)
+    elif isinstance(stored, str) and CIPHERTEXT_HEADER.match(stored) is not None:
+        raise _no_keys(table, column, Ciphertext(stored), key)
+    try:
+        return decode_json(stored)
+    except UNREADABLE:
+        raise damaged_cell(table, column, row) from None
 
 
 def to_model(

@@ -1,0 +1,648 @@
+SET lock_timeout = 3000;
+
+CREATE SCHEMA IF NOT EXISTS "chatledger";
+
+BEGIN;
+
+CREATE TABLE chatledger.chatledger_version (
+    version_num VARCHAR(32) NOT NULL, 
+    CONSTRAINT chatledger_version_pkc PRIMARY KEY (version_num)
+);
+
+-- Running upgrade  -> 0001
+
+CREATE TABLE chatledger.threads (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    user_id TEXT COLLATE "C", 
+    title TEXT, 
+    metadata TEXT, 
+    rules TEXT, 
+    active_branch INTEGER NOT NULL, 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    active_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT threads_pkey PRIMARY KEY (tenant_id, thread_id), 
+    CONSTRAINT threads_rules_check CHECK (rules IN ('lenient', 'strict', 'ordered'))
+);
+
+CREATE INDEX threads_tenant_id_user_id_active_at_thread_id_idx ON chatledger.threads (tenant_id, user_id, active_at, thread_id);
+
+CREATE INDEX threads_tenant_id_active_at_thread_id_idx ON chatledger.threads (tenant_id, active_at, thread_id);
+
+CREATE TABLE chatledger.branches (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    branch INTEGER NOT NULL, 
+    lineage TEXT NOT NULL, 
+    last_seq BIGINT NOT NULL, 
+    stamp BIGINT NOT NULL, 
+    last_role TEXT, 
+    open_calls TEXT, 
+    partial_seq BIGINT, 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT branches_pkey PRIMARY KEY (tenant_id, thread_id, branch), 
+    CONSTRAINT branches_tenant_id_thread_id_fkey FOREIGN KEY(tenant_id, thread_id) REFERENCES chatledger.threads (tenant_id, thread_id), 
+    CONSTRAINT branches_last_seq_check CHECK (last_seq >= 0)
+)
+ WITH (fillfactor = 70);
+
+CREATE TABLE chatledger.runs (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    run_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    agent TEXT, 
+    model TEXT, 
+    status TEXT NOT NULL, 
+    input TEXT, 
+    input_tokens BIGINT, 
+    output_tokens BIGINT, 
+    total_tokens BIGINT, 
+    usage_details TEXT, 
+    cost NUMERIC, 
+    error TEXT, 
+    metadata TEXT, 
+    started_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    ended_at TIMESTAMP WITH TIME ZONE, 
+    CONSTRAINT runs_pkey PRIMARY KEY (tenant_id, run_id), 
+    CONSTRAINT runs_tenant_id_thread_id_run_id_key UNIQUE (tenant_id, thread_id, run_id), 
+    CONSTRAINT runs_tenant_id_thread_id_fkey FOREIGN KEY(tenant_id, thread_id) REFERENCES chatledger.threads (tenant_id, thread_id), 
+    CONSTRAINT runs_status_check CHECK (status IN ('running', 'completed', 'failed', 'cancelled'))
+);
+
+CREATE TABLE chatledger.messages (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    branch INTEGER NOT NULL, 
+    seq BIGINT NOT NULL, 
+    message_id TEXT COLLATE "C", 
+    role TEXT NOT NULL, 
+    name TEXT, 
+    content_form TEXT, 
+    text TEXT, 
+    reasoning_form TEXT, 
+    call_count INTEGER, 
+    tool_call_id TEXT, 
+    is_error BOOLEAN, 
+    run_id TEXT COLLATE "C", 
+    state TEXT NOT NULL, 
+    format TEXT, 
+    residual TEXT, 
+    response_metadata TEXT, 
+    custom_data TEXT, 
+    violations TEXT, 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq), 
+    CONSTRAINT messages_tenant_id_thread_id_branch_fkey FOREIGN KEY(tenant_id, thread_id, branch) REFERENCES chatledger.branches (tenant_id, thread_id, branch), 
+    CONSTRAINT messages_tenant_id_thread_id_run_id_fkey FOREIGN KEY(tenant_id, thread_id, run_id) REFERENCES chatledger.runs (tenant_id, thread_id, run_id), 
+    CONSTRAINT messages_seq_check CHECK (seq >= 1), 
+    CONSTRAINT messages_content_form_check CHECK (content_form IN ('str', 'text', 'parts')), 
+    CONSTRAINT messages_reasoning_form_check CHECK (reasoning_form IN ('str', 'parts')), 
+    CONSTRAINT messages_state_check CHECK (state IN ('complete', 'partial', 'interrupted', 'synthetic'))
+);
+
+CREATE UNIQUE INDEX messages_message_id_key ON chatledger.messages (tenant_id, thread_id, message_id) WHERE message_id IS NOT NULL;
+
+CREATE INDEX messages_run_id_idx ON chatledger.messages (tenant_id, thread_id, run_id) WHERE run_id IS NOT NULL;
+
+CREATE TABLE chatledger.message_parts (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    branch INTEGER NOT NULL, 
+    seq BIGINT NOT NULL, 
+    idx INTEGER NOT NULL, 
+    channel TEXT NOT NULL, 
+    kind TEXT NOT NULL, 
+    text TEXT, 
+    body TEXT, 
+    CONSTRAINT message_parts_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq, idx), 
+    CONSTRAINT message_parts_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES chatledger.messages (tenant_id, thread_id, branch, seq), 
+    CONSTRAINT message_parts_idx_check CHECK (idx >= 0), 
+    CONSTRAINT message_parts_channel_check CHECK (channel IN ('content', 'reasoning'))
+);
+
+CREATE TABLE chatledger.tool_calls (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    branch INTEGER NOT NULL, 
+    seq BIGINT NOT NULL, 
+    idx SMALLINT NOT NULL, 
+    call_id TEXT, 
+    name TEXT NOT NULL, 
+    arguments TEXT, 
+    arguments_form TEXT, 
+    extras TEXT, 
+    CONSTRAINT tool_calls_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq, idx), 
+    CONSTRAINT tool_calls_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES chatledger.messages (tenant_id, thread_id, branch, seq), 
+    CONSTRAINT tool_calls_idx_check CHECK (idx >= 0), 
+    CONSTRAINT tool_calls_arguments_form_check CHECK (arguments_form IN ('str', 'object'))
+);
+
+CREATE TABLE chatledger.tool_results (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    branch INTEGER NOT NULL, 
+    seq BIGINT NOT NULL, 
+    call_branch INTEGER NOT NULL, 
+    call_seq BIGINT NOT NULL, 
+    call_idx SMALLINT NOT NULL, 
+    CONSTRAINT tool_results_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq), 
+    CONSTRAINT tool_results_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES chatledger.messages (tenant_id, thread_id, branch, seq), 
+    CONSTRAINT tool_results_call_fkey FOREIGN KEY(tenant_id, thread_id, call_branch, call_seq, call_idx) REFERENCES chatledger.tool_calls (tenant_id, thread_id, branch, seq, idx)
+);
+
+CREATE UNIQUE INDEX tool_results_call_key ON chatledger.tool_results (tenant_id, thread_id, call_branch, call_seq, call_idx, branch) WHERE call_seq IS NOT NULL;
+
+CREATE TABLE chatledger.feedback (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    feedback_id TEXT COLLATE "C" NOT NULL, 
+    run_id TEXT COLLATE "C" NOT NULL, 
+    key TEXT NOT NULL, 
+    score FLOAT(53) NOT NULL, 
+    kwargs TEXT NOT NULL, 
+    author TEXT, 
+    source TEXT, 
+    thread_id TEXT COLLATE "C", 
+    branch INTEGER, 
+    seq BIGINT, 
+    idempotency_key TEXT COLLATE "C", 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT feedback_pkey PRIMARY KEY (tenant_id, feedback_id), 
+    CONSTRAINT feedback_tenant_id_run_id_idempotency_key_key UNIQUE (tenant_id, run_id, idempotency_key), 
+    CONSTRAINT feedback_tenant_id_run_id_fkey FOREIGN KEY(tenant_id, run_id) REFERENCES chatledger.runs (tenant_id, run_id), 
+    CONSTRAINT feedback_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES chatledger.messages (tenant_id, thread_id, branch, seq)
+);
+
+CREATE INDEX feedback_tenant_id_created_at_feedback_id_idx ON chatledger.feedback (tenant_id, created_at, feedback_id);
+
+CREATE INDEX feedback_message_idx ON chatledger.feedback (tenant_id, thread_id, branch, seq) WHERE thread_id IS NOT NULL;
+
+CREATE VIEW "chatledger".transcript AS
+SELECT m.tenant_id, m.thread_id, m.seq, m.role, m.name,
+  coalesce(m.text, (
+    SELECT string_agg(x, '') FROM (
+      SELECT p.text AS x FROM "chatledger".message_parts p
+      WHERE p.tenant_id = m.tenant_id AND p.thread_id = m.thread_id AND p.branch = m.branch AND p.seq = m.seq
+        AND p.channel = 'content' AND p.kind = 'text'
+      ORDER BY p.idx
+    ) AS texts
+  )) AS text,
+  (
+    SELECT string_agg(x, ', ') FROM (
+      SELECT c.name AS x FROM "chatledger".tool_calls c
+      WHERE c.tenant_id = m.tenant_id AND c.thread_id = m.thread_id AND c.branch = m.branch AND c.seq = m.seq
+      ORDER BY c.idx
+    ) AS names
+  ) AS tool_names,
+  m.run_id, 
+    to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at
+FROM "chatledger".threads t
+JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+CROSS JOIN jsonb_array_elements(b.lineage::jsonb) AS l(value)
+JOIN "chatledger".messages m ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.branch = (l.value->>0)::int
+  AND m.seq >= (l.value->>1)::bigint AND m.seq <= coalesce((l.value->>2)::bigint, m.seq);
+
+CREATE VIEW "chatledger".scores AS
+SELECT f.tenant_id, f.feedback_id, f.run_id, r.thread_id, r.agent, r.model, f.key, f.score, f.author, f.source,
+  
+    to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at
+FROM "chatledger".feedback f
+JOIN "chatledger".runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id;
+
+INSERT INTO chatledger.chatledger_version (version_num) VALUES ('0001') RETURNING chatledger.chatledger_version.version_num;
+
+COMMIT;
+
+BEGIN;
+
+-- Running upgrade 0001 -> 0002
+
+CREATE TABLE chatledger.agents (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    name TEXT COLLATE "C" NOT NULL, 
+    idx INTEGER NOT NULL, 
+    definition TEXT NOT NULL, 
+    settings TEXT, 
+    is_default BOOLEAN NOT NULL, 
+    CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, thread_id, name), 
+    CONSTRAINT agents_tenant_id_thread_id_fkey FOREIGN KEY(tenant_id, thread_id) REFERENCES chatledger.threads (tenant_id, thread_id), 
+    CONSTRAINT agents_idx_check CHECK (idx >= 0)
+);
+
+CREATE TABLE chatledger.outputs (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    branch INTEGER NOT NULL, 
+    seq BIGINT NOT NULL, 
+    idx INTEGER NOT NULL, 
+    call_idx SMALLINT, 
+    nonce TEXT NOT NULL, 
+    mime_type TEXT NOT NULL, 
+    text TEXT NOT NULL, 
+    body TEXT, 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT outputs_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq, idx), 
+    CONSTRAINT outputs_tenant_id_thread_id_branch_seq_fkey FOREIGN KEY(tenant_id, thread_id, branch, seq) REFERENCES chatledger.messages (tenant_id, thread_id, branch, seq), 
+    CONSTRAINT outputs_idx_check CHECK (idx >= 0)
+);
+
+UPDATE chatledger.chatledger_version SET version_num='0002' WHERE chatledger.chatledger_version.version_num = '0001';
+
+COMMIT;
+
+BEGIN;
+
+-- Running upgrade 0002 -> 0003
+
+CREATE TABLE chatledger.erasures (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    erasure_id TEXT COLLATE "C" NOT NULL, 
+    kind TEXT NOT NULL, 
+    subject TEXT COLLATE "C" NOT NULL, 
+    rows TEXT NOT NULL, 
+    scores INTEGER NOT NULL, 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT erasures_pkey PRIMARY KEY (tenant_id, erasure_id), 
+    CONSTRAINT erasures_kind_check CHECK (kind IN ('thread', 'user', 'tenant'))
+);
+
+CREATE INDEX erasures_tenant_id_kind_subject_idx ON chatledger.erasures (tenant_id, kind, subject);
+
+CREATE INDEX erasures_tenant_id_created_at_erasure_id_idx ON chatledger.erasures (tenant_id, created_at, erasure_id);
+
+CREATE TABLE chatledger.kept_scores (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    erasure_id TEXT COLLATE "C" NOT NULL, 
+    idx INTEGER NOT NULL, 
+    key TEXT NOT NULL, 
+    score FLOAT(53) NOT NULL, 
+    agent TEXT, 
+    model TEXT, 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT kept_scores_pkey PRIMARY KEY (tenant_id, erasure_id, idx), 
+    CONSTRAINT kept_scores_tenant_id_erasure_id_fkey FOREIGN KEY(tenant_id, erasure_id) REFERENCES chatledger.erasures (tenant_id, erasure_id), 
+    CONSTRAINT kept_scores_idx_check CHECK (idx >= 0)
+);
+
+UPDATE chatledger.chatledger_version SET version_num='0003' WHERE chatledger.chatledger_version.version_num = '0002';
+
+COMMIT;
+
+BEGIN;
+
+-- Running upgrade 0003 -> 0004
+
+COMMIT;
+
+DROP INDEX CONCURRENTLY IF EXISTS chatledger.branches_partial_idx;
+
+CREATE INDEX CONCURRENTLY IF NOT EXISTS branches_partial_idx ON chatledger.branches (tenant_id, thread_id, branch) WHERE partial_seq IS NOT NULL;
+
+BEGIN;
+
+UPDATE chatledger.chatledger_version SET version_num='0004' WHERE chatledger.chatledger_version.version_num = '0003';
+
+COMMIT;
+
+BEGIN;
+
+-- Running upgrade 0004 -> 0005
+
+COMMIT;
+
+ALTER TABLE "chatledger".feedback ADD COLUMN IF NOT EXISTS user_id text COLLATE "C";
+
+DROP INDEX CONCURRENTLY IF EXISTS "chatledger".threads_tenant_id_user_id_created_at_thread_id_idx;
+
+CREATE INDEX CONCURRENTLY IF NOT EXISTS threads_tenant_id_user_id_created_at_thread_id_idx ON "chatledger".threads (tenant_id, user_id, created_at, thread_id);
+
+DROP INDEX CONCURRENTLY IF EXISTS "chatledger".threads_tenant_id_created_at_thread_id_idx;
+
+CREATE INDEX CONCURRENTLY IF NOT EXISTS threads_tenant_id_created_at_thread_id_idx ON "chatledger".threads (tenant_id, created_at, thread_id);
+
+DROP INDEX CONCURRENTLY IF EXISTS "chatledger".messages_message_id_key_new;
+
+CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS messages_message_id_key_new ON "chatledger".messages (tenant_id, message_id, thread_id) WHERE message_id IS NOT NULL;
+
+DROP INDEX CONCURRENTLY IF EXISTS "chatledger".feedback_user_idx;
+
+CREATE INDEX CONCURRENTLY IF NOT EXISTS feedback_user_idx ON "chatledger".feedback (tenant_id, user_id) WHERE user_id IS NOT NULL;
+
+DROP INDEX CONCURRENTLY IF EXISTS "chatledger".messages_message_id_key;
+
+BEGIN;
+
+ALTER TABLE chatledger.branches ADD COLUMN IF NOT EXISTS absent BIGINT;
+
+ALTER TABLE chatledger.threads ADD COLUMN IF NOT EXISTS kind TEXT COLLATE "C";
+
+ALTER TABLE chatledger.threads ADD COLUMN IF NOT EXISTS archived_at TIMESTAMP WITH TIME ZONE;
+
+ALTER TABLE chatledger.threads ADD COLUMN IF NOT EXISTS revision INTEGER;
+
+ALTER TABLE chatledger.messages ADD COLUMN IF NOT EXISTS revision INTEGER;
+
+ALTER TABLE chatledger.messages ADD COLUMN IF NOT EXISTS digest TEXT;
+
+ALTER TABLE chatledger.feedback ADD COLUMN IF NOT EXISTS message_id TEXT COLLATE "C";
+
+ALTER TABLE chatledger.feedback ADD COLUMN IF NOT EXISTS call_idx SMALLINT;
+
+ALTER TABLE chatledger.feedback ADD COLUMN IF NOT EXISTS user_id TEXT COLLATE "C";
+
+ALTER TABLE chatledger.feedback ADD COLUMN IF NOT EXISTS retracted_at TIMESTAMP WITH TIME ZONE;
+
+ALTER TABLE chatledger.feedback DROP CONSTRAINT feedback_tenant_id_thread_id_branch_seq_fkey;
+
+ALTER INDEX "chatledger".messages_message_id_key_new RENAME TO messages_message_id_key;
+
+CREATE TABLE chatledger.revisions (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    thread_id TEXT COLLATE "C" NOT NULL, 
+    branch INTEGER NOT NULL, 
+    seq BIGINT NOT NULL, 
+    idx INTEGER NOT NULL, 
+    kind TEXT NOT NULL, 
+    target_branch INTEGER NOT NULL, 
+    target_seq BIGINT NOT NULL, 
+    message_id TEXT COLLATE "C", 
+    body TEXT, 
+    digest TEXT, 
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT revisions_pkey PRIMARY KEY (tenant_id, thread_id, branch, seq, idx), 
+    CONSTRAINT revisions_tenant_id_thread_id_branch_fkey FOREIGN KEY(tenant_id, thread_id, branch) REFERENCES chatledger.branches (tenant_id, thread_id, branch), 
+    CONSTRAINT revisions_idx_check CHECK (idx >= 0), 
+    CONSTRAINT revisions_kind_check CHECK (kind IN ('revised', 'retracted', 'popped'))
+);
+
+CREATE INDEX revisions_message_id_idx ON chatledger.revisions (tenant_id, thread_id, message_id) WHERE message_id IS NOT NULL;
+
+CREATE TABLE chatledger.kv (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    kind TEXT NOT NULL, 
+    scope_id TEXT COLLATE "C" NOT NULL, 
+    namespace TEXT COLLATE "C" NOT NULL, 
+    key TEXT COLLATE "C" NOT NULL, 
+    value TEXT NOT NULL, 
+    version BIGINT NOT NULL, 
+    updated_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+    CONSTRAINT kv_pkey PRIMARY KEY (tenant_id, kind, scope_id, namespace, key), 
+    CONSTRAINT kv_kind_check CHECK (kind IN ('tenant', 'user', 'thread')), 
+    CONSTRAINT kv_version_check CHECK (version >= 1)
+)
+ WITH (fillfactor = 70);
+
+CREATE TABLE chatledger.tenants (
+    tenant_id TEXT COLLATE "C" NOT NULL, 
+    encrypted_at TIMESTAMP WITH TIME ZONE, 
+    CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id)
+);
+
+CREATE OR REPLACE VIEW "chatledger".transcript AS
+SELECT m.tenant_id, m.thread_id, m.seq, m.role, m.name,
+  coalesce(m.text, (
+    SELECT string_agg(x, '') FROM (
+      SELECT p.text AS x FROM "chatledger".message_parts p
+      WHERE p.tenant_id = m.tenant_id AND p.thread_id = m.thread_id AND p.branch = m.branch AND p.seq = m.seq
+        AND p.channel = 'content' AND p.kind = 'text'
+      ORDER BY p.idx
+    ) AS texts
+  )) AS text,
+  (
+    SELECT string_agg(x, ', ') FROM (
+      SELECT c.name AS x FROM "chatledger".tool_calls c
+      WHERE c.tenant_id = m.tenant_id AND c.thread_id = m.thread_id AND c.branch = m.branch AND c.seq = m.seq
+      ORDER BY c.idx
+    ) AS names
+  ) AS tool_names,
+  m.run_id, 
+    to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
+  t.user_id, m.message_id, m.branch, m.state
+FROM "chatledger".threads t
+JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+CROSS JOIN jsonb_array_elements(b.lineage::jsonb) AS l(value)
+JOIN "chatledger".messages m ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.branch = (l.value->>0)::int
+  AND m.seq >= (l.value->>1)::bigint AND m.seq <= coalesce((l.value->>2)::bigint, m.seq);
+
+CREATE VIEW "chatledger".calls AS
+SELECT c.tenant_id, c.thread_id, c.branch, c.seq, c.idx, m.message_id, c.call_id, c.name, c.arguments,
+  a.seq AS result_seq,
+  coalesce(a.text, (
+    SELECT string_agg(x, '') FROM (
+      SELECT p.text AS x FROM "chatledger".message_parts p
+      WHERE p.tenant_id = a.tenant_id AND p.thread_id = a.thread_id AND p.branch = a.branch AND p.seq = a.seq
+        AND p.channel = 'content' AND p.kind = 'text'
+      ORDER BY p.idx
+    ) AS texts
+  )) AS result,
+  a.is_error, 
+    to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS called_at, 
+    to_char(a.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS answered_at
+FROM "chatledger".threads t
+JOIN "chatledger".branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+CROSS JOIN jsonb_array_elements(b.lineage::jsonb) AS l(value)
+JOIN "chatledger".tool_calls c ON c.tenant_id = t.tenant_id AND c.thread_id = t.thread_id AND c.branch = (l.value->>0)::int
+  AND c.seq >= (l.value->>1)::bigint AND c.seq <= coalesce((l.value->>2)::bigint, c.seq)
+JOIN "chatledger".messages m ON m.tenant_id = c.tenant_id AND m.thread_id = c.thread_id AND m.branch = c.branch
+  AND m.seq = c.seq
+LEFT JOIN "chatledger".tool_results r ON r.tenant_id = c.tenant_id AND r.thread_id = c.thread_id
+  AND r.call_branch = c.branch AND r.call_seq = c.seq AND r.call_idx = c.idx
+  AND EXISTS (
+    SELECT 1 FROM jsonb_array_elements(b.lineage::jsonb) AS p(value)
+    WHERE r.branch = (p.value->>0)::int AND r.seq >= (p.value->>1)::bigint AND r.seq <= coalesce((p.value->>2)::bigint, r.seq)
+  )
+LEFT JOIN "chatledger".messages a ON a.tenant_id = r.tenant_id AND a.thread_id = r.thread_id AND a.branch = r.branch
+  AND a.seq = r.seq;
+
+CREATE VIEW "chatledger".run_usage AS
+SELECT r.tenant_id, r.run_id, r.thread_id, t.user_id, r.agent, r.model, r.status, r.input_tokens, r.output_tokens,
+  r.total_tokens, r.cost AS cost, 
+    to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS started_at, 
+    to_char(r.ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ended_at,
+  extract(epoch FROM r.ended_at - r.started_at)::float8 AS seconds
+FROM "chatledger".runs r
+JOIN "chatledger".threads t ON t.tenant_id = r.tenant_id AND t.thread_id = r.thread_id;
+
+CREATE VIEW "chatledger".usage_by_day AS
+SELECT d.tenant_id, d.day, d.user_id, d.agent, d.model, count(*) AS runs,
+  CAST(sum(d.input_tokens) AS bigint) AS input_tokens, CAST(sum(d.output_tokens) AS bigint) AS output_tokens,
+  CAST(sum(d.total_tokens) AS bigint) AS total_tokens, sum(d.cost) AS cost
+FROM (
+  SELECT r.tenant_id, substr(
+    to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 1, 10) AS day, t.user_id, r.agent, r.model, r.input_tokens,
+    r.output_tokens, r.total_tokens, r.cost AS cost
+  FROM "chatledger".runs r
+  JOIN "chatledger".threads t ON t.tenant_id = r.tenant_id AND t.thread_id = r.thread_id
+) AS d
+GROUP BY d.tenant_id, d.day, d.user_id, d.agent, d.model;
+
+CREATE OR REPLACE VIEW "chatledger".scores AS
+SELECT f.tenant_id, f.feedback_id, f.run_id, r.thread_id, r.agent, r.model, f.key, f.score, f.author, f.source,
+  
+    to_char(f.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
+  coalesce(f.message_id, m.message_id) AS message_id, f.user_id, f.call_idx AS call_index
+FROM (
+  SELECT s.tenant_id, s.feedback_id, s.run_id, s.key, s.score, s.author, s.source, s.created_at, s.message_id,
+    s.user_id, s.call_idx, s.retracted_at, s.thread_id, s.branch, s.seq,
+    row_number() OVER (
+      PARTITION BY s.tenant_id, s.run_id, s.branch, s.seq, s.call_idx, s.key, s.user_id
+      ORDER BY s.created_at DESC, s.feedback_id DESC
+    ) AS recency
+  FROM "chatledger".feedback s
+) AS f
+JOIN "chatledger".runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id
+LEFT JOIN "chatledger".messages m ON m.tenant_id = f.tenant_id AND m.thread_id = f.thread_id AND m.branch = f.branch
+  AND m.seq = f.seq
+WHERE f.recency = 1 AND f.retracted_at IS NULL;
+
+UPDATE chatledger.chatledger_version SET version_num='0005' WHERE chatledger.chatledger_version.version_num = '0004';
+
+COMMIT;
+
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('acme', 'changed', 'user:42/x', 'Changed', NULL, 'lenient', '0', '2026-11-22 13:13:00.70282+00', '2026-11-22 13:13:00.70282+00', 'sky', '2026-11-22 13:13:01.147053+00', '1');
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('acme', 'empty', NULL, NULL, NULL, NULL, '0', '2026-11-22 13:13:00.655604+00', '2026-11-22 13:13:00.655604+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('acme', 'odd', NULL, NULL, NULL, 'lenient', '0', '2026-11-22 13:13:00.606965+00', '2026-11-22 13:13:00.606965+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('acme', 'open', NULL, NULL, NULL, NULL, '0', '2026-11-22 13:13:00.675819+00', '2026-11-22 13:13:00.675819+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('acme', 'weather', 'user:42/x', 'Wetter in Tōkyō', E'{"b":100.0,"a":[null,"\\u0000"]}', NULL, '1', '2026-11-22 13:13:00.448645+00', '2026-11-22 13:13:00.448645+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('default', 'changed', 'user:42/x', 'Changed', NULL, 'lenient', '0', '2026-11-22 13:12:59.323997+00', '2026-11-22 13:12:59.323997+00', 'sky', '2026-11-22 13:13:00.180539+00', '1');
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('default', 'empty', NULL, NULL, NULL, NULL, '0', '2026-11-22 13:12:59.266127+00', '2026-11-22 13:12:59.266127+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('default', 'odd', NULL, NULL, NULL, 'lenient', '0', '2026-11-22 13:12:59.17525+00', '2026-11-22 13:12:59.17525+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('default', 'open', NULL, NULL, NULL, NULL, '0', '2026-11-22 13:12:59.28632+00', '2026-11-22 13:12:59.28632+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('default', 'weather', 'user:42/x', 'Wetter in Tōkyō', E'{"b":100.0,"a":[null,"\\u0000"]}', NULL, '1', '2026-11-22 13:12:58.849203+00', '2026-11-22 13:12:58.849203+00', NULL, NULL, NULL);
+INSERT INTO chatledger.threads ("tenant_id", "thread_id", "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "kind", "archived_at", "revision") VALUES ('sealed', 'sealed', NULL, '1:1:GbC0qTqebJtEj7nFrlULk6PRfbJX1VI332OBkO3Ab81uhg==', NULL, NULL, '0', '2026-11-22 13:12:58.68488+00', '2026-11-22 13:12:58.68488+00', NULL, NULL, NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('acme', 'changed', '0', '[[0,1,null]]', '11', '2199343158865514472', 'assistant', NULL, NULL, '2026-11-22 13:13:00.70282+00', '6');
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('acme', 'empty', '0', '[[0,1,null]]', '0', '210375698541359632', NULL, NULL, NULL, '2026-11-22 13:13:00.655604+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('acme', 'odd', '0', '[[0,1,null]]', '2', '1557971770666714068', 'user', NULL, NULL, '2026-11-22 13:13:00.606965+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('acme', 'open', '0', '[[0,1,null]]', '2', '5279530862840590003', 'assistant', '{"calls":[[0,2,0,"call_0","f"]]}', NULL, '2026-11-22 13:13:00.675819+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('acme', 'weather', '0', '[[0,1,null]]', '12', '5066873412422570507', 'assistant', NULL, NULL, '2026-11-22 13:13:00.448645+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('acme', 'weather', '1', '[[0,1,6],[1,7,null]]', '7', '3870518292595062719', 'assistant', '{"partial":{"lease":[1795353180591330,10.0,null]}}', '7', '2026-11-22 13:13:00.579484+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('default', 'changed', '0', '[[0,1,null]]', '11', '1806621452042656743', 'assistant', NULL, NULL, '2026-11-22 13:12:59.323997+00', '6');
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('default', 'empty', '0', '[[0,1,null]]', '0', '834169256082693967', NULL, NULL, NULL, '2026-11-22 13:12:59.266127+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('default', 'odd', '0', '[[0,1,null]]', '2', '1696205993232505536', 'user', NULL, NULL, '2026-11-22 13:12:59.17525+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('default', 'open', '0', '[[0,1,null]]', '2', '8644884958368107371', 'assistant', '{"calls":[[0,2,0,"call_0","f"]]}', NULL, '2026-11-22 13:12:59.28632+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('default', 'weather', '0', '[[0,1,null]]', '12', '1829458999911948695', 'assistant', NULL, NULL, '2026-11-22 13:12:58.849203+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('default', 'weather', '1', '[[0,1,6],[1,7,null]]', '7', '1838150163862288019', 'assistant', '{"partial":{"lease":[1795353179158078,10.0,null]}}', '7', '2026-11-22 13:12:59.139336+00', NULL);
+INSERT INTO chatledger.branches ("tenant_id", "thread_id", "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq", "created_at", "absent") VALUES ('sealed', 'sealed', '0', '[[0,1,null]]', '0', '5591283354323094545', NULL, NULL, NULL, '2026-11-22 13:12:58.68488+00', NULL);
+INSERT INTO chatledger.runs ("tenant_id", "run_id", "thread_id", "agent", "model", "status", "input", "input_tokens", "output_tokens", "total_tokens", "usage_details", "cost", "error", "metadata", "started_at", "ended_at") VALUES ('acme', 'run 7', 'weather', 'forecaster', 'm-1', 'failed', '{"q":1}', '12', '3', '15', '{"cached":2}', '0.000000000000000000010', E'out of \\ud800 quota', '{}', '2026-11-22 13:13:00.464622+00', '2026-11-22 13:13:00.506995+00');
+INSERT INTO chatledger.runs ("tenant_id", "run_id", "thread_id", "agent", "model", "status", "input", "input_tokens", "output_tokens", "total_tokens", "usage_details", "cost", "error", "metadata", "started_at", "ended_at") VALUES ('acme', 'run 9', 'changed', NULL, NULL, 'running', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.749645+00', NULL);
+INSERT INTO chatledger.runs ("tenant_id", "run_id", "thread_id", "agent", "model", "status", "input", "input_tokens", "output_tokens", "total_tokens", "usage_details", "cost", "error", "metadata", "started_at", "ended_at") VALUES ('default', 'run 7', 'weather', 'forecaster', 'm-1', 'failed', '{"q":1}', '12', '3', '15', '{"cached":2}', '0.000000000000000000010', E'out of \\ud800 quota', '{}', '2026-11-22 13:12:58.884151+00', '2026-11-22 13:12:58.982006+00');
+INSERT INTO chatledger.runs ("tenant_id", "run_id", "thread_id", "agent", "model", "status", "input", "input_tokens", "output_tokens", "total_tokens", "usage_details", "cost", "error", "metadata", "started_at", "ended_at") VALUES ('default', 'run 9', 'changed', NULL, NULL, 'running', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.378697+00', NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'changed', '0', '1', 'c0', 'user', NULL, 'str', '[redacted]', NULL, NULL, NULL, NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, '[{"rule":"R11","detail":"redacted 2026-11-22T13:13:00+00:00"}]', '2026-11-22 13:13:00.749645+00', '1', 'scrypt-14-8-1:df12c9bd7652e036c04f8770c63a137060f8e6abe7bd8365770a7d38ca478270');
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'changed', '0', '2', 'c1', 'assistant', NULL, NULL, NULL, NULL, '2', NULL, NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.749645+00', '1', NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'changed', '0', '3', 'c2', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_1', NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.749645+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'changed', '0', '4', 'c3', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_0', NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.749645+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'changed', '0', '5', 'c4', 'assistant', NULL, 'str', 'It is sunny in both.', NULL, NULL, NULL, NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.749645+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'odd', '0', '1', 'o1', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'nowhere', NULL, NULL, 'complete', NULL, NULL, NULL, NULL, '[{"rule":"R6","detail":"a tool result with id ''nowhere'', but no call is open"}]', '2026-11-22 13:13:00.620339+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'odd', '0', '2', 'o2', 'user', NULL, 'str', '', NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.620339+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'open', '0', '1', '820220be-753b-8e97-b1b5-2ebc4c130221', 'user', NULL, 'str', 'f?', NULL, NULL, NULL, NULL, NULL, 'complete', 'openai-chat', NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.699624+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'open', '0', '2', '7db1da60-72ff-8a3a-b6ff-8fd7c7aa5ddd', 'assistant', NULL, NULL, NULL, NULL, '1', NULL, NULL, NULL, 'complete', 'openai-chat', '{"calls":{"0":{"keys":["id","type","function","new_key"],"extra":{"new_key":1}}},"keys":["role","content","tool_calls","audio"],"extra":{"audio":null}}', NULL, NULL, '[{"rule":"R9","detail":"the arguments of tool call 0 (f) are not JSON"}]', '2026-11-22 13:13:00.699624+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '1', 'w0', 'user', NULL, 'str', 'What is the weather in Tokyo and in Lima?', NULL, NULL, NULL, NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.481484+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '10', 'r4', 'tool', 'g', 'str', 'sunny', NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.484257+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '11', 'r5', 'assistant', NULL, 'parts', NULL, 'parts', NULL, NULL, NULL, NULL, 'complete', NULL, NULL, '{"finish":"stop"}', '{"k":"v"}', NULL, '2026-11-22 13:13:00.484257+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '12', 'r6', 'assistant', NULL, 'text', 'lone', NULL, NULL, NULL, NULL, NULL, 'interrupted', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.484257+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '2', 'w1', 'assistant', NULL, NULL, NULL, NULL, '2', NULL, NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.481484+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '3', 'w2', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_1', NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.481484+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '4', 'w3', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_0', NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.481484+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '5', 'w4', 'assistant', NULL, 'str', 'It is sunny in both.', NULL, NULL, NULL, NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.481484+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '6', 'r0', 'user', 'ada', 'parts', NULL, NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.484257+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '7', 'r1', 'assistant', NULL, 'parts', NULL, 'str', '3', NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2024-02-29 23:59:59.123456+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '8', 'r2', 'tool', NULL, 'str', 'no', NULL, NULL, 'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc', 'true', NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.484257+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '0', '9', 'r3', 'tool', 'f', 'str', 'sunny', NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.484257+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('acme', 'weather', '1', '7', 'w-other', 'assistant', NULL, 'str', 'Or: 21 °C.', NULL, NULL, NULL, NULL, NULL, 'partial', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.59133+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'changed', '0', '1', 'c0', 'user', NULL, 'str', '[redacted]', NULL, NULL, NULL, NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, '[{"rule":"R11","detail":"redacted 2026-11-22T13:12:59+00:00"}]', '2026-11-22 13:12:59.378697+00', '1', 'scrypt-14-8-1:48c6dc3985ef2b2be5965f2e5804622de1761c7517eba972c5cd46a14f459da6');
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'changed', '0', '2', 'c1', 'assistant', NULL, NULL, NULL, NULL, '2', NULL, NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.378697+00', '1', NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'changed', '0', '3', 'c2', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_1', NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.378697+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'changed', '0', '4', 'c3', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_0', NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.378697+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'changed', '0', '5', 'c4', 'assistant', NULL, 'str', 'It is sunny in both.', NULL, NULL, NULL, NULL, 'run 9', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.378697+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'odd', '0', '1', 'o1', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'nowhere', NULL, NULL, 'complete', NULL, NULL, NULL, NULL, '[{"rule":"R6","detail":"a tool result with id ''nowhere'', but no call is open"}]', '2026-11-22 13:12:59.188301+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'odd', '0', '2', 'o2', 'user', NULL, 'str', '', NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.188301+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'open', '0', '1', '820220be-753b-8e97-b1b5-2ebc4c130221', 'user', NULL, 'str', 'f?', NULL, NULL, NULL, NULL, NULL, 'complete', 'openai-chat', NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.319776+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'open', '0', '2', '7db1da60-72ff-8a3a-b6ff-8fd7c7aa5ddd', 'assistant', NULL, NULL, NULL, NULL, '1', NULL, NULL, NULL, 'complete', 'openai-chat', '{"calls":{"0":{"keys":["id","type","function","new_key"],"extra":{"new_key":1}}},"keys":["role","content","tool_calls","audio"],"extra":{"audio":null}}', NULL, NULL, '[{"rule":"R9","detail":"the arguments of tool call 0 (f) are not JSON"}]', '2026-11-22 13:12:59.319776+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '1', 'w0', 'user', NULL, 'str', 'What is the weather in Tokyo and in Lima?', NULL, NULL, NULL, NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.904094+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '10', 'r4', 'tool', 'g', 'str', 'sunny', NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.938532+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '11', 'r5', 'assistant', NULL, 'parts', NULL, 'parts', NULL, NULL, NULL, NULL, 'complete', NULL, NULL, '{"finish":"stop"}', '{"k":"v"}', NULL, '2026-11-22 13:12:58.938532+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '12', 'r6', 'assistant', NULL, 'text', 'lone', NULL, NULL, NULL, NULL, NULL, 'interrupted', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.938532+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '2', 'w1', 'assistant', NULL, NULL, NULL, NULL, '2', NULL, NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.904094+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '3', 'w2', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_1', NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.904094+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '4', 'w3', 'tool', NULL, 'str', 'sunny', NULL, NULL, 'call_0', NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.904094+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '5', 'w4', 'assistant', NULL, 'str', 'It is sunny in both.', NULL, NULL, NULL, NULL, 'run 7', 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.904094+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '6', 'r0', 'user', 'ada', 'parts', NULL, NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.938532+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '7', 'r1', 'assistant', NULL, 'parts', NULL, 'str', '3', NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2024-02-29 23:59:59.123456+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '8', 'r2', 'tool', NULL, 'str', 'no', NULL, NULL, 'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc', 'true', NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.938532+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '0', '9', 'r3', 'tool', 'f', 'str', 'sunny', NULL, NULL, NULL, NULL, NULL, 'complete', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:58.938532+00', NULL, NULL);
+INSERT INTO chatledger.messages ("tenant_id", "thread_id", "branch", "seq", "message_id", "role", "name", "content_form", "text", "reasoning_form", "call_count", "tool_call_id", "is_error", "run_id", "state", "format", "residual", "response_metadata", "custom_data", "violations", "created_at", "revision", "digest") VALUES ('default', 'weather', '1', '7', 'w-other', 'assistant', NULL, 'str', 'Or: 21 °C.', NULL, NULL, NULL, NULL, NULL, 'partial', NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.158078+00', NULL, NULL);
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('acme', 'weather', '0', '11', '0', 'content', 'opaque', NULL, '{"type":"chart","value":{"n":1000000000000000000000000000000}}');
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('acme', 'weather', '0', '11', '1', 'content', 'text', ' marked', NULL);
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('acme', 'weather', '0', '11', '2', 'reasoning', 'think', 'so', '{"signature":"s"}');
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('acme', 'weather', '0', '6', '0', 'content', 'text', 'see', NULL);
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('acme', 'weather', '0', '6', '1', 'content', 'image', NULL, '{"url":"https://example.org/a.png"}');
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('acme', 'weather', '0', '7', '0', 'reasoning', 'text', 'hm', NULL);
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('default', 'weather', '0', '11', '0', 'content', 'opaque', NULL, '{"type":"chart","value":{"n":1000000000000000000000000000000}}');
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('default', 'weather', '0', '11', '1', 'content', 'text', ' marked', NULL);
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('default', 'weather', '0', '11', '2', 'reasoning', 'think', 'so', '{"signature":"s"}');
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('default', 'weather', '0', '6', '0', 'content', 'text', 'see', NULL);
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('default', 'weather', '0', '6', '1', 'content', 'image', NULL, '{"url":"https://example.org/a.png"}');
+INSERT INTO chatledger.message_parts ("tenant_id", "thread_id", "branch", "seq", "idx", "channel", "kind", "text", "body") VALUES ('default', 'weather', '0', '7', '0', 'reasoning', 'text', 'hm', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'changed', '0', '2', '0', 'call_0', 'weather', '{"city":"Oslo"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'changed', '0', '2', '1', 'call_1', 'weather', '{"city":"Bergen"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'open', '0', '2', '0', 'call_0', 'f', '{', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'weather', '0', '2', '0', 'call_0', 'weather', '{"city": "Tokyo"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'weather', '0', '2', '1', 'call_1', 'weather', '{"city": "Lima"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'weather', '0', '7', '0', NULL, 'f', '{"z":-0.0}', 'object', '{"x":1}');
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'weather', '0', '7', '1', 'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc', 'weather', '{"city": "Tokyo"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('acme', 'weather', '0', '7', '2', NULL, 'g', NULL, NULL, NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'changed', '0', '2', '0', 'call_0', 'weather', '{"city":"Oslo"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'changed', '0', '2', '1', 'call_1', 'weather', '{"city":"Bergen"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'open', '0', '2', '0', 'call_0', 'f', '{', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'weather', '0', '2', '0', 'call_0', 'weather', '{"city": "Tokyo"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'weather', '0', '2', '1', 'call_1', 'weather', '{"city": "Lima"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'weather', '0', '7', '0', NULL, 'f', '{"z":-0.0}', 'object', '{"x":1}');
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'weather', '0', '7', '1', 'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc', 'weather', '{"city": "Tokyo"}', 'str', NULL);
+INSERT INTO chatledger.tool_calls ("tenant_id", "thread_id", "branch", "seq", "idx", "call_id", "name", "arguments", "arguments_form", "extras") VALUES ('default', 'weather', '0', '7', '2', NULL, 'g', NULL, NULL, NULL);
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('acme', 'changed', '0', '3', '0', '2', '1');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('acme', 'changed', '0', '4', '0', '2', '0');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('acme', 'weather', '0', '10', '0', '7', '2');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('acme', 'weather', '0', '3', '0', '2', '1');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('acme', 'weather', '0', '4', '0', '2', '0');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('acme', 'weather', '0', '8', '0', '7', '1');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('acme', 'weather', '0', '9', '0', '7', '0');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('default', 'changed', '0', '3', '0', '2', '1');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('default', 'changed', '0', '4', '0', '2', '0');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('default', 'weather', '0', '10', '0', '7', '2');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('default', 'weather', '0', '3', '0', '2', '1');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('default', 'weather', '0', '4', '0', '2', '0');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('default', 'weather', '0', '8', '0', '7', '1');
+INSERT INTO chatledger.tool_results ("tenant_id", "thread_id", "branch", "seq", "call_branch", "call_seq", "call_idx") VALUES ('default', 'weather', '0', '9', '0', '7', '0');
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('acme', '01a20363-797c-7f27-a385-c5d1bace2bca', 'run 7', 'thumbs', '-1.5', '{}', NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.540367+00', NULL, NULL, NULL, NULL);
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('acme', '01a20363-7bba-7e3e-8f29-2a8766160f6a', 'run 9', 'stars', '4', '{"why":"fast"}', 'ada', 'ui', 'changed', '0', '2', NULL, '2026-11-22 13:13:01.114107+00', 'c1', '0', 'ada', NULL);
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('acme', '01a20363-7bc5-771a-b494-07fdcf4605ae', 'run 9', 'thumbs', '1', '{}', NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:01.12565+00', NULL, NULL, 'ada', '2026-11-22 13:13:01.139751+00');
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('acme', '32469f96-d648-80fd-a2c5-2d9ae21cd226', 'run 7', 'stars', '4', '{"why":"fast"}', 'ada', 'ui', 'weather', '0', '5', 'click-1', '2026-11-22 13:13:00.511426+00', 'w4', NULL, NULL, NULL);
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('default', '01a20363-73c1-7631-9266-d8b8192c9199', 'run 7', 'thumbs', '-1.5', '{}', NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:12:59.07345+00', NULL, NULL, NULL, NULL);
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('default', '01a20363-77d5-79df-9ff2-08b214b26f88', 'run 9', 'stars', '4', '{"why":"fast"}', 'ada', 'ui', 'changed', '0', '2', NULL, '2026-11-22 13:13:00.117418+00', 'c1', '0', 'ada', NULL);
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('default', '01a20363-77e7-7661-9c9c-b86d504ad1d0', 'run 9', 'thumbs', '1', '{}', NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-22 13:13:00.135323+00', NULL, NULL, 'ada', '2026-11-22 13:13:00.149005+00');
+INSERT INTO chatledger.feedback ("tenant_id", "feedback_id", "run_id", "key", "score", "kwargs", "author", "source", "thread_id", "branch", "seq", "idempotency_key", "created_at", "message_id", "call_idx", "user_id", "retracted_at") VALUES ('default', '32469f96-d648-80fd-a2c5-2d9ae21cd226', 'run 7', 'stars', '4', '{"why":"fast"}', 'ada', 'ui', 'weather', '0', '5', 'click-1', '2026-11-22 13:12:59.001071+00', 'w4', NULL, NULL, NULL);
+INSERT INTO chatledger.agents ("tenant_id", "thread_id", "name", "idx", "definition", "settings", "is_default") VALUES ('acme', 'odd', 'sky', '0', '{"models":["m-1"]}', '{"temperature":0.5}', 'true');
+INSERT INTO chatledger.agents ("tenant_id", "thread_id", "name", "idx", "definition", "settings", "is_default") VALUES ('default', 'odd', 'sky', '0', '{"models":["m-1"]}', '{"temperature":0.5}', 'true');
+INSERT INTO chatledger.outputs ("tenant_id", "thread_id", "branch", "seq", "idx", "call_idx", "nonce", "mime_type", "text", "body", "created_at") VALUES ('acme', 'odd', '0', '2', '0', '0', 'n1', 'text/plain', E'\\u0000', '{"lang":"sh"}', '2026-11-22 13:13:00.631674+00');
+INSERT INTO chatledger.outputs ("tenant_id", "thread_id", "branch", "seq", "idx", "call_idx", "nonce", "mime_type", "text", "body", "created_at") VALUES ('default', 'odd', '0', '2', '0', '0', 'n1', 'text/plain', E'\\u0000', '{"lang":"sh"}', '2026-11-22 13:12:59.198989+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('acme', 'changed', '0', '10', '0', 'popped', '0', '9', 'c6', '{"message":{"message_id":"c6","role":"assistant","content_form":"str","text":"Yes.","seq":9,"state":"complete","created_at":1795353181055606},"parts":[],"calls":[]}', NULL, '2026-11-22 13:13:01.076312+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('acme', 'changed', '0', '11', '0', 'retracted', '0', '8', 'c5', '{"message":{"message_id":"c5","role":"user","content_form":"str","text":"No.","seq":8,"state":"complete","created_at":1795353181055606},"parts":[],"calls":[]}', NULL, '2026-11-22 13:13:01.10151+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('acme', 'changed', '0', '6', '0', 'revised', '0', '1', 'c0', NULL, 'scrypt-14-8-1:dbc6897a4f57d5d2f70dcef22627f24c386e768dce5e334360f43b2c8fe36c2c', '2026-11-22 13:13:00.783665+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('acme', 'changed', '0', '7', '0', 'revised', '0', '2', 'c1', E'{"message":{"message_id":"c1","role":"assistant","call_count":2,"run_id":"run 9","seq":2,"state":"complete","created_at":1795353180749645},"parts":[],"calls":[[0,"call_0","weather","{\\"city\\": \\"Tokyo\\"}","str",null],[1,"call_1","weather","{\\"city\\": \\"Lima\\"}","str",null]]}', NULL, '2026-11-22 13:13:00.831861+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('default', 'changed', '0', '10', '0', 'popped', '0', '9', 'c6', '{"message":{"message_id":"c6","role":"assistant","content_form":"str","text":"Yes.","seq":9,"state":"complete","created_at":1795353179990204},"parts":[],"calls":[]}', NULL, '2026-11-22 13:13:00.017417+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('default', 'changed', '0', '11', '0', 'retracted', '0', '8', 'c5', '{"message":{"message_id":"c5","role":"user","content_form":"str","text":"No.","seq":8,"state":"complete","created_at":1795353179990204},"parts":[],"calls":[]}', NULL, '2026-11-22 13:13:00.085443+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('default', 'changed', '0', '6', '0', 'revised', '0', '1', 'c0', NULL, 'scrypt-14-8-1:1700d6accbd16a02b1e3e2a148db7c1ce34ec2ccefd5ef20456d6b88e597654b', '2026-11-22 13:12:59.427609+00');
+INSERT INTO chatledger.revisions ("tenant_id", "thread_id", "branch", "seq", "idx", "kind", "target_branch", "target_seq", "message_id", "body", "digest", "created_at") VALUES ('default', 'changed', '0', '7', '0', 'revised', '0', '2', 'c1', E'{"message":{"message_id":"c1","role":"assistant","call_count":2,"run_id":"run 9","seq":2,"state":"complete","created_at":1795353179378697},"parts":[],"calls":[[0,"call_0","weather","{\\"city\\": \\"Tokyo\\"}","str",null],[1,"call_1","weather","{\\"city\\": \\"Lima\\"}","str",null]]}', NULL, '2026-11-22 13:12:59.507595+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('acme', 'tenant', '', '', 'state', E'{"z":[1.0,null],"a":"\\u0000"}', '1795353181150366', '2026-11-22 13:13:01.150366+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('acme', 'thread', 'changed', '', 'state', E'{"z":[1.0,null],"a":"\\u0000"}', '1795353181152697', '2026-11-22 13:13:01.152697+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('acme', 'thread', 'changed', '', 'step', '1', '1795353180749645', '2026-11-22 13:13:00.749645+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('acme', 'user', 'ada', 'settings', 'state', E'{"z":[1.0,null],"a":"\\u0000"}', '1795353181151384', '2026-11-22 13:13:01.151384+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('default', 'tenant', '', '', 'state', E'{"z":[1.0,null],"a":"\\u0000"}', '1795353180207990', '2026-11-22 13:13:00.20799+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('default', 'thread', 'changed', '', 'state', E'{"z":[1.0,null],"a":"\\u0000"}', '1795353180217216', '2026-11-22 13:13:00.217216+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('default', 'thread', 'changed', '', 'step', '1', '1795353179378697', '2026-11-22 13:12:59.378697+00');
+INSERT INTO chatledger.kv ("tenant_id", "kind", "scope_id", "namespace", "key", "value", "version", "updated_at") VALUES ('default', 'user', 'ada', 'settings', 'state', E'{"z":[1.0,null],"a":"\\u0000"}', '1795353180213832', '2026-11-22 13:13:00.213832+00');
+INSERT INTO chatledger.tenants ("tenant_id", "encrypted_at") VALUES ('sealed', '2026-11-22 13:12:58.697762+00');
+INSERT INTO chatledger.erasures ("tenant_id", "erasure_id", "kind", "subject", "rows", "scores", "created_at") VALUES ('acme', '01a20363-7c37-790c-a14a-28e247454df4', 'thread', '22e9e744-18ab-8939-8fb9-c99caa8cd31b', '{"kv":0,"revisions":0,"outputs":0,"agents":0,"feedback":1,"tool_results":0,"tool_calls":0,"message_parts":0,"messages":0,"runs":1,"branches":1,"threads":1}', '1', '2026-11-22 13:13:01.239291+00');
+INSERT INTO chatledger.erasures ("tenant_id", "erasure_id", "kind", "subject", "rows", "scores", "created_at") VALUES ('default', '01a20363-7902-7a5c-b51e-8890c1422e22', 'thread', '22e9e744-18ab-8939-8fb9-c99caa8cd31b', '{"kv":0,"revisions":0,"outputs":0,"agents":0,"feedback":1,"tool_results":0,"tool_calls":0,"message_parts":0,"messages":0,"runs":1,"branches":1,"threads":1}', '1', '2026-11-22 13:13:00.41847+00');
+INSERT INTO chatledger.kept_scores ("tenant_id", "erasure_id", "idx", "key", "score", "agent", "model", "created_at") VALUES ('acme', '01a20363-7c37-790c-a14a-28e247454df4', '0', 'stars', '2', 'forecaster', 'm-1', '2026-11-22 13:13:01.157506+00');
+INSERT INTO chatledger.kept_scores ("tenant_id", "erasure_id", "idx", "key", "score", "agent", "model", "created_at") VALUES ('default', '01a20363-7902-7a5c-b51e-8890c1422e22', '0', 'stars', '2', 'forecaster', 'm-1', '2026-11-22 13:13:00.256989+00');
