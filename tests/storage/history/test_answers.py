@@ -130,6 +130,14 @@ async def test_a_repeated_id_is_the_latest_call(ledger: Ledger) -> None:
     assert await answers(ledger, after=2) == [None, place(3, 0), None, None, None]
 
 
+async def test_a_call_that_may_have_its_result_already_is_not_named(ledger: Ledger) -> None:
+    """The page does not show which call the result without an id answers, so the next one may answer either."""
+    await ledger.threads.create("t", rules="lenient")
+    await ledger.messages.append("t", [user("?"), assistant(calls=[call("c"), call("c")]), result(None), result("c")])
+    assert await answers(ledger) == [None, None, place(2, 0), place(2, 1)]
+    assert await answers(ledger, after=1) == [None, None, None]
+
+
 async def test_a_fork_answers_a_shared_call_again(ledger: Ledger) -> None:
     await ledger.threads.create("t", rules="lenient")
     await ledger.messages.append("t", turn())
