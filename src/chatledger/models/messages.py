@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import Json, JsonObject
 from chatledger.models.parts import Part, TextPart, ThinkPart
+from chatledger.models.trusted import copy_with
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "custom"})
 
@@ -55,7 +56,19 @@ class ToolCall(Model):
     extras: JsonObject | None = None
 
 
+class CallPlace(Model):
+    """Where a call stands: the seq of its message on the branch, and its index there."""
+
+    seq: int
+    index: int
+
+
 class ChatMessage(Model):
+    """`answers` is the call that a tool result answers. The ledger fills it in where the page that was read shows that
+    call and decides on it, and leaves it None elsewhere. So it takes no part in comparisons, and is ignored in a
+    message to append.
+    """
+
     role: Annotated[Text, AfterValidator(_known_role)]
     content: Text | list[Part] | None = None
     reasoning: Text | list[Part] | None = None
@@ -75,6 +88,12 @@ class ChatMessage(Model):
     format: Text | None = None
     residual: Json | None = None
     violations: list[Violation] = Field(default_factory=list)
+    answers: CallPlace | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ChatMessage) and self.answers != other.answers:
+            other = copy_with(other, {"answers": self.answers})
+        return super().__eq__(other)
 
     @property
     def text(self) -> str:

@@ -136,7 +136,8 @@ async def assert_read_back(ledger: Ledger, batch: list[ChatMessage], rules: Any)
     assert same_json([one.model_dump() for one in history], [one.model_dump() for one in stored])
     assert [one.seq for one in history] == list(range(1, len(batch) + 1))
     for message in history:
-        assert same_json((await own.messages.get("t", message.message_id or "")).model_dump(), message.model_dump())
+        alone = await own.messages.get("t", message.message_id or "")
+        assert same_json(alone.model_dump(), message.model_copy(update={"answers": None}).model_dump())
     assert (await own.messages.append("t", history)).replayed
 
 

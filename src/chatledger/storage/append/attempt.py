@@ -26,7 +26,7 @@ from chatledger.errors import (
     VersionConflict,
 )
 from chatledger.ids import new_stamp
-from chatledger.models import Appended, ChatMessage
+from chatledger.models import Appended, CallPlace, ChatMessage
 from chatledger.rules import (
     Judged,
     Tip,
@@ -308,5 +308,6 @@ def as_stored(request: AppendRequest, branch: int, judged: Judged, row: EncodedM
         "seq": judged.seq,
         "created_at": judged.message.created_at or request.now,
         "violations": list(judged.violations),
+        "answers": None if judged.answers is None else CallPlace(seq=judged.answers.seq, index=judged.answers.idx),
     }
     return judged.message.model_copy(update=place)

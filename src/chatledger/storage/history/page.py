@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 
-from chatledger.models import CONTINUES, ChatMessage, History, continues, json
+from chatledger.models import CONTINUES, CallPlace, ChatMessage, History, continues, json
+from chatledger.models.trusted import fill
 from chatledger.storage.drivers.errors import is_bad_json
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.one_statement import NEWEST, PAGE, page_parameters, read_rows
@@ -132,6 +135,7 @@ def _history(
     previous_cursor: int | None = None,
     next_cursor: int | None = None,
 ) -> History:
+    link_results(messages, complete=not path.absent)
     mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp)
     return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor, mark=mark)
 
@@ -346,3 +350,89 @@ def _run_interval(sql: Sql, window: Window, path: Path) -> tuple[int, int]:
     place = {"tenant": window.tenant.key, "thread": window.thread, "run": encode_text(window.run_id or "")}
     low, high = sql.fetch(_RUN_INTERVAL, place)[0]
     return (low, min(high, path.last_seq)) if low is not None else (path.last_seq + 1, path.last_seq)
+
+
+# --- The call that a result answers ---------------------------------------------------------------------------------
+
+# The rules linked them when they were written (R6, R7). This finds the same calls again where the page shows all that
+# decided it, and says nothing elsewhere: an earlier call may have been open, or a message may have been removed.
+
+
+def link_results(messages: Sequence[ChatMessage], *, complete: bool) -> None:
+    """Fill in which call each result answers. These messages were just decoded, so nobody else holds them."""
+    for message, seq, index in _find_answers(messages, complete=complete):
+        fill(message, "answers", _call_place(seq, index))
+
+
+@lru_cache(maxsize=4_096)  # threads begin alike, and a place that was read is read again
+def _call_place(seq: int, index: int) -> CallPlace:
+    return CallPlace(seq=seq, index=index)
+
+
+_Waiting: TypeAlias = tuple[int, int, str | None, str]
+"""The seq, the index, the id and the name of a call that has no result yet."""
+
+
+def _find_answers(messages: Sequence[ChatMessage], *, complete: bool) -> Iterator[tuple[ChatMessage, int, int]]:
+    """The results with the seq and the index of their calls, of messages of one path in order. `complete` says that
+    the path has a message in each of its positions.
+    """
+    if not messages:
+        return
+    waiting: dict[str | None, list[_Waiting]] = {}
+    first, last = messages[0].seq or 0, messages[-1].seq or 0
+    known = complete and first == 1  # whether no other call than these can be open
+    sure_from = 0  # a call before this seq may have its result already
+    gapless = last - first + 1 == len(messages)
+    expected = first
+    for message in messages:
+        role, calls = message.role, message.tool_calls
+        if not gapless:
+            seq = message.seq or 0
+            if seq != expected:  # what stands between is not on the page, or was removed
+                known, sure_from = False, seq
+            expected = seq
+        if role == "tool":
+            if not message.violations or _is_linked(message):
+                id_ = message.tool_call_id
+                if id_ is None and not known:
+                    sure_from = expected
+                else:
+                    call = _first(waiting, message.name) if id_ is None else _latest(waiting.get(id_))
+                    known = known and call is not None
+                    if call is not None and call[0] >= sure_from:
+                        waiting[call[2]].remove(call)
+                        yield message, call[0], call[1]
+        elif role in _BEGIN and not (message.violations and _interrupts(message)):
+            waiting.clear()  # while a call was open, it would have broken R8
+            known = complete
+        if calls:
+            for index, one in enumerate(calls):
+                waiting.setdefault(one.id, []).append((expected, index, one.id, one.name))
+        expected += 1
+
+
+_BEGIN = frozenset({"user", "system", "developer"})
+
+
+def _interrupts(message: ChatMessage) -> bool:
+    """Whether calls were open when the message came."""
+    return any(broken.rule == "R8" for broken in message.violations)
+
+
+def _is_linked(result: ChatMessage) -> bool:
+    """Whether the result was linked to a call, which is what lenient rules do unless they record R6 or R7."""
+    return not any(one.rule in ("R6", "R7") for one in result.violations)
+
+
+def _latest(calls: Sequence[_Waiting] | None) -> _Waiting | None:
+    """The first call of the latest message: that is the one of an id."""
+    if not calls or calls[0][0] == calls[-1][0]:  # nearly always
+        return calls[0] if calls else None
+    return next(call for call in calls if call[0] == calls[-1][0])
+
+
+def _first(waiting: dict[str | None, list[_Waiting]], name: str | None) -> _Waiting | None:
+    """The first call of that name, or the first of all: that is the one of a result without an id."""
+    fitting = [call for calls in waiting.values() for call in calls if name is None or call[3] == name]
+    return min(fitting, key=itemgetter(0, 1), default=None)

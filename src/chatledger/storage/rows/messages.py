@@ -335,7 +335,7 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
     given = _given(
         content_form is None, reasoning_form is None, call_count is None, message_id is None, tool_call_id is None,
         run_id is None, name is None, is_error is None, format_ is None, residual is None, response_metadata is None,
-        custom_data is None, violations is None,
+        custom_data is None, violations is None, role != "tool",
     )  # fmt: skip
     return revive(ChatMessage, fields, given)
 
@@ -374,7 +374,7 @@ _BLANK = blank(ChatMessage)
 _ALWAYS = {"role", "thread_id", "branch", "seq", "state", "created_at"}
 _SOMETIMES = (
     "content", "reasoning", "tool_calls", "message_id", "tool_call_id", "run_id", "name", "is_error", "format",
-    "residual", "response_metadata", "custom_data", "violations",
+    "residual", "response_metadata", "custom_data", "violations", "answers",
 )  # fmt: skip
 
 
