@@ -84,6 +84,7 @@ class Repositories:
         interval: float = INTERVAL,
         size: int = SIZE,
         lease: float = LEASE,
+        user_id: str | None = None,
     ) -> Draft:
         """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
         `await draft.feed(delta)` for each piece.
@@ -127,6 +128,7 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
             draft=new_stamp(),
+            user_id=user_id,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -136,10 +138,13 @@ class Repositories:
 
         Threads are read in batches, so memory stays bounded and the number of statements grows with the number of
         batches. A damaged cell stops nothing. `progress` receives the number of threads done and the number of all
-        threads. Raises ThreadNotFound for the given thread, and KeyUnavailable.
+        threads. Raises ThreadNotFound for the given thread, KeyUnavailable, and TenantOnly for all threads on a user's
+        ledger.
         """
         require(STR_OR_NONE, thread_id=thread_id)
         require(FUNCTION_OR_NONE, progress=progress)
+        if thread_id is None:
+            self._scope.refuse_view("check of all threads")
         return check(self._scope, thread_id, progress)
 
     async def append(
@@ -155,6 +160,7 @@ class Repositories:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        user_id: str | None = None,
     ) -> Appended:
         """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 
@@ -167,13 +173,14 @@ class Repositories:
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
+        require(STR_OR_NONE, user_id=user_id)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
-        decoded = await self._decode(thread_id, codec, payload, rules)
+        decoded = await self._decode(thread_id, codec, payload, rules, user_id)
         appended = await self.messages.append(
             thread_id,
             decoded.messages,
@@ -184,10 +191,13 @@ class Repositories:
             idempotency_key=idempotency_key,
             rules=rules,
             on_open_calls=on_open_calls,
+            user_id=user_id,
         )
         return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 
-    async def _decode(self, thread_id: str, codec: Codec, payload: object, rules: RulesLevel | None) -> Decoded:
+    async def _decode(
+        self, thread_id: str, codec: Codec, payload: object, rules: RulesLevel | None, user_id: str | None
+    ) -> Decoded:
         """Decode a payload at the level that will judge its messages.
 
         All levels decode alike what strict accepts. So the thread's level is read only if strict refuses the payload.
@@ -197,7 +207,7 @@ class Repositories:
         try:
             return codec.decode(payload)
         except DecodeError:
-            if ((await self.threads.get(thread_id)).rules or self._scope.rules) != "lenient":
+            if ((await self.threads.get(thread_id, user_id=user_id)).rules or self._scope.rules) != "lenient":
                 raise
         return codec.decode(payload, rules="lenient")
 

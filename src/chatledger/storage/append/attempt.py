@@ -170,7 +170,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
 
 def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
     """Raises ThreadNotFound, BranchNotFound, InvalidArgument and VersionConflict, in this order."""
-    if not seen.thread_exists:
+    if not seen.thread_exists or request.tenant.hides(seen.user_id):  # the cached tip may be of another user's thread
         raise ThreadNotFound(request.thread_id)
     if seen.branch is None or seen.tip is None:
         raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)
@@ -242,7 +242,17 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp = plan.judgement.tip, plan.new_stamp
-    return Seen(True, seen.rules, seen.active_branch, seen.branch, tip, stamp, forked=seen.forked, touched=touched)
+    return Seen(
+        True,
+        seen.rules,
+        seen.active_branch,
+        seen.branch,
+        tip,
+        stamp,
+        forked=seen.forked,
+        touched=touched,
+        user_id=seen.user_id,
+    )
 
 
 def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:

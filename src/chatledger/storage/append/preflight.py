@@ -16,7 +16,7 @@ from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window import branch_column
 from chatledger.storage.rows.encryption import damaged_cell
@@ -31,7 +31,7 @@ from chatledger.storage.schema.text import (
 )
 
 _PREFLIGHT_SQLITE = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -44,7 +44,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -71,7 +71,9 @@ FOR UPDATE
 class Seen:
     """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
     exist. `path` is the lineage of the branch, read only if an id was found. `forked`: the thread has more than one
-    branch. `touched` is the time of the last update of the thread's `active_at`, if known.
+    branch. `touched` is the time of the last update of the thread's `active_at`, if known. `user_id` is the thread's
+    user as stored, who never changes. `hidden`: the thread is not that of the user who asks, so for this call it does
+    not exist.
     """
 
     thread_exists: bool
@@ -84,6 +86,8 @@ class Seen:
     forked: bool = False
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
+    user_id: str | None = None
+    hidden: bool = False
 
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
@@ -94,10 +98,16 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     if lock and sql.dialect == "postgresql":
         sql.fetch(_LOCK, place)  # a statement of its own: the preflight must see what the last lock holder committed
     ids: Any = request.message_ids if sql.dialect == "postgresql" else dumps(request.message_ids)
-    rows = sql.fetch(_PREFLIGHTS[sql.dialect], {**place, "ids": ids})
+    return read_seen(request, sql.fetch(_PREFLIGHTS[sql.dialect], {**place, "ids": ids}))
+
+
+def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
+    """What the rows of a preflight say. Raises DamagedCell."""
     if not rows:
         return Seen(thread_exists=False)
-    rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
+    user_id, rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
+    if request.tenant.hides(user_id):  # before all else: neither a repeat nor damage may tell of the thread
+        return Seen(thread_exists=False, hidden=True)
     if branch is not None and type(stamp) is not int:
         raise damaged_cell(branches, "stamp", {"thread_id": request.thread_id, "branch": branch})
     found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
@@ -111,6 +121,7 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
         path=read_lineage(lineage, request.thread_id, branch) if found and branch is not None else (),
         forked=bool(forked),
         found=found,
+        user_id=user_id,
     )
 
 

@@ -147,9 +147,10 @@ def make_request(
     interrupt: bool = False,
     lease: float = LEASE,
     draft: int | None = None,
+    user_id: str | None = None,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
-    the batch may have any size.
+    the batch may have any size. With `user_id`, only that user's threads exist for the append.
     """
     require_messages(messages)
     strings, numbers = {type(run_id), type(expected), type(idempotency_key)}, {type(branch), type(expected_version)}
@@ -163,6 +164,9 @@ def make_request(
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
         encode_key(idempotency_key, "idempotency_key")
+    if user_id is not None:
+        require(STR_OR_NONE, user_id=user_id)
+        tenant = tenant.seen_by(user_id)
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)

@@ -21,7 +21,7 @@ from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_each, decode_messages
 from chatledger.storage.schema.tables import branches
-from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
+from chatledger.storage.schema.text import UNREADABLE, decode_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read_path(window: Window, row: Row | None) -> Path:
     """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp). Raises as `find_path`, and
     DamagedCell.
     """
-    if row is None or (window.user_id is not None and row[0] != encode_text(window.user_id)):
+    if row is None or window.tenant.hides(row[0]):
         raise ThreadNotFound(window.thread_id)
     _, _, branch, last_seq, lineage, stamp = row
     if branch is None:

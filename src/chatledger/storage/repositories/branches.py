@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import Table, and_, func, insert, select, update
 
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
@@ -21,6 +21,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import interrupts_calls, turn_start
 from chatledger.storage.history.path import Path, Segment, find_path, forked, load_path, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
@@ -94,8 +95,8 @@ def _key(window: Window) -> dict[str, str]:
     return {"tenant_id": window.tenant.name, "thread_id": window.thread_id}
 
 
-def _own(table: Any, window: Window) -> Any:
-    return and_(*(table.c[name] == value for name, value in _key(window).items()))
+def _own(table: Table, window: Window) -> Any:
+    return and_(owned(table, window.tenant), table.c.thread_id == window.thread_id)
 
 
 def _fork(

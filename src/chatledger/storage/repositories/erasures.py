@@ -36,7 +36,8 @@ class ErasureRepository:
         """Delete a thread with everything that belongs to it, for good. `keep_scores` keeps the numbers of its feedback
         for `feedback.summary`: key, score, agent, model and time, but no words and no ids.
 
-        Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone. Raises
+        Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone; on a
+        user's ledger it raises ThreadNotFound, because a tombstone does not say whose thread it was. Raises
         ThreadNotFound.
 
         With `dry_run`, nothing is written: the result is the tombstone that there would be, with the rows to go.
@@ -48,7 +49,7 @@ class ErasureRepository:
             tombstone = await self._foresee("thread", thread_id, own, keep_scores=keep_scores)
             if tombstone.rows["threads"]:
                 return tombstone
-            earlier = await self.find_thread(thread_id)
+            earlier = await self._find("thread", thread_id)
             if earlier is None:
                 raise ThreadNotFound(thread_id)
             return earlier
@@ -60,6 +61,7 @@ class ErasureRepository:
         """
         require(STR, user_id=user_id)
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
+        self._scope.tenant.seen_by(user_id)  # refuses another user than that of the ledger
         if dry_run:
             return await self._foresee("user", user_id, threads.c.user_id == user_id, keep_scores=keep_scores)
         return await self._erase_all("user", user_id, keep_scores)
@@ -67,6 +69,7 @@ class ErasureRepository:
     async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Erase every thread of this ledger's tenant, as `erase_user` does."""
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
+        self._scope.refuse_view("erasures.erase_tenant")
         if dry_run:
             return await self._foresee("tenant", self._scope.tenant.name, keep_scores=keep_scores)
         return await self._erase_all("tenant", None, keep_scores)
@@ -74,17 +77,20 @@ class ErasureRepository:
     async def find_thread(self, thread_id: str) -> Erasure | None:
         """The tombstone of a thread, if it was erased."""
         require(STR, thread_id=thread_id)
+        self._scope.refuse_view("erasures.find_thread")
         return await self._find("thread", thread_id)
 
     async def find_user(self, user_id: str) -> Erasure | None:
         """The newest tombstone of a user, if the user was erased."""
         require(STR, user_id=user_id)
+        self._scope.tenant.seen_by(user_id)  # as in erase_user
         return await self._find("user", user_id)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
         """All tombstones, newest first. The page's `damaged` tells of those that cannot be read."""
         require(INT, limit=limit)
         require(STR_OR_NONE, cursor=cursor)
+        self._scope.refuse_view("erasures.list")
         size = page_size(limit)
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, size, cursor))
 
@@ -186,6 +192,9 @@ def _select() -> Select[Any]:
 
 
 def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str) -> Erasure | None:
+    """None also for a thread on a user's ledger: a tombstone does not say whose thread it was."""
+    if kind == "thread" and tenant.user_id is not None:
+        return None
     own = _select().where(_of(tenant, kind), erasures.c.subject == subject)
     row = sql.execute(own.order_by(erasures.c.created_at.desc()).limit(1)).mappings().one_or_none()
     return None if row is None else _to_erasure(tenant, row)

@@ -18,6 +18,7 @@ from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.runs import find_run
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
@@ -151,7 +152,7 @@ def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str) ->
 
 def _select() -> Select[Any]:
     target = and_(*(feedback.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
-    columns = [column for column in feedback.c if column.name in Feedback.model_fields]
+    columns = [feedback.c[name] for name in Feedback.model_fields if name != "message_id"]
     return select(*columns, messages.c.message_id).select_from(feedback.outerjoin(messages, target))
 
 
@@ -163,7 +164,7 @@ def to_feedback(tenant: Tenant, row: Any) -> Feedback:
 def _list(
     sql: Sql, tenant: Tenant, run_id: str | None, thread_id: str | None, limit: int, cursor: str | None
 ) -> Page[Feedback]:
-    statement = _select().where(feedback.c.tenant_id == tenant.name)
+    statement = _select().where(owned(feedback, tenant))
     if run_id is not None:
         statement = statement.where(feedback.c.run_id == run_id)
     if thread_id is not None:
@@ -186,13 +187,15 @@ def _summary(
     since: datetime | None,
     until: datetime | None,
 ) -> Select[Any]:
-    """Over the stored scores and the kept scores of erased threads."""
-    stored = _scores(feedback.c, tenant, key, since, until)
+    """Over the stored scores and the kept scores of erased threads. Nobody knows any more whose threads those were, so
+    a user's ledger does not count them.
+    """
+    stored = _scores(feedback.c, tenant, key, since, until).where(owned(feedback, tenant))
     if agent is not None or model is not None:
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
         stored = stored.select_from(feedback.join(runs, of_run)).where(*_of_whom(runs.c, agent, model))
     kept = _scores(kept_scores.c, tenant, key, since, until).where(*_of_whom(kept_scores.c, agent, model))
-    scores = stored.union_all(kept).subquery()
+    scores = (stored.union_all(kept) if tenant.user_id is None else stored).subquery()
     return (
         select(
             scores.c.key,

@@ -56,6 +56,7 @@ class MessageRepository:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        user_id: str | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -81,6 +82,8 @@ class MessageRepository:
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
 
+        With `user_id`, a thread of another user, or of none, is not found.
+
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
         DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
         middle.
@@ -98,6 +101,7 @@ class MessageRepository:
             rules=rules,
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
+            user_id=user_id,
         )
         return await self._scope.append(request)
 
@@ -204,8 +208,10 @@ class MessageRepository:
             require(BOOL, partials=partials)
         if min_position is not None:
             require(STR_OR_NONE, min_position=min_position)
+        if user_id is not None:
+            require(STR_OR_NONE, user_id=user_id)
         window = Window.of(
-            self._scope.tenant,
+            self._scope.tenant.seen_by(user_id),
             thread_id,
             branch,
             limit=limit,
@@ -217,7 +223,6 @@ class MessageRepository:
             max_tokens=max_tokens,
             count_tokens=count_tokens,
             run_id=run_id,
-            user_id=user_id,
         )
         history = await self._scope.history(window, min_position=min_position)
         if partials or not history.messages or history.messages[-1].state != "partial":

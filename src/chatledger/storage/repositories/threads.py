@@ -41,11 +41,12 @@ from chatledger.storage.repositories.check import check_branch, require_level
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.deletion import delete_thread, retain
 from chatledger.storage.repositories.erasures import refuse_erased
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.reencrypt import threads_after
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.columns import Ciphertext, Key, Moment
 from chatledger.storage.schema.tables import branches, messages, threads
-from chatledger.storage.schema.text import encode_key
+from chatledger.storage.schema.text import encode_key, encode_text
 
 
 class Unset(Enum):
@@ -77,7 +78,8 @@ class ThreadRepository:
         created_at: datetime | None = None,
         exist_ok: bool = False,
     ) -> Thread:
-        """Create an empty thread with branch 0. Its owner is set here and never cleared.
+        """Create an empty thread with branch 0. Its owner is set here and never changes; on a user's ledger it is that
+        user.
 
         If the thread exists, the call raises AlreadyExists. With `exist_ok` it returns the existing thread unchanged.
         If that belongs to another user than `user_id`, it raises ThreadNotFound, as for a thread that does not exist.
@@ -89,7 +91,7 @@ class ThreadRepository:
         with refusing():
             thread = Thread(
                 thread_id=new_id() if thread_id is None else thread_id,
-                user_id=user_id,
+                user_id=self._scope.tenant.seen_by(user_id).user_id,
                 title=title,
                 metadata=metadata,
                 rules=rules,
@@ -108,6 +110,7 @@ class ThreadRepository:
         """
         require(_THREAD, thread=thread)
         require(MESSAGES, messages=messages)
+        self._scope.refuse_view("threads.prepare")
         require(RULES_OR_NONE, rules=rules)
         with refusing("thread"):
             thread = Thread.model_validate(dict(thread))
@@ -117,6 +120,7 @@ class ThreadRepository:
     async def load(self, new: Sequence[NewThread]) -> None:
         """Store whole new threads (from `prepare`), for imports. Raises AlreadyExists, and then stores none of them."""
         require_items(_NEW_THREAD, new=new)
+        self._scope.refuse_view("threads.load")
         await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
@@ -131,7 +135,8 @@ class ThreadRepository:
     async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, user_id=user_id)
-        return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id, user_id))
+        tenant = self._scope.tenant.seen_by(user_id)
+        return await self._scope.read(lambda sql: find_thread(sql, tenant, thread_id))
 
     async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
         """The existing threads, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
@@ -208,6 +213,7 @@ class ThreadRepository:
         After an interruption, call it again to finish. A thread that gets a write meanwhile stays.
         """
         require(BOOL, dry_run=dry_run)
+        self._scope.refuse_view("threads.retain")
         return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
     async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
@@ -216,9 +222,8 @@ class ThreadRepository:
         """
         require(STR_OR_NONE, user_id=user_id, cursor=cursor)
         require(INT, limit=limit)
-        return await self._scope.read(
-            lambda sql: _list_threads(sql, self._scope.tenant, user_id, page_size(limit), cursor)
-        )
+        tenant = self._scope.tenant.seen_by(user_id)
+        return await self._scope.read(lambda sql: _list_threads(sql, tenant, page_size(limit), cursor))
 
 
 def _check_keys(thread: Thread) -> None:
@@ -236,7 +241,7 @@ def _is_key(thread_id: str) -> bool:
 
 
 def _key(tenant: Tenant, thread_id: str) -> Any:
-    return and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+    return and_(owned(threads, tenant), threads.c.thread_id == thread_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +261,13 @@ def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -
             branch = _first_branch(tenant, thread)
             sql.execute(insert(branches).values(**branch))
             stamp, touched = branch["stamp"], thread.active_at
-            return Made(thread, Seen(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=touched))
+            user = None if thread.user_id is None else encode_text(thread.user_id)
+            seen = Seen(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=touched, user_id=user)
+            return Made(thread, seen)
         existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
     if not exist_ok:
-        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already; exist_ok=True gives it")
+        detail = f"thread {thread.thread_id!r} exists already; exist_ok=True gives it, if it is not another user's"
+        raise AlreadyExists(thread.thread_id, detail)
     if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
         raise ThreadNotFound(thread.thread_id)
     return Made(existing)
@@ -323,17 +331,15 @@ def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | 
     return text  # None if the thread was deleted meanwhile
 
 
-def find_thread(sql: Sql, tenant: Tenant, thread_id: str, user_id: str | None = None) -> Thread | None:
+def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
     row = sql.execute(_select_threads().where(_key(tenant, thread_id))).mappings().one_or_none()
-    if row is None or (user_id is not None and row["user_id"] != user_id):
-        return None
-    return _to_thread(sql, tenant, row)
+    return None if row is None else _to_thread(sql, tenant, row)
 
 
 def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
     found: dict[str, Thread] = {}
     for at in range(0, len(thread_ids), _IDS_AT_ONCE):
-        own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
+        own = and_(owned(threads, tenant), threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
         rows = sql.execute(_select_threads().where(own)).mappings().all()
         found |= {row["thread_id"]: _to_thread(sql, tenant, row) for row in rows}
     return found
@@ -344,7 +350,7 @@ _IDS_AT_ONCE = 500
 
 def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
     last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
-    own = (threads.c.tenant_id == tenant.name, threads.c.thread_id >= prefix, threads.c.thread_id < last)
+    own = (owned(threads, tenant), threads.c.thread_id >= prefix, threads.c.thread_id < last)
     return (
         sql.execute(select(threads.c.thread_id).where(*own).order_by(threads.c.thread_id).limit(limit)).scalars().all()
     )
@@ -374,10 +380,8 @@ def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, A
     return changed
 
 
-def _list_threads(sql: Sql, tenant: Tenant, user_id: str | None, limit: int, cursor: str | None) -> Page[Thread]:
-    statement = _select_threads().where(threads.c.tenant_id == tenant.name)
-    if user_id is not None:
-        statement = statement.where(threads.c.user_id == user_id)
+def _list_threads(sql: Sql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Thread]:
+    statement = _select_threads().where(owned(threads, tenant))
     if cursor is not None:
         active_at, thread_id = read_cursor(cursor, datetime, str)
         place = tuple_(threads.c.active_at, threads.c.thread_id)
