@@ -39,7 +39,7 @@ class Kind:
         raise InvalidArgument(name, f"must be {self.said}, not {given}")
 
 
-def require(kind: Kind, **arguments: object) -> None:
+def require(kind: Kind, /, **arguments: object) -> None:
     """Raises InvalidArgument with the name of the first argument that does not fit the kind."""
     for name, value in arguments.items():
         if type(value) not in kind.plain:

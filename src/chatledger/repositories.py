@@ -24,7 +24,7 @@ from chatledger.arguments import (
     require,
     require_between,
 )
-from chatledger.errors import DecodeError, InvalidArgument
+from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.rules import CheckedThread
@@ -84,7 +84,10 @@ class Repositories:
         interval: float = INTERVAL,
         size: int = SIZE,
         lease: float = LEASE,
+        create: bool = False,
         user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
     ) -> Draft:
         """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
         `await draft.feed(delta)` for each piece.
@@ -128,7 +131,10 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
             draft=new_stamp(),
+            create=create,
             user_id=user_id,
+            kind=kind,
+            title=title,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -160,7 +166,10 @@ class Repositories:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        create: bool = False,
         user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
     ) -> Appended:
         """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 
@@ -173,14 +182,15 @@ class Repositories:
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
-        require(STR_OR_NONE, user_id=user_id)
+        require(BOOL, create=create)
+        require(STR_OR_NONE, user_id=user_id, kind=kind, title=title)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
-        decoded = await self._decode(thread_id, codec, payload, rules, user_id)
+        decoded = await self._decode(thread_id, codec, payload, rules, user_id, create=create)
         appended = await self.messages.append(
             thread_id,
             decoded.messages,
@@ -191,12 +201,22 @@ class Repositories:
             idempotency_key=idempotency_key,
             rules=rules,
             on_open_calls=on_open_calls,
+            create=create,
             user_id=user_id,
+            kind=kind,
+            title=title,
         )
         return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 
     async def _decode(
-        self, thread_id: str, codec: Codec, payload: object, rules: RulesLevel | None, user_id: str | None
+        self,
+        thread_id: str,
+        codec: Codec,
+        payload: object,
+        rules: RulesLevel | None,
+        user_id: str | None,
+        *,
+        create: bool,
     ) -> Decoded:
         """Decode a payload at the level that will judge its messages.
 
@@ -207,7 +227,10 @@ class Repositories:
         try:
             return codec.decode(payload)
         except DecodeError:
-            if ((await self.threads.get(thread_id, user_id=user_id)).rules or self._scope.rules) != "lenient":
+            thread = await self.threads.find(thread_id, user_id=user_id)
+            if thread is None and not create:
+                raise ThreadNotFound(thread_id) from None
+            if ((thread and thread.rules) or self._scope.rules) != "lenient":
                 raise
         return codec.decode(payload, rules="lenient")
 

@@ -36,6 +36,7 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
+from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_replay, load_replay
@@ -68,9 +69,13 @@ class NeedsPreflight:
     """
 
 
-def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | Moved:
-    """One preflight, one judgement, one guarded write."""
-    seen = preflight(sql, request, lock=lock)
+def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen | None = None) -> Attempted | Moved:
+    """One preflight, one judgement, one guarded write. `seen` is the preflight if it is made already."""
+    seen = seen or preflight(sql, request, lock=lock)
+    if request.creation is not None and not seen.thread_exists and not seen.hidden:
+        if sql.dialect == "postgresql" and not lock:
+            return Moved()  # this attempt may be no transaction, which could end with an empty thread
+        seen = create_thread(sql, request) or preflight(sql, request, lock=lock)
     if overwrites_partial(request, seen):
         if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
             _require_branch(request, seen)
@@ -170,7 +175,8 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
 
 def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
     """Raises ThreadNotFound, BranchNotFound, InvalidArgument and VersionConflict, in this order."""
-    if not seen.thread_exists or request.tenant.hides(seen.user_id):  # the cached tip may be of another user's thread
+    another = request.tenant.user not in (None, seen.user_id)  # a cached tip may be that of another user's thread
+    if not seen.thread_exists or another:
         raise ThreadNotFound(request.thread_id)
     if seen.branch is None or seen.tip is None:
         raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)

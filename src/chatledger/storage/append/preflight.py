@@ -43,7 +43,7 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
-_PREFLIGHT_POSTGRESQL = """
+LOOK = """
 SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
        b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
@@ -58,7 +58,7 @@ LEFT JOIN LATERAL (
 ) AS m ON true
 WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
 """
-_PREFLIGHTS = {"postgresql": _PREFLIGHT_POSTGRESQL, "sqlite": _PREFLIGHT_SQLITE}
+_PREFLIGHTS = {"postgresql": LOOK, "sqlite": _PREFLIGHT_SQLITE}
 _LOCK = """
 SELECT 1 FROM {schema}branches b
 WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = coalesce(:branch::int,
@@ -106,7 +106,7 @@ def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
     if not rows:
         return Seen(thread_exists=False)
     user_id, rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
-    if request.tenant.hides(user_id):  # before all else: neither a repeat nor damage may tell of the thread
+    if request.tenant.user not in (None, user_id):  # before all else: no repeat and no damage may tell of it
         return Seen(thread_exists=False, hidden=True)
     if branch is not None and type(stamp) is not int:
         raise damaged_cell(branches, "stamp", {"thread_id": request.thread_id, "branch": branch})

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from chatledger.arguments import INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
+from chatledger.arguments import BOOL, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
@@ -22,7 +22,7 @@ from chatledger.models.base import Model, refuse_own_fields, refusing
 from chatledger.rules import Lease
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
-from chatledger.storage.schema.text import Mark, decode_text, encode_key, read_mark
+from chatledger.storage.schema.text import Mark, decode_text, encode_key, encode_text, read_mark
 
 OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
 """What an append does where calls are open: refuse a message that must wait, close the calls, or close them and also
@@ -30,6 +30,27 @@ interrupt a live draft.
 """
 LEASE = 10.0
 """Seconds after its last write in which a partial message does not count as abandoned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The title and the kind of a thread that an append creates, as stored."""
+
+    title: str | None = None
+    kind: str | None = None
+
+    @classmethod
+    def of(cls, *, create: bool, title: str | None, kind: str | None) -> Creation | None:
+        """None if nothing is to be created. Raises InvalidArgument."""
+        require(BOOL, create=create)
+        require(STR_OR_NONE, kind=kind, title=title)
+        if not create and (kind is not None or title is not None):
+            given = "title" if kind is None else "kind"
+            raise InvalidArgument(given, "is for a thread that the call creates; pass create=True as well")
+        if not create:
+            return None
+        kind = None if kind is None else encode_key(kind, "kind")
+        return cls(None if title is None else encode_text(title), kind)
 
 
 @dataclass(frozen=True)
@@ -63,6 +84,8 @@ class AppendRequest:
     """An idempotency key was given: a repeat is looked for on every branch."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
+    creation: Creation | None = None
+    """The thread to create if there is none. Its user is the one that the tenant is seen by."""
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -147,7 +170,10 @@ def make_request(
     interrupt: bool = False,
     lease: float = LEASE,
     draft: int | None = None,
+    create: bool = False,
     user_id: str | None = None,
+    kind: str | None = None,
+    title: str | None = None,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
     the batch may have any size. With `user_id`, only that user's threads exist for the append.
@@ -167,6 +193,11 @@ def make_request(
     if user_id is not None:
         require(STR_OR_NONE, user_id=user_id)
         tenant = tenant.seen_by(user_id)
+    creation = None
+    if create is not False or kind is not None or title is not None:
+        creation = Creation.of(create=create, title=title, kind=kind)
+        if user_id is not None:
+            encode_key(user_id, "user_id")
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
@@ -193,6 +224,7 @@ def make_request(
         draft=draft,
         has_key=idempotency_key is not None,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
+        creation=creation,
     )
     if limits is not None:
         _refuse_too_large(request, limits.bytes)

@@ -159,6 +159,21 @@ def _write_postgresql(sql: Sql, plan: Plan) -> Written | Moved:
 
 def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     """The whole append as one statement, for `read_written`."""
+    filled, parameters = fill(plan)
+    return _statement(filled), parameters
+
+
+class Filled(NamedTuple):
+    """What a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted."""
+
+    columns: tuple[Columns, ...]
+    touches: bool
+    runs: bool
+    interrupts: bool
+
+
+def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
+    """What the statement writes, and its parameters."""
     parameters = _place(plan)
     columns = tuple([columns_of(name, rows, parameters) for name, rows in plan.rows.items() if rows])
     if plan.touches or plan.request.runs:
@@ -169,8 +184,7 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
         parameters["runs"] = plan.request.runs
     if plan.judgement.interrupted is not None:
         parameters["interrupted"] = plan.judgement.interrupted
-    interrupts = plan.judgement.interrupted is not None
-    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts), parameters
+    return Filled(columns, plan.touches, bool(plan.request.runs), plan.judgement.interrupted is not None), parameters
 
 
 def read_written(rows: Sequence[Row]) -> Written | Moved:
@@ -225,18 +239,23 @@ _PARAMETERS = {
 
 
 @lru_cache(maxsize=512)
-def _statement(filled: tuple[Columns, ...], touches: bool, runs: bool, interrupted: bool) -> str:
+def _statement(filled: Filled) -> str:
     """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
-    parts = [f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
-    if touches:
-        parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
-    if interrupted:
-        parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
-    if runs:
-        parts.append(f"run AS ({_INSERT_RUNS})")
-    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled]
-    touched = "(SELECT count(*) FROM touched)" if touches else "0"
+    parts = [f"WITH tip AS ({UPDATE_TIP} RETURNING 1)", *parts_from_tip(filled)]
+    touched = "(SELECT count(*) FROM touched)" if filled.touches else "0"
     return ",\n".join(parts) + f"\nSELECT count(*), {touched} FROM tip"
+
+
+def parts_from_tip(filled: Filled) -> list[str]:
+    """The parts of a chained statement that write only if its part `tip` wrote the tip."""
+    parts = []
+    if filled.touches:
+        parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
+    if filled.interrupts:
+        parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
+    if filled.runs:
+        parts.append(f"run AS ({_INSERT_RUNS})")
+    return [*parts, *(f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled.columns)]
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread"

@@ -54,7 +54,7 @@ def read_path(window: Window, row: Row | None) -> Path:
     """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp). Raises as `find_path`, and
     DamagedCell.
     """
-    if row is None or window.tenant.hides(row[0]):
+    if row is None or window.tenant.user not in (None, row[0]):
         raise ThreadNotFound(window.thread_id)
     _, _, branch, last_seq, lineage, stamp = row
     if branch is None:

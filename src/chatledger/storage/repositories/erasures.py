@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, and_, insert, literal, select, tup
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
-from chatledger.ids import derived_id, new_id
+from chatledger.ids import erasure_digest, new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -95,7 +95,7 @@ class ErasureRepository:
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, size, cursor))
 
     async def _find(self, kind: ErasureKind, id_: str) -> Erasure | None:
-        subject = digest(kind, id_)
+        subject = erasure_digest(kind, id_)
         return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, subject))
 
     async def _foresee(self, kind: ErasureKind, id_: str, *which: ColumnElement[bool], keep_scores: bool) -> Erasure:
@@ -103,7 +103,7 @@ class ErasureRepository:
         tenant = self._scope.tenant
         rows = await self._scope.read(lambda sql: count_threads(sql, tenant, *which), snapshot=True)
         scores = rows.rows[feedback.name] if keep_scores else 0
-        return _tombstone(kind, digest(kind, id_), rows, scores)
+        return _tombstone(kind, erasure_digest(kind, id_), rows, scores)
 
     async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
         tenant = self._scope.tenant
@@ -115,18 +115,14 @@ class ErasureRepository:
                 except ThreadNotFound:  # somebody else was faster
                     continue
         rows = together(Deleted(rows=one.rows) for one in gone)
-        subject = digest(kind, tenant.name if user_id is None else user_id)
+        subject = erasure_digest(kind, tenant.name if user_id is None else user_id)
         scores = sum(one.scores for one in gone)
         return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores))
 
 
-def digest(kind: ErasureKind, id_: str) -> str:
-    return derived_id("erased", kind, id_)
-
-
 def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
     """Raises Erased if one of the threads was erased."""
-    subjects = {digest("thread", id_): id_ for id_ in thread_ids}
+    subjects = {erasure_digest("thread", id_): id_ for id_ in thread_ids}
     found = select(erasures.c.subject).where(_of(tenant, "thread"), erasures.c.subject.in_(list(subjects)))
     subject = sql.execute(found.limit(1)).scalar()
     if subject is not None:
@@ -145,7 +141,7 @@ def _threads_of(sql: Sql, tenant: Tenant, user_id: str | None) -> Sequence[str]:
 
 
 def _erase_thread(sql: Sql, tenant: Tenant, thread_id: str, keep_scores: bool) -> Erasure:
-    subject = digest("thread", thread_id)
+    subject = erasure_digest("thread", thread_id)
     try:
         hold_thread(sql, tenant, thread_id)
     except ThreadNotFound:

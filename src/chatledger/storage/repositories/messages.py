@@ -56,7 +56,10 @@ class MessageRepository:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        create: bool = False,
         user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -82,11 +85,14 @@ class MessageRepository:
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
 
-        With `user_id`, a thread of another user, or of none, is not found.
+        With `user_id`, a thread of another user, or of none, is not found. `create=True` creates the thread if there is
+        none, in the same statement: with that user, `kind` and `title`, which change nothing of a thread that exists.
+        An erased thread stays erased. An empty batch creates the thread as well. An id that is not found may be that of
+        another user; let the ledger make ids of threads (`threads.create`), or take random ones.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, StorageError. Raises OutcomeUnknown if the database went away in the
-        middle.
+        DraftLive, RuleViolation, RunConflict, Erased, StorageError. Raises OutcomeUnknown if the database went away in
+        the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -101,7 +107,10 @@ class MessageRepository:
             rules=rules,
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
+            create=create,
             user_id=user_id,
+            kind=kind,
+            title=title,
         )
         return await self._scope.append(request)
 
@@ -208,10 +217,12 @@ class MessageRepository:
             require(BOOL, partials=partials)
         if min_position is not None:
             require(STR_OR_NONE, min_position=min_position)
+        tenant = self._scope.tenant
         if user_id is not None:
             require(STR_OR_NONE, user_id=user_id)
+            tenant = tenant.seen_by(user_id)
         window = Window.of(
-            self._scope.tenant.seen_by(user_id),
+            tenant,
             thread_id,
             branch,
             limit=limit,

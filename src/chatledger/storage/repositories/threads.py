@@ -77,6 +77,7 @@ class ThreadRepository:
         rules: RulesLevel | None = None,
         created_at: datetime | None = None,
         exist_ok: bool = False,
+        kind: str | None = None,
     ) -> Thread:
         """Create an empty thread with branch 0. Its owner is set here and never changes; on a user's ledger it is that
         user.
@@ -84,7 +85,7 @@ class ThreadRepository:
         If the thread exists, the call raises AlreadyExists. With `exist_ok` it returns the existing thread unchanged.
         If that belongs to another user than `user_id`, it raises ThreadNotFound, as for a thread that does not exist.
         """
-        require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id)
+        require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id, kind=kind)
         require(RULES_OR_NONE, rules=rules)
         require(BOOL, exist_ok=exist_ok)
         require(DICT_OR_NONE, metadata=metadata)
@@ -97,6 +98,7 @@ class ThreadRepository:
                 rules=rules,
                 created_at=(now := datetime.now(UTC)) if created_at is None else created_at,
                 active_at=now if created_at is None else created_at,
+                kind=kind,
             )
         _check_keys(thread)
         made = await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
@@ -230,6 +232,8 @@ def _check_keys(thread: Thread) -> None:
     encode_key(thread.thread_id, "thread_id")
     if thread.user_id is not None:
         encode_key(thread.user_id, "user_id")
+    if thread.kind is not None:
+        encode_key(thread.kind, "kind")
 
 
 def _is_key(thread_id: str) -> bool:

@@ -87,10 +87,6 @@ class Tenant:
             raise InvalidArgument("user_id", "is not the user of this ledger, which is the view of one; leave it out")
         return replace(self, user_id=user_id, user=encode_text(user_id))
 
-    def hides(self, user: str | None) -> bool:
-        """Whether a thread of that user, as stored, does not exist here."""
-        return self.user is not None and self.user != user
-
 
 class EncryptionKeys:
     """The keys that a ledger was opened with, if any. A plain KeyRing, in place of a function, serves every tenant."""
