@@ -43,6 +43,8 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.BranchNotFound("t", 1), {"thread_id": "t", "branch": 1}),
     (errors.MessageNotFound("t", "m"), {"thread_id": "t", "message_id": "m", "seq": None}),
     (errors.RunNotFound("r"), {"run_id": "r"}),
+    (errors.FeedbackNotFound("f"), {"feedback_id": "f"}),
+    (errors.TenantEncrypted("a"), {"tenant": "a", "place": None}),
     (errors.VersionConflict("t", 0, 3, 4), {"thread_id": "t", "branch": 0, "expected": 3, "actual": 4}),
     (errors.IdConflict("m", 3, "is stored"), {"id": "m", "seq": 3}),
     (errors.RunConflict("r", "of another thread"), {"run_id": "r"}),
@@ -59,6 +61,8 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
         },
     ),
     (errors.DraftLost("t", 0, 3), {"thread_id": "t", "branch": 0, "seq": 3}),
+    (errors.RevisionConflict("t", 1, 2), {"thread_id": "t", "expected": 1, "actual": 2}),
+    (errors.KvConflict("k", 0, 2), {"key": "k", "expected": 0, "found": 2}),
     (errors.RuleViolation("R6", 2, "no call"), {"rule": "R6", "index": 2, "message": "no call"}),
     (errors.UnknownFormat("x", "not known"), {"format": "x"}),
     (

@@ -1,4 +1,4 @@
-"""Changes after the commit (revisions), state beside threads (kv), what holds for a tenant, and what lists need.
+"""Changes after the commit (revisions), state beside threads (kv), what holds for a tenant, what lists need, and views.
 
 The previous release is still running while this revision executes, and may be the one that comes back. It knows none of
 the new columns and tables, all of which may stay NULL or empty, and it counts positions without a message as messages.
@@ -10,8 +10,6 @@ with its own ids reads that key as one it does not know, and raises an error onc
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -37,6 +35,7 @@ FEEDBACK_KEY = "feedback_tenant_id_thread_id_branch_seq_fkey"
 
 def upgrade(schema: str | None) -> None:
     if op.get_context().dialect.name == "sqlite":
+        _drop_views(None, *OLD_VIEWS)  # SQLite replaces no view, and renames no table that a view reads
         _add_columns(None)
         _upgrade_sqlite()
     else:
@@ -45,6 +44,7 @@ def upgrade(schema: str | None) -> None:
         op.drop_constraint(FEEDBACK_KEY, "feedback", schema=schema)
         op.execute(f"ALTER INDEX {_prefix(schema)}{BY_ID_NEW} RENAME TO {BY_ID}")
     _create_tables(schema)
+    _create_views(schema)
 
 
 def downgrade(schema: str | None) -> None:
@@ -53,6 +53,7 @@ def downgrade(schema: str | None) -> None:
         holes = sa.select(branches.c.absent).where(branches.c.absent > 0).limit(1)
         if op.get_bind().execute(holes).first() is not None:
             raise CommandError("messages were removed or revised, which schema 0004 cannot express: stay at 0005")
+    _drop_views(schema, *_TEMPLATES)
     for table in ("tenants", "kv", "revisions"):
         op.drop_table(table, schema=schema)
     op.drop_index(BY_ID, "messages", schema=schema)
@@ -64,26 +65,35 @@ def downgrade(schema: str | None) -> None:
     op.drop_index(OF_USER, "feedback", schema=schema)
     for name in CREATED:
         op.drop_index(name, "threads", schema=schema)
-    for table, columns in COLUMNS.items():
+    for table, columns in _columns().items():
         with op.batch_alter_table(table, schema=schema) as batch:
             if table == "feedback":
                 batch.create_foreign_key(FEEDBACK_KEY, "messages", MESSAGE, MESSAGE, referent_schema=schema)
-            for name in columns:
-                batch.drop_column(name)
+            for column in columns:
+                batch.drop_column(column.name)
+    for template in OLD_VIEWS.values():
+        _execute_view(template, schema)
 
 
-COLUMNS: dict[str, dict[str, sa.types.TypeEngine[Any]]] = {  # in the order in which an append locks the tables
-    "branches": {"absent": Position},
-    "threads": {"kind": Key, "archived_at": Moment, "revision": sa.Integer()},
-    "messages": {"revision": sa.Integer(), "digest": Text},
-    "feedback": {"message_id": Key, "call_idx": Small, "user_id": Key, "retracted_at": Moment},
-}
+def _columns() -> dict[str, list[sa.Column[object]]]:
+    """The new columns of each table, in the order in which an append locks the tables."""
+    return {
+        "branches": [sa.Column("absent", Position)],
+        "threads": [sa.Column("kind", Key), sa.Column("archived_at", Moment), sa.Column("revision", sa.Integer())],
+        "messages": [sa.Column("revision", sa.Integer()), sa.Column("digest", Text)],
+        "feedback": [
+            sa.Column("message_id", Key),
+            sa.Column("call_idx", Small),
+            sa.Column("user_id", Key),
+            sa.Column("retracted_at", Moment),
+        ],
+    }
 
 
 def _add_columns(schema: str | None) -> None:
-    for table, columns in COLUMNS.items():
-        for name, type_ in columns.items():
-            op.add_column(table, sa.Column(name, type_), schema=schema, if_not_exists=schema is not None)
+    for table, columns in _columns().items():
+        for column in columns:
+            op.add_column(table, column, schema=schema, if_not_exists=schema is not None)
 
 
 def _create_tables(schema: str | None) -> None:
@@ -145,8 +155,7 @@ def _create_tables(schema: str | None) -> None:
 
 
 def _upgrade_sqlite() -> None:
-    with op.batch_alter_table("feedback") as feedback:  # SQLite drops no constraint; batch mode makes the table anew
-        feedback.drop_constraint(FEEDBACK_KEY, type_="foreignkey")
+    _remake_feedback()
     op.create_index(OF_USER, "feedback", ["tenant_id", "user_id"], sqlite_where=sa.text("user_id IS NOT NULL"))
     op.create_index(CREATED[0], "threads", ["tenant_id", "user_id", "created_at", "thread_id"])
     op.create_index(CREATED[1], "threads", ["tenant_id", "created_at", "thread_id"])
@@ -155,6 +164,42 @@ def _upgrade_sqlite() -> None:
         BY_ID, "messages", ["tenant_id", "message_id", "thread_id"],
         unique=True, sqlite_where=sa.text("message_id IS NOT NULL"),
     )  # fmt: skip
+
+
+def _remake_feedback() -> None:
+    """SQLite drops no constraint, so the table is made anew without the foreign key to messages."""
+    made = op.create_table(
+        "feedback_made",
+        sa.Column("tenant_id", Key, nullable=False),
+        sa.Column("feedback_id", Key, nullable=False),
+        sa.Column("run_id", Key, nullable=False),
+        sa.Column("key", Text, nullable=False),
+        sa.Column("score", sa.Float(53), nullable=False),
+        sa.Column("kwargs", Text, nullable=False),
+        sa.Column("author", Text),
+        sa.Column("source", Text),
+        sa.Column("thread_id", Key),
+        sa.Column("branch", sa.Integer()),
+        sa.Column("seq", Position),
+        sa.Column("idempotency_key", Key),
+        sa.Column("created_at", Moment, nullable=False),
+        *_columns()["feedback"],
+        sa.PrimaryKeyConstraint("tenant_id", "feedback_id", name="feedback_pkey"),
+        sa.UniqueConstraint(
+            "tenant_id", "run_id", "idempotency_key", name="feedback_tenant_id_run_id_idempotency_key_key"
+        ),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "run_id"], ["runs.tenant_id", "runs.run_id"], name="feedback_tenant_id_run_id_fkey"
+        ),
+    )
+    stored = sa.table("feedback", *(sa.column(name) for name in list(made.c.keys())))
+    op.execute(made.insert().from_select(list(stored.c.keys()), sa.select(*stored.c)))
+    op.drop_table("feedback")
+    op.rename_table("feedback_made", "feedback")
+    op.create_index(
+        "feedback_tenant_id_created_at_feedback_id_idx", "feedback", ["tenant_id", "created_at", "feedback_id"]
+    )
+    op.create_index("feedback_message_idx", "feedback", MESSAGE, sqlite_where=sa.text("thread_id IS NOT NULL"))
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
@@ -205,3 +250,174 @@ def _is_partitioned(schema: str | None) -> bool:
 
 def _prefix(schema: str | None) -> str:
     return f'"{schema}".' if schema else ""
+
+
+# --- Views ------------------------------------------------------------------------------------------------------------
+
+
+def _create_views(schema: str | None) -> None:
+    """On PostgreSQL, those that are there are replaced, because a view that is dropped loses its grants."""
+    for name, template in _TEMPLATES.items():
+        replaced = name in OLD_VIEWS and op.get_context().dialect.name == "postgresql"
+        _execute_view(template.replace("CREATE", "CREATE OR REPLACE", 1) if replaced else template, schema)
+
+
+def _drop_views(schema: str | None, *names: str) -> None:
+    for name in names:
+        op.execute(f"DROP VIEW {_prefix(schema)}{name}")
+
+
+def _execute_view(template: str, schema: str | None) -> None:
+    dialect = op.get_context().dialect.name
+    same = {"schema": _prefix(schema), "join": _SPELLING[dialect]["join"]}
+    spelling = _SPELLING[dialect] | same | {"text": _TEXT.format(**same, r="{r}")}
+    of_row = {word: _OfRow(spelling[word]) for word in _OF_A_ROW}
+    statement = template.format(**spelling | of_row).strip()
+    op.execute(sa.DDL(statement.replace("%", "%%")))  # type: ignore[no-untyped-call]
+
+
+_TRANSCRIPT = """
+CREATE VIEW {schema}transcript AS
+SELECT m.tenant_id, m.thread_id, m.seq, m.role, m.name,
+  {text[m]} AS text,
+  (
+    SELECT {join}(x, ', ') FROM (
+      SELECT c.name AS x FROM {schema}tool_calls c
+      WHERE c.tenant_id = m.tenant_id AND c.thread_id = m.thread_id AND c.branch = m.branch AND c.seq = m.seq
+      ORDER BY c.idx
+    ) AS names
+  ) AS tool_names,
+  m.run_id, {time[m.created_at]} AS created_at,
+  t.user_id, m.message_id, m.branch, m.state
+FROM {schema}threads t
+JOIN {schema}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+CROSS JOIN {lineage[l]}
+JOIN {schema}messages m ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.branch = {branch[l]}
+  AND m.seq >= {first[l]} AND m.seq <= coalesce({last[l]}, m.seq)
+"""
+# A call that branches share may have a result on each of them; the result on the active path is shown.
+_CALLS = """
+CREATE VIEW {schema}calls AS
+SELECT c.tenant_id, c.thread_id, c.branch, c.seq, c.idx, m.message_id, c.call_id, c.name, c.arguments,
+  a.seq AS result_seq,
+  {text[a]} AS result,
+  a.is_error, {time[m.created_at]} AS called_at, {time[a.created_at]} AS answered_at
+FROM {schema}threads t
+JOIN {schema}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+CROSS JOIN {lineage[l]}
+JOIN {schema}tool_calls c ON c.tenant_id = t.tenant_id AND c.thread_id = t.thread_id AND c.branch = {branch[l]}
+  AND c.seq >= {first[l]} AND c.seq <= coalesce({last[l]}, c.seq)
+JOIN {schema}messages m ON m.tenant_id = c.tenant_id AND m.thread_id = c.thread_id AND m.branch = c.branch
+  AND m.seq = c.seq
+LEFT JOIN {schema}tool_results r ON r.tenant_id = c.tenant_id AND r.thread_id = c.thread_id
+  AND r.call_branch = c.branch AND r.call_seq = c.seq AND r.call_idx = c.idx
+  AND EXISTS (
+    SELECT 1 FROM {lineage[p]}
+    WHERE r.branch = {branch[p]} AND r.seq >= {first[p]} AND r.seq <= coalesce({last[p]}, r.seq)
+  )
+LEFT JOIN {schema}messages a ON a.tenant_id = r.tenant_id AND a.thread_id = r.thread_id AND a.branch = r.branch
+  AND a.seq = r.seq
+"""
+_RUN_USAGE = """
+CREATE VIEW {schema}run_usage AS
+SELECT r.tenant_id, r.run_id, r.thread_id, t.user_id, r.agent, r.model, r.status, r.input_tokens, r.output_tokens,
+  r.total_tokens, {cost} AS cost, {time[r.started_at]} AS started_at, {time[r.ended_at]} AS ended_at,
+  {seconds} AS seconds
+FROM {schema}runs r
+JOIN {schema}threads t ON t.tenant_id = r.tenant_id AND t.thread_id = r.thread_id
+"""
+_USAGE_BY_DAY = """
+CREATE VIEW {schema}usage_by_day AS
+SELECT d.tenant_id, d.day, d.user_id, d.agent, d.model, count(*) AS runs,
+  CAST(sum(d.input_tokens) AS bigint) AS input_tokens, CAST(sum(d.output_tokens) AS bigint) AS output_tokens,
+  CAST(sum(d.total_tokens) AS bigint) AS total_tokens, sum(d.cost) AS cost
+FROM (
+  SELECT r.tenant_id, substr({time[r.started_at]}, 1, 10) AS day, t.user_id, r.agent, r.model, r.input_tokens,
+    r.output_tokens, r.total_tokens, {cost} AS cost
+  FROM {schema}runs r
+  JOIN {schema}threads t ON t.tenant_id = r.tenant_id AND t.thread_id = r.thread_id
+) AS d
+GROUP BY d.tenant_id, d.day, d.user_id, d.agent, d.model
+"""
+_SCORES = """
+CREATE VIEW {schema}scores AS
+SELECT f.tenant_id, f.feedback_id, f.run_id, r.thread_id, r.agent, r.model, f.key, f.score, f.author, f.source,
+  {time[f.created_at]} AS created_at,
+  coalesce(f.message_id, m.message_id) AS message_id, f.user_id, f.call_idx AS call_index
+FROM (
+  SELECT s.tenant_id, s.feedback_id, s.run_id, s.key, s.score, s.author, s.source, s.created_at, s.message_id,
+    s.user_id, s.call_idx, s.retracted_at, s.thread_id, s.branch, s.seq,
+    row_number() OVER (
+      PARTITION BY s.tenant_id, s.run_id, s.branch, s.seq, s.call_idx, s.key, s.user_id
+      ORDER BY s.created_at DESC, s.feedback_id DESC
+    ) AS recency
+  FROM {schema}feedback s
+) AS f
+JOIN {schema}runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id
+LEFT JOIN {schema}messages m ON m.tenant_id = f.tenant_id AND m.thread_id = f.thread_id AND m.branch = f.branch
+  AND m.seq = f.seq
+WHERE f.recency = 1 AND f.retracted_at IS NULL
+"""
+_TEXT = """coalesce({r}.text, (
+    SELECT {join}(x, '') FROM (
+      SELECT p.text AS x FROM {schema}message_parts p
+      WHERE p.tenant_id = {r}.tenant_id AND p.thread_id = {r}.thread_id AND p.branch = {r}.branch AND p.seq = {r}.seq
+        AND p.channel = 'content' AND p.kind = 'text'
+      ORDER BY p.idx
+    ) AS texts
+  ))"""
+_TEMPLATES = {
+    "transcript": _TRANSCRIPT,
+    "calls": _CALLS,
+    "run_usage": _RUN_USAGE,
+    "usage_by_day": _USAGE_BY_DAY,
+    "scores": _SCORES,
+}
+OLD_VIEWS = {
+    "transcript": _TRANSCRIPT.replace(",\n  t.user_id, m.message_id, m.branch, m.state", ""),
+    "scores": """
+CREATE VIEW {schema}scores AS
+SELECT f.tenant_id, f.feedback_id, f.run_id, r.thread_id, r.agent, r.model, f.key, f.score, f.author, f.source,
+  {time[f.created_at]} AS created_at
+FROM {schema}feedback f
+JOIN {schema}runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id
+""",
+}
+
+_SPELLING = {
+    "sqlite": {
+        "join": "group_concat",
+        "cost": "CAST(r.cost AS REAL)",
+        "seconds": "(r.ended_at - r.started_at) / 1000000.0",
+        "lineage": "json_each(b.lineage) AS {r}",
+        "branch": "json_extract({r}.value, '$[0]')",
+        "first": "json_extract({r}.value, '$[1]')",
+        "last": "json_extract({r}.value, '$[2]')",
+        "time": """
+    strftime('%Y-%m-%dT%H:%M:%S', ({r} - ({r} % 1000000 + 1000000) % 1000000) / 1000000,
+      'unixepoch') || printf('.%06dZ', ({r} % 1000000 + 1000000) % 1000000)""",
+    },
+    "postgresql": {
+        "join": "string_agg",
+        "cost": "r.cost",
+        "seconds": "extract(epoch FROM r.ended_at - r.started_at)::float8",
+        "lineage": "jsonb_array_elements(b.lineage::jsonb) AS {r}(value)",
+        "branch": "({r}.value->>0)::int",
+        "first": "({r}.value->>1)::bigint",
+        "last": "({r}.value->>2)::bigint",
+        "time": """
+    to_char({r} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
+    },
+}
+_OF_A_ROW = ("lineage", "branch", "first", "last", "time", "text")
+
+
+class _OfRow(dict[str, str]):
+    """The spelling of something that is about a row: `{time[m.created_at]}` in a template."""
+
+    def __init__(self, template: str) -> None:
+        super().__init__()
+        self._template = template
+
+    def __missing__(self, row: str) -> str:
+        return self._template.replace("{r}", row)

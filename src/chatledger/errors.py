@@ -6,6 +6,7 @@
         BranchNotFound          .thread_id .branch
         MessageNotFound         .thread_id .message_id .seq
         RunNotFound             .run_id
+        FeedbackNotFound        .feedback_id
       Conflict
         VersionConflict         .thread_id .branch .expected .actual
         IdConflict              .id .seq
@@ -14,6 +15,8 @@
         Erased                  .thread_id
         DraftLive               .thread_id .branch .seq .message_id .until
         DraftLost               .thread_id .branch .seq
+        RevisionConflict        .thread_id .expected .actual
+        KvConflict              .key .expected .found
       RuleViolation             .rule .index .message
       FormatError
         UnknownFormat           .format
@@ -31,6 +34,7 @@
         KeyUnavailable          .key_id
         NotAuthentic            .key_id
         NotEncrypted
+        TenantEncrypted         .tenant
       SchemaMismatch            .found .expected .command
       MissingExtra              .extra
 
@@ -86,9 +90,11 @@ class BranchNotFound(NotFound):
 class MessageNotFound(NotFound):
     """The message was requested by its id or by its seq; the other is None."""
 
-    def __init__(self, thread_id: str, message_id: str | None = None, *, seq: int | None = None) -> None:
+    def __init__(
+        self, thread_id: str, message_id: str | None = None, *, seq: int | None = None, detail: str = ""
+    ) -> None:
         which = repr(message_id) if seq is None else f"at seq {_text(seq)}"
-        super().__init__(f"thread {thread_id!r} has no message {which}")
+        super().__init__(f"thread {thread_id!r} has no message {which}" + (detail and f" {detail}"))
         self.thread_id = thread_id
         self.message_id = message_id
         self.seq = seq
@@ -98,6 +104,12 @@ class RunNotFound(NotFound):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r}")
         self.run_id = run_id
+
+
+class FeedbackNotFound(NotFound):
+    def __init__(self, feedback_id: str) -> None:
+        super().__init__(f"there is no feedback {feedback_id!r}")
+        self.feedback_id = feedback_id
 
 
 class Conflict(ChatLedgerError):
@@ -180,6 +192,30 @@ class DraftLost(Conflict):
         self.thread_id = thread_id
         self.branch = branch
         self.seq = seq
+
+
+class RevisionConflict(Conflict):
+    """Somebody else updated the thread since the caller read it. Read it again and decide."""
+
+    def __init__(self, thread_id: str, expected: int, actual: int) -> None:
+        super().__init__(f"thread {thread_id!r} is at revision {actual}, not {_text(expected)}; read it again")
+        self.thread_id = thread_id
+        self.expected = expected
+        self.actual = actual
+
+
+class KvConflict(Conflict):
+    """The value under a key does not have the version that the caller expected. `found` is the version that it has; 0
+    if there is none. The call wrote nothing: read the value again and decide.
+    """
+
+    def __init__(self, key: str, expected: int, found: int) -> None:
+        wanted = f"version {_text(expected)}" if expected else "no value"
+        state = f"is at version {found}" if found else "has no value"
+        super().__init__(f"key {key!r} {state}, and {wanted} was expected; read it again")
+        self.key = key
+        self.expected = expected
+        self.found = found
 
 
 class RuleViolation(ChatLedgerError):
@@ -356,6 +392,16 @@ class NotEncrypted(EncryptionError):
             "and `chatledger reencrypt --plaintext` encrypts it",
             place,
         )
+
+
+class TenantEncrypted(EncryptionError):
+    """A ledger without keys was about to write for a tenant that is encrypted. Nothing was written."""
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(
+            f"tenant {tenant!r} is encrypted; open the ledger with keys=…, or give `chatledger --keys FILE …`"
+        )
+        self.tenant = tenant
 
 
 class SchemaMismatch(ChatLedgerError):

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import NoneType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from chatledger.arguments import (
+    AFTER,
     BOOL,
+    DICT_OR_NONE,
     FUNCTION_OR_NONE,
     INT,
     INT_OR_NONE,
@@ -36,6 +38,7 @@ from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
@@ -66,6 +69,7 @@ class Repositories:
         self.agents = AgentRepository(scope)
         self.erasures = ErasureRepository(scope)
         self.partials = PartialRepository(scope)
+        self.kv = KvRepository(scope)
 
     def stream(
         self,
@@ -84,6 +88,7 @@ class Repositories:
         interval: float = INTERVAL,
         size: int = SIZE,
         lease: float = LEASE,
+        after: int | str | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,
@@ -103,6 +108,9 @@ class Repositories:
         A retry names the same `message_id` or `idempotency_key`. If the message is finished, the draft has
         `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing it,
         entering raises DraftLive. If that draft's lease is over, this one begins the message anew in its place.
+
+        With `after`, the message follows that one, as in `messages.append`: if others follow it already, the draft is
+        the first message of a new branch, which becomes the active one.
 
         Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
         """
@@ -131,6 +139,7 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
             draft=new_stamp(),
+            after=after,
             create=create,
             user_id=user_id,
             kind=kind,
@@ -140,7 +149,8 @@ class Repositories:
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
         """Every thread in the order of the ids, or the given one, with what was found: cells that cannot be read, in
-        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end.
+        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end. Of
+        values of users and of the tenant, which are in no thread, `kv.list` tells.
 
         Threads are read in batches, so memory stays bounded and the number of statements grows with the number of
         batches. A damaged cell stops nothing. `progress` receives the number of threads done and the number of all
@@ -166,6 +176,9 @@ class Repositories:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,
@@ -187,6 +200,8 @@ class Repositories:
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
+        require(AFTER, after=after)
+        require(DICT_OR_NONE, kv=kv, kv_expected=kv_expected)
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
@@ -201,6 +216,9 @@ class Repositories:
             idempotency_key=idempotency_key,
             rules=rules,
             on_open_calls=on_open_calls,
+            after=after,
+            kv=kv,
+            kv_expected=kv_expected,
             create=create,
             user_id=user_id,
             kind=kind,

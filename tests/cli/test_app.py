@@ -14,6 +14,7 @@ COMMANDS = [
     "import",
     "export",
     "threads",
+    "archive",
     "show",
     "history",
     "repair",

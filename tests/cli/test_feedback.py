@@ -16,8 +16,10 @@ async def with_run(database: Database) -> Database:
 
 
 def test_scores_are_recorded_and_summed_up(with_run: Database) -> None:
-    for score in ("4", "-1"):
-        assert chatledger("feedback", "record", "r", "stars", score, url=with_run.url).code == 0
+    for score, user in (("3", "ada"), ("4", "ada"), ("-1", "bob")):
+        assert chatledger("feedback", "record", "r", "stars", score, "--user", user, url=with_run.url).code == 0
+    events = chatledger("feedback", "summary", "--events", "--user", "ada", "--json", url=with_run.url)
+    assert events.json == [{"key": "stars", "count": 2, "mean": 3.5, "min": 3.0, "max": 4.0}]
     outcome = chatledger("feedback", "summary", "--key", "stars", "--json", url=with_run.url)
     assert outcome.json == [{"key": "stars", "count": 2, "mean": 1.5, "min": -1.0, "max": 4.0}]
     assert chatledger("feedback", "summary", url=with_run.url).out.split() == [
@@ -26,8 +28,18 @@ def test_scores_are_recorded_and_summed_up(with_run: Database) -> None:
     ]
 
 
+def test_a_score_is_retracted(with_run: Database) -> None:
+    stored = chatledger("feedback", "record", "r", "stars", "5", "--json", url=with_run.url).json
+    outcome = chatledger("feedback", "retract", stored["feedback_id"], url=with_run.url)
+    assert (outcome.code, outcome.out) == (0, f"retracted {stored['feedback_id']}\n")
+    assert chatledger("feedback", "summary", "--json", url=with_run.url).json == []
+    again = chatledger("feedback", "retract", stored["feedback_id"], "--json", url=with_run.url).json
+    assert again["retracted_at"]
+
+
 def test_everything_said_is_recorded(with_run: Database) -> None:
-    said = ("--comment", "good", "--author", "ada", "--source", "ui", "--message", "m", "--idempotency-key", "k")
+    said = ["--comment", "good", "--author", "ada", "--source", "ui", "--message", "m", "--idempotency-key", "k"]
+    said += ["--user", "u1"]
     first = chatledger("feedback", "record", "r", "stars", "5", *said, "--json", url=with_run.url).json
     assert first.pop("created_at")
     feedback_id = first.pop("feedback_id")
@@ -39,6 +51,9 @@ def test_everything_said_is_recorded(with_run: Database) -> None:
         "author": "ada",
         "source": "ui",
         "message_id": "m",
+        "user_id": "u1",
+        "call_index": None,
+        "retracted_at": None,
     }
     again = chatledger("feedback", "record", "r", "stars", "5", *said, "--json", url=with_run.url).json
     assert again["feedback_id"] == feedback_id
@@ -51,6 +66,9 @@ def test_everything_said_is_recorded(with_run: Database) -> None:
         ("record r stars inf", 2),
         ("record nobody stars 1", 3),
         ("record r stars 1 --message none", 3),
+        ("record r stars 1 --message m --call 0", 2),
+        ("record r stars 1 --call -1", 2),
+        ("retract nothing", 3),
         ("summary --since 2025-01-01", 2),
         ("summary --since 2025-01-01T00:00Z", 0),
     ],

@@ -34,7 +34,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def titles(*words: object, url: str) -> Any:
-    return [thread["last_text"] for thread in chatledger(*words, "threads", "--json", url=url).json["threads"]]
+    return [thread["preview"] for thread in chatledger(*words, "threads", "--json", url=url).json["threads"]]
 
 
 def test_what_is_imported_with_keys_is_read_with_them_alone(url: str, source: Path, tmp_path: Path) -> None:

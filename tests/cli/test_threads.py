@@ -247,7 +247,29 @@ async def test_threads_are_listed_newest_first_by_page(sqlite_database: Database
     users = [thread["user_id"] for thread in first["threads"] + rest["threads"]]
     assert (users, rest["next_cursor"]) == (["ada", "bob", "ada"], None)
     table = chatledger("threads", url=sqlite_database.url).out.splitlines()
-    assert [line.split()[-1] for line in table] == ["TEXT", "ada", "bob", "ada"]
+    assert [line.split()[-1] for line in table] == ["PREVIEW", "ada", "bob", "ada"]
+
+
+async def test_threads_are_chosen_and_archived(sqlite_database: Database) -> None:
+    url = sqlite_database.url
+    async with Ledger.open(url) as ledger:
+        for number, kind in enumerate(("app", None, "app")):
+            created_at = datetime(2024, 5, 1 + number, tzinfo=UTC)
+            await ledger.threads.create(f"t{number}", kind=kind, created_at=created_at)
+        await ledger.messages.append("t0", [ChatMessage(role="user", content="Hello?")])
+
+    def ids(*words: str) -> list[str]:
+        return [thread["thread_id"] for thread in chatledger("threads", *words, "--json", url=url).json["threads"]]
+
+    assert ids() == ["t0", "t2", "t1"]
+    assert ids("--kind", "app", "--order", "created") == ["t2", "t0"]
+    assert chatledger("archive", "t2", url=url).error == "chatledger: thread 't2' is archived"
+    assert (ids(), ids("--archived")) == (["t0", "t1"], ["t2"])
+    assert chatledger("archive", "t2", "--undo", "--json", url=url).json["archived_at"] is None
+    assert ids("--archived") == []
+    assert chatledger("threads", url=url).out.splitlines()[1].endswith("Hello?")
+    assert chatledger("archive", "nowhere", url=url).code == 3
+    assert chatledger("threads", "--order", "title", url=url).code == 2
 
 
 @pytest.fixture

@@ -317,9 +317,37 @@ def compare_only_versions() -> None:
 
 def look_only_on_the_branch_itself() -> None:
     from chatledger.storage.append import replay
+    from chatledger.storage.history.path import stands_on
 
-    stands_on = replay._stands_on
-    _put(replay, _stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
+    _put(replay, stands_on=lambda path, branch, seq: stands_on(path[-1:], branch, seq))
+
+
+def branch_off_whatever_moved() -> None:
+    """The branch is made though its source is no longer what the batch was judged on."""
+    from chatledger.storage.append import write
+
+    unguarded = write._SOURCE.replace(" AND stamp = :stamp", "")
+    _put(write, _WITH_NEW_BRANCH=write._WITH_NEW_BRANCH.replace(write._SOURCE, unguarded), _SOURCE=unguarded)
+
+
+def leave_the_active_branch_as_it_is() -> None:
+    """The branch that a new one replaces keeps its stamp, so who remembers it as the active one goes on there."""
+    from chatledger.storage.append import write
+
+    _put(write, _LEAVE=write._LEAVE.replace(":left_stamp", "stamp"))
+    _put(write, _WITH_NEW_BRANCH=write._WITH_NEW_BRANCH.replace("stamp = :left_stamp", "stamp = stamp"))
+
+
+def look_for_a_repeat_on_the_asked_branch_only() -> None:
+    from chatledger.storage.append import attempt
+
+    _put(attempt, find_other_branch=lambda request, seen: None)
+
+
+def give_up_if_a_branch_is_made_already() -> None:
+    from chatledger.storage.databases import postgresql_append
+
+    _put(postgresql_append, BRANCHES_KEY=())
 
 
 def write_only_when_asked() -> None:
@@ -422,11 +450,60 @@ def leave_the_arguments() -> None:
     _put(redaction, _wordless_call=lambda call: call)
 
 
+def redact_without_a_digest() -> None:
+    from chatledger.storage.repositories import redaction
+
+    _put(redaction, _keep_digest=lambda *_: None)
+
+
+def leave_the_bodies() -> None:
+    from chatledger.storage.repositories import redaction
+
+    _put(redaction, load_bodies=lambda *_: [])
+
+
+def let_a_revision_change_all() -> None:
+    from chatledger.storage.repositories import revise
+
+    _put(revise, _STAYS=())
+
+
+def compare_only_what_is_stored_now() -> None:
+    from chatledger.storage.append import replay
+
+    _put(replay, _had=lambda *_: False)
+
+
 def let_the_erased_come_back() -> None:
     from chatledger.storage.repositories import bulk, threads
 
     for module in (bulk, threads):
         _put(module, refuse_erased=lambda *_: None)
+
+
+def count_the_latest_of_anybody() -> None:
+    """The scores of all users of a target in turn, as if one user gave them."""
+    from chatledger.storage.repositories import feedback
+
+    _put(feedback, _TARGET=tuple(name for name in feedback._TARGET if name != "user_id"))
+
+
+def count_what_is_left() -> None:
+    """The latest score that is not retracted, in place of the latest one unless it is retracted."""
+    from chatledger.storage.repositories import feedback
+    from chatledger.storage.schema import tables
+
+    current = feedback.current_scores
+    _put(feedback, current_scores=lambda *which: current(*which, tables.feedback.c.retracted_at.is_(None)))
+
+
+def forget_scores_elsewhere() -> None:
+    from chatledger.storage.repositories import erasures
+
+    def bury(sql: Any, tenant: Any, user_id: str, subject: str, rows: Any, scores: int, keep_scores: bool) -> Any:
+        return erasures._bury(sql, tenant, "user", subject, rows, scores)
+
+    _put(erasures, _erase_feedback=bury)
 
 
 def delete_what_was_idle() -> None:
@@ -633,6 +710,34 @@ MUTANTS = (
         "attempt to write a readonly database",
         open_what_may_not_be_written,
     ),
+    Mutant(
+        "after-moved",
+        "../storage/append/test_after.py -k 'under_one_mark and postgresql'",
+        "the stamp of the branch whose path a new one shares",
+        r"assert 0 == 1",
+        branch_off_whatever_moved,
+    ),
+    Mutant(
+        "after-left",
+        "../storage/append/test_after.py -k 'branch_that_was_left'",
+        "the new stamp of the branch that an append after an earlier message leaves",
+        "assert 0 == 1",
+        leave_the_active_branch_as_it_is,
+    ),
+    Mutant(
+        "after-repeat",
+        "../storage/append/test_after.py -k 'gives_the_first_result'",
+        "looking for a repeat on every branch",
+        "IdConflict",
+        look_for_a_repeat_on_the_asked_branch_only,
+    ),
+    Mutant(
+        "after-number",
+        "../storage/append/test_after.py -k 'beside_each_other and postgresql'",
+        "trying again when somebody else made the branch of that number",
+        "StorageError: a unique key failed",
+        give_up_if_a_branch_is_made_already,
+    ),
     Mutant("clock", "test_clock.py -k commit_order", "the position that orders messages", r"'gap': \d", order_by_time),
     Mutant(
         "damage",
@@ -799,6 +904,34 @@ MUTANTS = (
         leave_the_arguments,
     ),
     Mutant(
+        "redact-digest",
+        "../storage/repositories/test_redaction.py -k 'brings_no_word and sqlite'",
+        "keeping a digest of the words that are removed",
+        "is stored already with other content",
+        redact_without_a_digest,
+    ),
+    Mutant(
+        "redact-repeat",
+        "../storage/repositories/test_redaction.py -k 'by_key and sqlite'",
+        "knowing a repeat of what a message was",
+        "is stored already with other content",
+        compare_only_what_is_stored_now,
+    ),
+    Mutant(
+        "redact-revisions",
+        "../storage/repositories/test_revise.py -k 'redaction_covers and sqlite'",
+        "taking the words of what a message was",
+        "canary",
+        leave_the_bodies,
+    ),
+    Mutant(
+        "revise-words-only",
+        "../storage/repositories/test_revise.py -k 'what_stays_is_refused and sqlite'",
+        "comparing what a revision must leave as it is",
+        "DID NOT RAISE",
+        let_a_revision_change_all,
+    ),
+    Mutant(
         "erase",
         "../storage/repositories/test_erasures.py -k 'come_back and sqlite and not user'",
         "asking the tombstones",
@@ -811,6 +944,28 @@ MUTANTS = (
         "looking again at what is held",
         "ThreadNotFound|assert",
         delete_what_was_idle,
+    ),
+    Mutant(
+        "score-of-each-user",
+        "../storage/repositories/test_feedback.py::test_each_target_key_and_user_counts_by_itself",
+        "the user in what two scores have in common",
+        r"assert \[",
+        count_the_latest_of_anybody,
+    ),
+    Mutant(
+        "score-after-retraction",
+        "../storage/repositories/test_feedback.py"
+        "::test_an_earlier_score_that_comes_late_does_not_count_after_a_retraction",
+        "ranking the scores before the retracted ones are left out",
+        r"assert \[Feedback",
+        count_what_is_left,
+    ),
+    Mutant(
+        "scores-of-the-erased",
+        "../storage/repositories/test_erasures.py::test_the_feedback_of_an_erased_user_on_other_threads_goes_too",
+        "the deletion of an erased user's feedback on other threads",
+        r"feedback|assert \(",
+        forget_scores_elsewhere,
     ),
     Mutant(
         "backup",

@@ -131,6 +131,8 @@ async def run(recorder: Recorder, name: str) -> None:
     await recorder._ledger.runs.finish(started.run_id, status="completed")
     await recorder._ledger.runs.list(thread_id=THREAD)
     await recorder._ledger.feedback.list(run_id=started.run_id)
+    for said in await recorder._ledger.feedback.current(run_id=started.run_id):
+        await recorder._ledger.feedback.retract(said.feedback_id or "")
     await recorder._ledger.feedback.summary()
 
 

@@ -115,6 +115,9 @@ INSERT INTO chatledger.agents (tenant_id, thread_id, name, idx, definition, is_d
   SELECT 'default', 't' || n, 'a', 0, '{{}}', true FROM generate_series(1, {THREADS}) n;
 INSERT INTO chatledger.outputs (tenant_id, thread_id, branch, seq, idx, nonce, mime_type, text, created_at)
   SELECT 'default', 't' || n, 0, 1, 0, 'n', 'text/plain', '', now() FROM generate_series(1, {THREADS}) n;
+INSERT INTO chatledger.revisions
+  (tenant_id, thread_id, branch, seq, idx, kind, target_branch, target_seq, message_id, body, created_at)
+  SELECT 'default', 't' || n, 0, 2, 0, 'revised', 0, 1, 'm' || n, '{{}}', now() FROM generate_series(1, {THREADS}) n;
 INSERT INTO chatledger.erasures (tenant_id, erasure_id, kind, subject, rows, scores, created_at)
   SELECT 'default', 'e' || n, 'thread', 's' || n, '{{}}', 1, now() FROM generate_series(1, {THREADS}) n;
 INSERT INTO chatledger.kept_scores (tenant_id, erasure_id, idx, key, score, created_at)

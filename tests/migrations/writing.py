@@ -2,8 +2,7 @@
 
     python -m tests.migrations.writing URL REVISION
 
-Code of an older revision is today's that takes that revision for its own and leaves out what came later (`become`).
-The writers begin on the older schema, so what is forgotten there fails before anything is migrated.
+The newest revision has today's code, and an older one the statements of its time (`older_client.py`).
 """
 
 from __future__ import annotations
@@ -11,20 +10,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from chatledger import ChatLedgerError, ChatMessage, Ledger, migrate
-from chatledger.storage.repositories import threads
 from chatledger.storage.upgrade import versions
 from tests.conftest import Database
 from tests.migrations.access import fetch, schema_of
+from tests.migrations.older_client import Message, OlderClient, older_client
 
 WRITERS = 8
 MORE = 5
@@ -123,31 +125,54 @@ def size_of(database: Database) -> str:
 # --- In the process ---------------------------------------------------------------------------------------------------
 
 
-def become(revision: str) -> None:
-    """Make this process one of code that was released with the revision."""
-    versions.HEAD = revision
-    if revision < "0003":  # nothing could be erased for good, and nobody asked
-        vars(threads).update(refuse_erased=lambda *_: None)
+class TodaysClient:
+    """Today's code, which the newest schema belongs to."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def create(self, thread: str) -> None:
+        await self._ledger.threads.create(thread)
+
+    async def append(self, thread: str, messages: Sequence[Message], run: str) -> int:
+        given = [ChatMessage(role=role, content=text) for role, text in messages]
+        return (await self._ledger.messages.append(thread, given, run_id=run)).first_seq
+
+    async def newest(self, thread: str, count: int) -> list[Message]:
+        history = await self._ledger.messages.history(thread, last=count)
+        return [(message.role, message.text) for message in history.messages]
+
+
+@asynccontextmanager
+async def client_of(url: str, revision: str) -> AsyncIterator[TodaysClient | OlderClient]:
+    """A client that was released with the revision."""
+    if revision == versions.HEAD:
+        async with Ledger.open(url, migrate=False) as ledger:
+            yield TodaysClient(ledger)
+        return
+    async with older_client(url) as older:
+        yield older
 
 
 async def _main(url: str, revision: str) -> None:
-    become(revision)
     stop, ready, written = asyncio.Event(), [0], list[Written]()
-    async with Ledger.open(url, migrate=False) as ledger, asyncio.TaskGroup() as tasks:
+    async with client_of(url, revision) as client, asyncio.TaskGroup() as tasks:
         for number in range(WRITERS):
-            tasks.create_task(_write(ledger, f"{revision}-{number}", written, ready, stop))
+            tasks.create_task(_write(client, f"{revision}-{number}", written, ready, stop))
         asyncio.get_running_loop().add_reader(sys.stdin, stop.set)
     print(json.dumps([{name: getattr(one, name) for name in Written.__slots__} for one in written]))
 
 
-async def _write(ledger: Ledger, thread: str, written: list[Written], ready: list[int], stop: asyncio.Event) -> None:
-    await ledger.threads.create(thread)
+async def _write(
+    client: TodaysClient | OlderClient, thread: str, written: list[Written], ready: list[int], stop: asyncio.Event
+) -> None:
+    await client.create(thread)
     left = MORE
     for number in range(LIMIT):
         left -= stop.is_set()
         if left < 0:
             return
-        written.append(await _append(ledger, thread, number))
+        written.append(await _append(client, thread, number))
         if number == MORE:
             ready[0] += 1
             if ready[0] == WRITERS:
@@ -155,20 +180,17 @@ async def _write(ledger: Ledger, thread: str, written: list[Written], ready: lis
         await asyncio.sleep(0)
 
 
-async def _append(ledger: Ledger, thread: str, number: int) -> Written:
+async def _append(client: TodaysClient | OlderClient, thread: str, number: int) -> Written:
     texts = [f"question {number}", f"answer {number}"]
+    turn = list(zip(("user", "assistant"), texts, strict=True))
     begun = time.monotonic()
     try:
-        appended = await ledger.messages.append(thread, _turn(texts), run_id=f"{thread}-{number // 10}")
-        read = await ledger.messages.history(thread, last=2)
-        assert read.messages == appended.messages, read
-    except (ChatLedgerError, AssertionError) as error:
+        first_seq = await client.append(thread, turn, f"{thread}-{number // 10}")
+        read = await client.newest(thread, 2)
+        assert read == turn, read
+    except (ChatLedgerError, AssertionError, asyncpg.PostgresError, sqlite3.Error) as error:
         return Written(thread, texts, 0, time.monotonic() - begun, f"{type(error).__name__}: {error}")
-    return Written(thread, texts, appended.first_seq, time.monotonic() - begun)
-
-
-def _turn(texts: list[str]) -> list[ChatMessage]:
-    return [ChatMessage(role=role, content=text) for role, text in zip(("user", "assistant"), texts, strict=True)]
+    return Written(thread, texts, first_seq, time.monotonic() - begun)
 
 
 def main(arguments: Any = None) -> None:

@@ -68,12 +68,25 @@ async def _say_in(ledger: Ledger, name: str, say: Say) -> None:
     await ledger.messages.close_open_calls(name, reason=say("reason"))
     await ledger.branches.fork(name, 1)
     await ledger.messages.append(name, [user(say("forked"), message_id=f"{name} forked")])
+    revised = user(say("revised"), custom_data={"c": say("revisedcustom")}, format="x", residual={"r": say("rest")})
+    await ledger.messages.revise(name, f"{name}0", revised)
+    await _redact(ledger, name)
     score = Feedback(run_id=run, key="k", score=1, kwargs={"c": say("kwargs")}, author=say("author"))
     await ledger.feedback.record(score.model_copy(update={"feedback_id": f"f {name}"}))
     agent = ThreadAgent(name="a", definition={"d": say("definition")}, settings={"s": say("settings")})
     await ledger.agents.replace(name, [agent], stored=[])
     said = Output(branch=0, seq=1, nonce="n", mime_type="text/plain", text=say("output"), body={"b": say("body")})
     await ledger.outputs.add(name, [said])
+    for scope in (("thread", name), ("thread", name, "n"), ("user", name)):
+        await ledger.kv.put(scope, "k", {"v": say("value")})
+
+
+async def _redact(ledger: Ledger, name: str) -> None:
+    """Words that nobody has said for long: of a message, and of what it was before."""
+    await ledger.messages.append(name, [assistant("gone", message_id=f"{name} gone")])
+    await ledger.messages.revise(name, f"{name} gone", assistant("gone as well"))
+    gone = await ledger.messages.get(name, f"{name} gone")
+    await ledger.messages.redact(name, gone.seq or 0)
 
 
 def _conversation(ids: str, say: Say) -> list[ChatMessage]:
@@ -153,6 +166,15 @@ async def _outputs(ledger: Ledger) -> Any:
     return [await ledger.outputs.list(name) for name in ("t", "u")]
 
 
+async def _revisions(ledger: Ledger) -> Any:
+    return [await ledger.messages.revisions(name, f"{name}{of}") for name in ("t", "u") for of in ("0", " gone")]
+
+
+async def _kv(ledger: Ledger) -> Any:
+    scopes = [(kind, name, *rest) for name in ("t", "u") for kind, *rest in (("thread",), ("thread", "n"), ("user",))]
+    return [_items(await ledger.kv.list(scope)) for scope in scopes]
+
+
 READERS: dict[str, Reader] = {
     "histories": _histories,
     "windows": _windows,
@@ -161,6 +183,8 @@ READERS: dict[str, Reader] = {
     "feedback": _feedback,
     "agents": _agents,
     "outputs": _outputs,
+    "revisions": _revisions,
+    "kv": _kv,
 }
 """The readers of encrypted words, by name."""
 ALL_READERS = {**READERS, "erasures": _erasures}

@@ -42,11 +42,11 @@ async def texts(ledger: Ledger) -> list[list[str]]:
 
 
 async def record_scores(
-    ledger: Ledger, thread: str, *scores: float, key: str = "stars", author: str | None = None
+    ledger: Ledger, thread: str, *scores: float, key: str = "stars", user_id: str | None = None
 ) -> None:
     """A thread of one run, with these scores one after the other."""
     await ledger.threads.create(thread, exist_ok=True)
     if await ledger.runs.find(f"run of {thread}") is None:
         await ledger.runs.start(thread, run_id=f"run of {thread}")
     for score in scores:
-        await ledger.feedback.record(Feedback(run_id=f"run of {thread}", key=key, score=score, author=author))
+        await ledger.feedback.record(Feedback(run_id=f"run of {thread}", key=key, score=score, user_id=user_id))

@@ -102,9 +102,9 @@ async def test_container_is_an_array_only_if_all_came_in_arrays(ledger: Ledger) 
     assert not (await read_index(ledger)).arrays
 
 
-async def test_latest_score_of_each_author_counts_and_their_mean_decides(ledger: Ledger) -> None:
+async def test_the_latest_score_of_each_user_counts_and_their_mean_decides(ledger: Ledger) -> None:
     await record_scores(ledger, "t", 1, 5)
-    await record_scores(ledger, "t", 4, 2, author="ada")
+    await record_scores(ledger, "t", 4, 2, user_id="ada")
     await record_scores(ledger, "t", 1, key="other")
     await ledger.runs.start("t", run_id="second")
     await ledger.feedback.record(Feedback(run_id="second", key="stars", score=2))

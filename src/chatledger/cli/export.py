@@ -81,9 +81,9 @@ def export(
 
     Damaged threads are reported and left out; the exit code is then 1.
 
-    --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the latest
-    score of each author for each run of a thread; it leaves out threads without a score. With --view model, a thread of
-    which nothing can be sent is left out and reported; the exit code is then 1.
+    --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the
+    scores that count, as `feedback summary --thread` does; it leaves out threads without a score. With --view model, a
+    thread of which nothing can be sent is left out and reported; the exit code is then 1.
     """
 
     async def work(ledger: Ledger) -> int:

@@ -25,9 +25,13 @@ def record(
     key: Annotated[str, typer.Argument(metavar="KEY", help="What is scored: stars, thumbs, correctness, …")],
     score: Annotated[float, typer.Argument(metavar="SCORE", help="A finite number.")],
     comment: Annotated[str | None, typer.Option("--comment", help="A comment to store with the score.")] = None,
-    author: Annotated[str | None, typer.Option("--author", help="Who gives the score.")] = None,
+    author: Annotated[str | None, typer.Option("--author", help="The name of who gives the score.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", help="The id of the user whose score it is; the latest of each user counts.")
+    ] = None,
     source: Annotated[str | None, typer.Option("--source", help="Where the score comes from.")] = "cli",
     message: Annotated[str | None, typer.Option("--message", help="The id of one message of the run's thread.")] = None,
+    call: Annotated[int | None, typer.Option("--call", help="One tool call of that message, counted from 0.")] = None,
     idempotency_key: Annotated[
         str | None, typer.Option("--idempotency-key", help="Recording again with the same key changes nothing.")
     ] = None,
@@ -36,11 +40,11 @@ def record(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Record a score of a run. Earlier scores stay."""
+    """Record a score of a run. It counts in the place of the user's earlier score of the same target and key."""
 
     async def work(ledger: Ledger) -> int:
-        given = _feedback(run_id=run, key=key, score=score, comment=comment, author=author, source=source)
-        given = given.model_copy(update={"message_id": message})
+        about = {"run_id": run, "message_id": message, "call_index": call}
+        given = _feedback(comment=comment, key=key, score=score, author=author, user_id=user, source=source, **about)
         stored = await ledger.feedback.record(given, idempotency_key=idempotency_key)
         if as_json:
             print_json(stored.model_dump())
@@ -63,6 +67,27 @@ def _feedback(*, comment: str | None, **fields: object) -> Feedback:
         raise UsageError(f"{said['loc'][0]}: {said['msg']}") from error
 
 
+@app.command("retract")
+def retract(
+    feedback_id: Annotated[str, typer.Argument(metavar="FEEDBACK", help="The id that `record` printed.")],
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Withdraw a score, with the user's earlier scores of the same target and key."""
+
+    async def work(ledger: Ledger) -> int:
+        retracted = await ledger.feedback.retract(feedback_id)
+        if as_json:
+            print_json(retracted.model_dump())
+        else:
+            print(f"retracted {retracted.feedback_id}")
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
 @app.command("summary")
 def summary(
     key: Annotated[str | None, typer.Option("--key", help="Only scores of this key.")] = None,
@@ -73,16 +98,30 @@ def summary(
         typer.Option("--since", metavar="TIME", help="Only scores from then on; TIME includes its time zone."),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only scores before then.")] = None,
+    thread: Annotated[str | None, typer.Option("--thread", help="Only runs of this thread.")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only scores of this user.")] = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Count every score, also those that were replaced or retracted.")
+    ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print the count, mean, minimum and maximum of the scores of each key."""
+    """Print the count, mean, lowest and highest score of each key. The latest score of each target and user counts."""
 
     async def work(ledger: Ledger) -> int:
         rows = await ledger.feedback.summary(
-            key=key, agent=agent, model=model, since=_time(since, "--since"), until=_time(until, "--until")
+            key=key,
+            agent=agent,
+            model=model,
+            since=_time(since, "--since"),
+            until=_time(until, "--until"),
+            thread_id=thread,
+            run_id=run,
+            user_id=user,
+            events=events,
         )
         if as_json:
             print_json([row.model_dump() for row in rows])

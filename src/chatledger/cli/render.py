@@ -14,7 +14,7 @@ from chatledger.cli.escape import escape, one_line
 from chatledger.cli.output import moment, plural
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, Thread, ToolCall
 from chatledger.models.json import dumps
-from chatledger.rules import Tip, judge
+from chatledger.rules import Tip, judge_one
 
 STYLES = {"system": "magenta", "developer": "magenta", "user": "bold cyan", "assistant": "bold green", "tool": "blue"}
 MAX_LINES = 20
@@ -39,11 +39,13 @@ def _lines(thread: Thread, messages: Sequence[ChatMessage], *, full: bool) -> It
 
 def results_by_call(messages: Sequence[ChatMessage]) -> dict[tuple[int, int], ChatMessage]:
     """The result of each call, keyed by the call's (seq, idx). The rules pair them, since ids may repeat."""
-    if not messages:
-        return {}
-    before = Tip(last_seq=(messages[0].seq or 1) - 1)
-    judged = judge(before, messages, branch=messages[0].branch or 0, level="lenient").messages
-    return {(one.answers.seq, one.answers.idx): one.message for one in judged if one.answers is not None}
+    tip, results = Tip(), dict[tuple[int, int], ChatMessage]()
+    for message in messages:
+        tip = tip._replace(last_seq=(message.seq or 1) - 1)
+        tip, judged = judge_one(tip, message, branch=0, index=0, level="lenient")
+        if judged.answers is not None:
+            results[judged.answers.seq, judged.answers.idx] = message
+    return results
 
 
 def _header(thread: Thread) -> Iterator[Text]:

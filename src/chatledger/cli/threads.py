@@ -1,9 +1,9 @@
-"""`threads`, `show` and `check`: list, print and check stored threads."""
+"""`threads`, `archive`, `show` and `check`: list, archive, print and check stored threads."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from chatledger.errors import ChatLedgerError
 if TYPE_CHECKING:
     from chatledger.ledger import Ledger
     from chatledger.models import History, Page, Thread
+    from chatledger.storage.repositories.thread_list import ThreadOrder
 
 
 SHOWN_IDS = 5
@@ -23,12 +24,16 @@ SHOWN_IDS = 5
 
 def add_to(app: typer.Typer) -> None:
     app.command("threads")(threads)
+    app.command("archive")(archive)
     app.command("show")(show)
     app.command("check")(check)
 
 
 def threads(
     user: Annotated[str | None, typer.Option("--user", help="Only threads of this user.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="Only threads of this kind.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Only archived threads; default: the others.")] = False,
+    order: Annotated[str, typer.Option("--order", help="By `active`, the last activity, or `created`.")] = "active",
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="List at most so many.")] = 20,
     cursor: Annotated[
         str | None, typer.Option("--cursor", help="Continue after the page that ended with this cursor.")
@@ -38,10 +43,17 @@ def threads(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the threads, newest activity first."""
+    """List the threads, newest first."""
 
     async def work(ledger: Ledger) -> int:
-        page = await ledger.threads.list(user_id=user, limit=limit, cursor=cursor)
+        page = await ledger.threads.list(
+            user_id=user,
+            kind=kind,
+            archived=archived,
+            order=cast("ThreadOrder", order),  # the call refuses other words
+            limit=limit,
+            cursor=cursor,
+        )
         if as_json:
             print_json({"threads": [one.model_dump() for one in page], "next_cursor": page.next_cursor})
         else:
@@ -63,12 +75,33 @@ def _print_threads(page: Page[Thread]) -> None:
         say("no threads")
         return
     rows = [
-        (one.thread_id, one.user_id, f"{one.message_count:,}", moment(one.active_at), short(one.title or one.last_text))
+        (one.thread_id, one.user_id, f"{one.message_count:,}", moment(one.active_at), short(one.title or one.preview))
         for one in page
     ]
-    print_table(("thread", "user", "messages", "active", "title or last text"), rows)
+    print_table(("thread", "user", "messages", "active", "title or preview"), rows)
     if page.next_cursor is not None:
         say(f"for more: --cursor {page.next_cursor}")
+
+
+def archive(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Show the thread in lists again.")] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Leave a thread out of lists. It is read and written as before."""
+
+    async def work(ledger: Ledger) -> int:
+        found = await (ledger.threads.unarchive(thread) if undo else ledger.threads.archive(thread))
+        if as_json:
+            print_json(found.model_dump())
+        else:
+            say(f"thread {thread!r} is {'listed again' if undo else 'archived'}")
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
 
 
 def show(

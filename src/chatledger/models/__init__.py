@@ -3,8 +3,19 @@
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
+from chatledger.models.kv import KvValue
 from chatledger.models.limits import Limits
-from chatledger.models.messages import CONTINUES, LENIENT, ROLES, ChatMessage, State, ToolCall, Violation, continues
+from chatledger.models.messages import (
+    CONTINUES,
+    LENIENT,
+    ROLES,
+    ChatMessage,
+    State,
+    ToolCall,
+    Violation,
+    continues,
+    is_redacted,
+)
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
 from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
@@ -18,16 +29,19 @@ from chatledger.models.parts import (
     ThinkPart,
     VideoPart,
 )
+from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
-from chatledger.models.threads import Branch, Deleted, RulesLevel, Thread
+from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
 
 __all__ = [
     "CONTINUES",
     "LENIENT",
     "ROLES",
+    "Alternative",
     "Appended",
     "AudioPart",
     "Branch",
+    "ChangeKind",
     "ChatMessage",
     "Deleted",
     "Delta",
@@ -39,6 +53,7 @@ __all__ = [
     "FormattedHistory",
     "History",
     "ImagePart",
+    "KvValue",
     "Limits",
     "Loss",
     "MediaPart",
@@ -48,6 +63,7 @@ __all__ = [
     "PartialMessage",
     "ReasoningDelta",
     "Repair",
+    "Revision",
     "RulesLevel",
     "Run",
     "RunStatus",
@@ -62,4 +78,5 @@ __all__ = [
     "VideoPart",
     "Violation",
     "continues",
+    "is_redacted",
 ]

@@ -1,4 +1,4 @@
-"""Feedback: scores on runs. Append-only, so 4 → 5 → 4 stars is three records."""
+"""Feedback: scores on runs. 4 → 5 → 4 stars is three records, of which the latest counts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def _not_empty(key: str) -> str:
 
 
 class Feedback(Model):
-    """A score on a run under a key; `message_id` points it at one message of the run's thread.
+    """A score on a run under a key. `message_id` points it at one message of the run's thread, and `call_index` at one
+    call of that message, counted from 0.
 
-    `kwargs` holds more data, such as a comment or a correction. `author` says who gave the score, `source` where (ui,
-    eval, …).
+    `kwargs` holds more data, such as a comment or a correction. `author` is the name of who gave the score, `source`
+    says where (ui, eval, …). `user_id` says whose score it is; a user's later score of the same target and key replaces
+    it. Scores without a `user_id` are all one user's. `retracted_at` is set by `ledger.feedback.retract`.
     """
 
     run_id: Text
@@ -33,6 +35,9 @@ class Feedback(Model):
     message_id: Text | None = None
     feedback_id: Text | None = None
     created_at: UtcDatetime | None = None
+    user_id: Text | None = None
+    call_index: Annotated[int, Field(ge=0)] | None = None
+    retracted_at: UtcDatetime | None = None
 
 
 class FeedbackSummary(Model):

@@ -96,5 +96,10 @@ def continues(message: ChatMessage) -> bool:
     return isinstance(residual, dict) and residual.get(CONTINUES) is True and next(iter(residual)) == CONTINUES
 
 
+def is_redacted(message: ChatMessage) -> bool:
+    """Whether a redaction took the words of the message. It recorded itself as R11."""
+    return any(violation.rule == "R11" for violation in message.violations)
+
+
 def _reasoning(parts: list[Part] | None, *kinds: type[TextPart | ThinkPart]) -> str:
     return "".join(part.text for part in parts or () if isinstance(part, (TextPart, ThinkPart)) and type(part) in kinds)

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import JsonObject
+from chatledger.models.messages import ChatMessage
 
 RulesLevel: TypeAlias = Literal["lenient", "strict", "ordered"]
 
@@ -13,8 +14,12 @@ RulesLevel: TypeAlias = Literal["lenient", "strict", "ordered"]
 class Thread(Model):
     """A conversation. `rules` is its own level; None means the level of the ledger.
 
-    `message_count` and `last_text` describe the active branch. `active_at` is the time of the last write, exact to a
-    second. `kind` is a word of the application's, set when the thread is created. `revision` counts the updates.
+    `message_count` and `preview` describe the active branch. `preview` is the beginning, at most 200 characters, of the
+    last user or assistant text. It is None if the last 50 positions have none, and if that text is encrypted in more
+    than 8,192 bytes.
+
+    `active_at` is the time of the last write, exact to a second. `kind` is a word of the application's, set when the
+    thread is created. `archived_at` is None unless the thread is archived. `revision` counts the updates.
     """
 
     thread_id: Text
@@ -29,7 +34,7 @@ class Thread(Model):
     archived_at: UtcDatetime | None = None
     revision: int = 0
     message_count: int = 0
-    last_text: Text | None = None
+    preview: Text | None = None
 
 
 class Branch(Model):
@@ -44,6 +49,18 @@ class Branch(Model):
     version: int
     active: bool
     created_at: UtcDatetime
+
+
+class Alternative(Model):
+    """A message that stands in one place of a thread, beside others that follow the same message before it.
+
+    `message.branch` stores it. `branch` is the one to activate to see it: the branch that was asked for, if that shows
+    it, else the one that was made last of those that do. `current`: it stands on the branch that was asked for.
+    """
+
+    message: ChatMessage
+    branch: int
+    current: bool
 
 
 class Deleted(Model):

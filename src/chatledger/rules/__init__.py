@@ -1,7 +1,7 @@
 """The rules of a thread, as pure functions."""
 
-from chatledger.rules.check import CheckedThread, Finding, check_messages, fold
-from chatledger.rules.invariants import Judged, Judgement, judge
+from chatledger.rules.check import CheckedThread, Finding, check_messages, fold, missing
+from chatledger.rules.invariants import Judged, Judgement, arguments_not_json, judge, judge_one
 from chatledger.rules.partials import close_interrupted, complete, grow
 from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted
@@ -15,6 +15,7 @@ __all__ = [
     "Lease",
     "OpenCall",
     "Tip",
+    "arguments_not_json",
     "check_messages",
     "close_gaps",
     "close_interrupted",
@@ -24,4 +25,6 @@ __all__ = [
     "grow",
     "interrupted",
     "judge",
+    "judge_one",
+    "missing",
 ]

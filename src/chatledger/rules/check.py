@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -43,14 +43,27 @@ class CheckedThread:
 
 
 def fold(tip: Tip, messages: Iterable[ChatMessage]) -> Tip:
-    """The tip after these stored messages. Each message names the branch that holds it."""
+    """The tip after these stored messages. Each message names the branch that holds it, and stands at its own seq: the
+    positions between them may hold no message.
+    """
     for message in messages:
-        tip, _ = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
+        tip = tip._replace(last_seq=(message.seq or 1) - 1)
+        if _answers_nothing(message):
+            tip = tip._replace(last_seq=message.seq or 1, last_role=message.role)
+        else:
+            tip, _ = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
     return tip
 
 
-def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
+def _answers_nothing(message: ChatMessage) -> bool:
+    """Whether the message is a result that was stored without a call, or whose call was retracted."""
+    is_orphan = message.role == "tool" and any(violation.rule in ("R6", "R7") for violation in message.violations)
+    return is_orphan and message.state != "partial"
+
+
+def check_messages(messages: Iterable[ChatMessage], empty: Container[int] = ()) -> list[Finding]:
     """The findings of a whole branch, R13 included, in order of seq. One pass; holds only open calls and findings.
+    `empty` are the positions of which a record says that they hold no message.
 
     Arguments that are not JSON break both R9 and R13, and are reported once, as the recorded R9.
     """
@@ -58,7 +71,8 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
     findings: list[Finding] = []
     for message in messages:
         if message.seq is not None and message.seq != tip.last_seq + 1:
-            findings.append(Finding(message.seq, "R2", f"seq {message.seq} follows seq {tip.last_seq}"))
+            if missing(tip.last_seq, message.seq, empty):
+                findings.append(Finding(message.seq, "R2", f"seq {message.seq} follows seq {tip.last_seq}"))
             tip = tip._replace(last_seq=message.seq - 1)
         if tip.partial_seq is not None:
             findings.append(Finding(tip.partial_seq, "R10", "partial, but not at the end"))
@@ -75,6 +89,11 @@ def check_messages(messages: Iterable[ChatMessage]) -> list[Finding]:
     if tip.partial_seq is not None:
         findings.append(Finding(tip.partial_seq, "R10", "partial: still being written, or abandoned", open=True))
     return sorted(findings, key=lambda finding: finding.seq)
+
+
+def missing(before: int, after: int, empty: Container[int]) -> bool:
+    """Whether a message should stand between two positions."""
+    return after <= before or any(seq not in empty for seq in range(before + 1, after))
 
 
 def _named(call: ToolCall) -> ToolCall:

@@ -118,7 +118,7 @@ async def read_index(ledger: Ledger) -> Index:
     arrays = True
     cursor = None
     while True:
-        page = await ledger.threads.list(limit=THREADS_PAGE, cursor=cursor)
+        page = await ledger.threads.list(archived=None, limit=THREADS_PAGE, cursor=cursor)
         damaged += page.damaged
         for thread in page:
             imported = from_metadata(thread.metadata)
@@ -154,23 +154,22 @@ async def keep_scored(ledger: Ledger, index: Index, minima: Mapping[str, float])
 
 
 async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> dict[str, float]:
-    """The mean score of a thread by key; a key without a score is missing. Reads all feedback of the thread.
-
-    Only the latest score of each author for each run counts: an author who changes a score records another one.
+    """The mean of the scores of a thread that count (`ledger.feedback.current`), by key. A key without one is missing.
+    Reads all of them.
     """
-    latest: dict[str, dict[tuple[str, str | None], float]] = {key: {} for key in keys}
+    scores: dict[str, list[float]] = {key: [] for key in keys}
     cursor = None
     while True:
-        page = await ledger.feedback.list(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
+        page = await ledger.feedback.current(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
         if page.damaged:  # without it, another score would count
             raise page.damaged[0]
-        for one in page:  # newest first
-            if one.key in latest:
-                latest[one.key].setdefault((one.run_id, one.author), one.score)
+        for one in page:
+            if one.key in scores:
+                scores[one.key].append(one.score)
         cursor = page.next_cursor
         if cursor is None:
             break
-    return {key: math.fsum(scores.values()) / len(scores) for key, scores in latest.items() if scores}
+    return {key: math.fsum(own) / len(own) for key, own in scores.items() if own}
 
 
 async def _as_record(

@@ -12,14 +12,16 @@ from chatledger import (
     Erased,
     IdConflict,
     InvalidArgument,
+    KvConflict,
     Ledger,
     LimitExceeded,
     RuleViolation,
     RunConflict,
+    TenantEncrypted,
     ThreadNotFound,
     VersionConflict,
 )
-from tests.conftest import Database
+from tests.conftest import KEYS, Database
 from tests.conversations import result, texts, turn, user
 from tests.faults.proxy import Proxy, proxied
 from tests.storage.raw import count_rows, query
@@ -176,8 +178,6 @@ async def test_in_a_transaction_it_commits_and_rolls_back_with_it(ledger: Ledger
 
 
 async def test_words_of_a_created_thread_are_encrypted(database: Database) -> None:
-    from tests.conftest import KEYS
-
     async with Ledger.open(database.url, keys=KEYS) as ledger:
         await ledger.messages.append("t", turn(), create=True, title="Weather", user_id="ada", kind="chat")
         await ledger.user("ada").messages.append("empty", [], create=True, title="Weather")
@@ -222,3 +222,25 @@ async def test_it_costs_one_round_trip(proxy: Proxy, pg_database: Database) -> N
             with pytest.raises(ThreadNotFound):
                 await ledger.messages.append("s", turn(), run_id="run of s", create=True, user_id="bob")
         assert trips() - before == 1
+
+
+async def test_values_of_kv_are_written_with_it(ledger: Ledger) -> None:
+    await ledger.messages.append("t", turn(), create=True, user_id="ada", kv={"k": 1}, kv_expected={"k": 0})
+    found = await ledger.kv.get(("thread", "t"), "k")
+    assert found is not None
+    assert found.value == 1
+    with pytest.raises(KvConflict):
+        await ledger.messages.append("u", turn(), create=True, kv={"k": 1}, kv_expected={"k": 7})
+    assert await ledger.threads.find("u") is None
+    with pytest.raises(InvalidArgument, match="create does not go with after"):
+        await ledger.messages.append("u", turn(), create=True, after=1)
+
+
+async def test_without_keys_no_thread_of_an_encrypted_tenant_is_created(database: Database) -> None:
+    async with Ledger.open(database.url, keys=KEYS) as ledger:
+        await ledger.messages.append("t", turn(), create=True)
+    async with Ledger.open(database.url) as ledger:
+        for messages in (turn(), []):
+            with pytest.raises(TenantEncrypted):
+                await ledger.messages.append("u", messages, create=True)
+        assert await ledger.threads.find("u") is None

@@ -106,6 +106,39 @@ async def test_a_repeat_is_found_by_a_preflight_and_a_read(proxy: Proxy, warm: L
     assert proxy.round_trips - before <= 1 + 3  # three tables
 
 
+async def test_an_append_after_the_last_message_is_one_statement(proxy: Proxy, warm: Ledger) -> None:
+    version = (await warm.messages.append("t", turn(), run_id="r")).version
+    before = proxy.round_trips
+    version = (await warm.messages.append("t", turn(), run_id="r", after=version)).version
+    assert proxy.round_trips - before == 1
+    trips = []
+    for number in range(3):
+        await warm.messages.append("t", [assistant("!", message_id=f"end {number}")])
+        before = proxy.round_trips
+        await warm.messages.append("t", [user("?")], after=f"end {number}")
+        trips.append(proxy.round_trips - before)
+    assert trips[1:] == [2, 2]  # its place is looked up first; the first one prepares the statements
+
+
+async def test_an_append_after_an_earlier_message_is_three_statements(proxy: Proxy, warm: Ledger) -> None:
+    await warm.messages.append("t", turn(ids="m"), run_id="r")
+    seq = (await warm.messages.get("t", "m3")).seq or 0
+    trips = []
+    for after in (seq, "m3", seq, "m3", seq):
+        before = proxy.round_trips
+        await warm.messages.append("t", [assistant("other")], run_id="r", after=after, branch=0)
+        trips.append(proxy.round_trips - before)
+    assert trips[1:] == [3] * 4  # the first one prepares the statements
+    await warm.messages.append("t", [user("on")])  # prepares the statement
+    for branch in (None, 0):
+        before = proxy.round_trips
+        await warm.messages.append("t", [assistant("other")], run_id="r", after=seq, branch=branch)
+        made = await warm.messages.append("t", [user("on")])
+        assert (made.first_seq, proxy.round_trips - before) == (seq + 2, 3 + 1)  # the tip of the new branch is cached
+    kept = await warm.messages.append("t", [user("on")], branch=0)
+    assert kept.messages[0].branch == 0
+
+
 async def test_an_append_refused_before_the_preflight_sends_nothing(proxy: Proxy, warm: Ledger) -> None:
     before = proxy.round_trips
     with pytest.raises(Exception, match="twice in the batch"):

@@ -479,3 +479,26 @@ async def test_get_tells_an_unknown_message_from_an_unknown_thread(ledger: Ledge
     assert (caught.value.thread_id, caught.value.message_id) == ("t", "nothing")
     with pytest.raises(ThreadNotFound):
         await ledger.messages.get("nowhere", "nothing")
+
+
+async def test_a_message_is_found_in_every_thread_that_has_its_id(ledger: Ledger) -> None:
+    kept = {}
+    for name in ("b", "a\0", "c"):
+        await ledger.threads.create(name)
+        kept[name] = (await ledger.messages.append(name, turn("m"))).messages
+    await ledger.branches.fork("c", 1)
+    await ledger.messages.append("c", [assistant("other", message_id="o")])
+    await ledger.tenant("other").threads.create("a")
+    await ledger.tenant("other").messages.append("a", turn("m"))
+    assert await ledger.messages.find("m1") == [kept["b"][1], kept["c"][1], kept["a\0"][1]]
+    assert [(one.thread_id, one.branch, one.seq) for one in await ledger.messages.find("o")] == [("c", 1, 2)]
+    for nowhere in ("nothing", "", "m" * 600):
+        assert await ledger.messages.find(nowhere) == []
+
+
+async def test_as_many_messages_are_found_as_the_docstring_says(ledger: Ledger) -> None:
+    async with ledger.begin() as tx:
+        for number in range(101):
+            await tx.threads.create(f"t{number:03}")
+            await tx.messages.append(f"t{number:03}", [user("?", message_id="m")])
+    assert [one.thread_id for one in await ledger.messages.find("m")] == [f"t{number:03}" for number in range(100)]

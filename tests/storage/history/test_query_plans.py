@@ -49,7 +49,14 @@ HISTORIES = {
 LISTS: dict[str, Work] = {
     "all threads": lambda ledger: ledger.threads.list(limit=50),
     "threads of a user": lambda ledger: ledger.threads.list(user_id="ada", limit=50),
+    "oldest first": lambda ledger: ledger.threads.list(newest_first=False, limit=50),
+    "by creation": lambda ledger: ledger.threads.list(order="created", archived=None, limit=50),
+    "of a user by creation": lambda ledger: ledger.threads.list(
+        user_id="ada", order="created", newest_first=False, limit=50
+    ),
+    "behind a thread": lambda ledger: ledger.threads.list(user_id="ada", after="t5000", limit=50),
 }
+FORKS: Work = lambda ledger: ledger.threads.list(limit=20)  # noqa: E731
 LEFT: dict[str, Work] = {"partials": lambda ledger: ledger.partials.abandoned()}
 SUMMARIES: dict[str, Work] = {
     "all": lambda ledger: ledger.feedback.summary(),
@@ -157,10 +164,37 @@ async def test_a_history_reads_the_rows_that_it_returns(pg_read: Database, work:
 @named(LISTS)
 async def test_a_list_of_threads_reads_its_page(pg_read: Database, work: Work) -> None:
     read = await rows_read(pg_read, work)
-    assert read["threads"] == 51  # one more says whether there is another page
+    behind = 1 if work is LISTS["behind a thread"] else 0
+    assert read["threads"] == 51 + behind  # one more says whether there is another page
     assert read["branches"] <= 51
     assert read["messages"] <= 51
     assert set(read) <= {"threads", "branches", "messages"}
+
+
+async def fork_threads(ledger: Ledger) -> None:
+    """Twenty threads, the newest, become forks without messages of their own."""
+    for number in range(3, 23):
+        await ledger.messages.append(f"t{number}", turn())
+        await ledger.branches.fork(f"t{number}", 5)
+    assert {(one.active_branch, one.preview) for one in await FORKS(ledger)} == {(1, "It is sunny in both.")}
+
+
+async def test_a_page_of_fresh_forks_reads_its_rows_in_one_statement(pg_seeded: Database) -> None:
+    async with pg_seeded.open() as ledger:
+        await fork_threads(ledger)
+    assert await round_trips(pg_seeded, FORKS) == 1
+    read = await rows_read(pg_seeded, FORKS)
+    assert (read["threads"], read["branches"]) == (21, 21)
+    assert read["messages"] <= 21
+
+
+FIND: Work = lambda ledger: ledger.messages.find("m9000")  # noqa: E731
+
+
+async def test_a_message_is_found_in_all_threads_by_its_id_alone(pg_read: Database) -> None:
+    async with pg_read.open() as ledger:
+        assert [(one.thread_id, one.seq) for one in await FIND(ledger)] == [(LONG, 9_000)]
+    assert await rows_read(pg_read, FIND) == Counter({"messages": 2})  # its place, and itself
 
 
 @named(SUMMARIES)
@@ -304,13 +338,43 @@ def unwanted(steps: list[str]) -> list[str]:
     return [step for step in steps if not step.startswith(fine) or (step.startswith("SEARCH") and "INDEX" not in step)]
 
 
-@named(APPENDS | HISTORIES | LISTS)
+@named(APPENDS | HISTORIES)
 async def test_every_step_is_a_search_by_an_index(
     ledger: Ledger, sqlite_seeded: Database, statements: list[str], work: Work
 ) -> None:
     ran = await ran_by(work, ledger, statements)
     assert ran
     assert {one: steps for one in ran if (steps := unwanted(plan(sqlite_seeded.url, one)))} == {}
+
+
+@named(LISTS)
+async def test_a_list_of_threads_searches_and_sorts_no_threads(
+    ledger: Ledger, sqlite_seeded: Database, statements: list[str], work: Work
+) -> None:
+    (ran,) = await ran_by(work, ledger, statements)
+    steps = plan(sqlite_seeded.url, ran)
+    nested = ("CORRELATED SCALAR", "SCALAR SUBQUERY", "REUSE SUBQUERY", "CO-ROUTINE", "SCAN (subquery")
+    of_segments = [step for step in unwanted(steps) if not step.startswith((*nested, "SEARCH m", "SEARCH p"))]
+    assert of_segments == ["USE TEMP B-TREE FOR ORDER BY"]  # those of one lineage, last first
+    assert steps[0].startswith("SEARCH t USING INDEX threads_tenant_id_")
+
+
+async def test_a_message_id_is_searched_by_its_own_index(
+    ledger: Ledger, sqlite_seeded: Database, statements: list[str]
+) -> None:
+    work: dict[str, Work] = {
+        "(tenant_id=? AND message_id=?)": FIND,
+        "(tenant_id=? AND message_id=? AND thread_id=?)": lambda ledger: ledger.messages.get(LONG, "m9000"),
+    }
+    for columns, call in work.items():
+        ran = await ran_by(call, ledger, statements)
+        (steps,) = [plan(sqlite_seeded.url, one) for one in ran if "message_id = " in one]
+        assert steps == [f"SEARCH messages USING INDEX messages_message_id_key {columns}"]
+
+
+async def test_a_page_of_fresh_forks_is_one_statement(ledger: Ledger, statements: list[str]) -> None:
+    await fork_threads(ledger)
+    assert len(await ran_by(FORKS, ledger, statements)) == 1
 
 
 async def test_partial_messages_are_searched_by_their_own_index(

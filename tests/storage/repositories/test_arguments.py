@@ -21,6 +21,7 @@ from chatledger.repositories import Repositories
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
@@ -33,6 +34,7 @@ NOUNS = {
     "branches": BranchRepository,
     "erasures": ErasureRepository,
     "feedback": FeedbackRepository,
+    "kv": KvRepository,
     "messages": MessageRepository,
     "outputs": OutputRepository,
     "partials": PartialRepository,
@@ -52,10 +54,13 @@ GIVEN: dict[str, Any] = {
     "str": "t",
     "int": 0,
     "RunStatus": "completed",
+    "ChatMessage": ChatMessage(role="user"),
     "Sequence[ChatMessage]": [],
     "Sequence[ThreadAgent]": [],
     "Thread": Thread(thread_id="new", created_at=NOON, active_at=NOON),
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
+    "KvScope": ("tenant",),
+    "dict[str, Any]": {},
     "Address": "t.db",
     "str | os.PathLike[str]": "u.db",
 }

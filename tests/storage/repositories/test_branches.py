@@ -184,14 +184,14 @@ async def test_the_list_of_threads_shows_the_active_branch(ledger: Ledger) -> No
     await ledger.branches.fork("t", 1)
     await ledger.messages.append("t", [assistant("rain")])
     (listed,) = await ledger.threads.list()
-    assert (listed.active_branch, listed.message_count, listed.last_text) == (1, 2, "rain")
+    assert (listed.active_branch, listed.message_count, listed.preview) == (1, 2, "rain")
 
 
 async def test_the_list_of_threads_shows_the_last_text_of_a_fork_without_messages_of_its_own(ledger: Ledger) -> None:
     await thread(ledger, turn())
     await ledger.branches.fork("t", 1)
     (listed,) = await ledger.threads.list()
-    assert (listed.message_count, listed.last_text) == (1, turn()[0].text)
+    assert (listed.message_count, listed.preview) == (1, turn()[0].text)
 
 
 # --- Calls across a fork ----------------------------------------------------------------------------------------------

@@ -26,9 +26,22 @@ async def fill(
     await ledger.threads.create(thread_id, user_id=user_id, title=CANARY, metadata={"note": CANARY})
     await ledger.runs.start(thread_id, run_id=run_id, agent="planner", model="m", input={"prompt": CANARY})
     await ledger.messages.append(thread_id, [*turn(), *turn()], run_id=run_id)
-    for score in scores:
-        kwargs = {"comment": CANARY}
-        await ledger.feedback.record(Feedback(run_id=run_id, key="stars", score=score, kwargs=kwargs, author=CANARY))
+    for number, score in enumerate(scores):
+        said = {"kwargs": {"comment": CANARY}, "author": CANARY, "user_id": f"{CANARY} of scorer {number}"}
+        await ledger.feedback.record(Feedback.model_validate({"run_id": run_id, "key": "stars", "score": score} | said))
+
+
+async def score_bobs(ledger: Ledger) -> None:
+    """A thread of bob's with his own score and those of USER: 3, 2 and 1 on the run, and a retracted 5 on a message."""
+    await fill(ledger, "of bob", "bob", ())
+    (message, *_) = (await ledger.messages.history("of bob")).messages
+    bobs = [Feedback(run_id="run of of bob", key="stars", score=4, user_id="bob")]
+    users = [Feedback(run_id="run of of bob", key="stars", score=score, user_id=USER) for score in (3, 2, 1)]
+    for one in (*bobs, *users):
+        await ledger.feedback.record(one)
+    about = {"message_id": message.message_id, "kwargs": {"comment": CANARY}}
+    taken_back = await ledger.feedback.record(users[0].model_copy(update={"score": 5, **about}))
+    await ledger.feedback.retract(taken_back.feedback_id or "")
 
 
 async def everything(database: Database) -> str:
@@ -59,7 +72,9 @@ async def test_a_dry_run_counts_what_goes_and_writes_nothing(
 ) -> None:
     await fill(ledger)
     await fill(ledger, "second", scores=(1,))
-    await fill(ledger, "of bob", "bob")
+    await score_bobs(ledger)
+    on_own = Feedback(run_id=f"run of {THREAD}", key="stars", score=1, user_id=USER)
+    await ledger.feedback.record(on_own)
     await fill(ledger.tenant("other"), "of another")
     await ledger.branches.fork(THREAD, 5)
     await ledger.messages.append(THREAD, turn())
@@ -75,6 +90,8 @@ async def test_a_dry_run_counts_what_goes_and_writes_nothing(
     of_the_erasure = {"erasure_id", "created_at"}
     assert foreseen.model_dump(exclude=of_the_erasure) == done.model_dump(exclude=of_the_erasure)
     assert foreseen.rows["threads"] == {"thread": 1, "user": 2, "tenant": 3}[kind]
+    assert foreseen.rows["feedback"] == {"thread": 3, "user": 8, "tenant": 9}[kind]
+    assert foreseen.scores == {"thread": 3, "user": 5, "tenant": 6}[kind] * keep_scores
 
 
 async def test_a_dry_run_of_an_unknown_or_an_erased_thread_says_so(ledger: Ledger) -> None:
@@ -133,6 +150,64 @@ async def test_a_user_is_erased_with_all_threads_and_may_come_back(database: Dat
     left = await everything(database)
     assert f"{CANARY}-" not in left
     await ledger.threads.create("again", user_id=USER)
+
+
+@pytest.mark.parametrize("keep_scores", [False, True])
+async def test_the_feedback_of_an_erased_user_on_other_threads_goes_too(
+    database: Database, ledger: Ledger, keep_scores: bool
+) -> None:
+    await fill(ledger, scores=())
+    await score_bobs(ledger)
+    before = await ledger.feedback.summary()
+    erasure = await ledger.erasures.erase_user(USER, keep_scores=keep_scores)
+    assert (erasure.rows["threads"], erasure.rows["feedback"], erasure.scores) == (1, 4, keep_scores)
+    assert [one.user_id for one in await ledger.feedback.list()] == ["bob"]
+    assert CANARY not in repr([await query(database, f"SELECT * FROM {name}") for name in ("feedback", "erasures")])
+    assert (await ledger.feedback.summary() == before) == keep_scores
+    assert len((await ledger.messages.history("of bob")).messages) == 10
+
+
+async def test_an_interrupted_erasure_of_a_user_is_finished_by_another(database: Database, ledger: Ledger) -> None:
+    await fill(ledger, scores=())
+    await score_bobs(ledger)
+    await ledger.erasures.erase_thread(THREAD)  # as far as the first came
+    erasure = await ledger.erasures.erase_user(USER, keep_scores=True)
+    assert (erasure.rows["feedback"], erasure.scores) == (4, 1)
+    again = await ledger.erasures.erase_user(USER, keep_scores=True)
+    assert (again.rows["feedback"], again.scores) == (0, 0)
+    stars = FeedbackSummary(key="stars", count=2, mean=2.5, min=1, max=4)
+    assert await ledger.feedback.summary() == [stars]
+
+
+async def test_only_scores_that_count_are_kept_of_a_thread(ledger: Ledger) -> None:
+    await score_bobs(ledger)
+    before = await ledger.feedback.summary()
+    erasure = await ledger.erasures.erase_thread("of bob", keep_scores=True)
+    assert (erasure.rows["feedback"], erasure.scores) == (5, 2)
+    assert await ledger.feedback.summary() == before
+    assert await ledger.feedback.summary(events=True) == before
+    assert await ledger.feedback.summary(user_id="bob") == []
+
+
+async def test_users_who_score_each_other_are_erased_at_once(database: Database, ledger: Ledger) -> None:
+    """Erasures, deletions and scores of the same runs wait for each other and for nothing else."""
+    users = [f"user {number}" for number in range(4)]
+    for user in users:
+        await fill(ledger, f"thread of {user}", user, ())
+    said = [
+        Feedback(run_id=f"run of thread of {owner}", key="stars", score=1, user_id=user)
+        for owner in users
+        for user in users
+    ]
+    stored = [await ledger.feedback.record(one) for one in said]
+    async with database.open() as other:
+        outcomes = await asyncio.gather(
+            *(one.erasures.erase_user(user) for one, user in zip((ledger, other) * 2, users, strict=True)),
+            *(other.feedback.retract(one.feedback_id or "") for one in stored),
+            return_exceptions=True,
+        )
+    assert {type(outcome).__name__ for outcome in outcomes} <= {"Erasure", "Feedback", "FeedbackNotFound"}
+    assert (await ledger.feedback.list()).items == []
 
 
 async def test_a_tenant_is_erased_and_no_other(ledger: Ledger) -> None:

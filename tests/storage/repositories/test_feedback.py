@@ -1,4 +1,4 @@
-"""Feedback: every score is kept, a repeat is known by its key, a summary reads them all."""
+"""Feedback: every score is kept, a repeat is known by its key, and what counts is the latest of a target and user."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from chatledger import (
     Feedback,
+    FeedbackNotFound,
     FeedbackSummary,
     IdConflict,
     InvalidArgument,
@@ -47,9 +48,11 @@ async def test_feedback_is_read_as_it_was_given(ledger: Ledger, t: str) -> None:
         kwargs={"comment": "schön \0 \ud800 🌦", "nan": [math.inf, 10**30, -0.0], "": None},
         author="ada",
         source="ui",
-        message_id="m4",
+        message_id="m1",
         feedback_id="f \0",
         created_at=NOON.astimezone(timezone(timedelta(hours=9))),
+        user_id="ada \0",
+        call_index=0,
     )
     assert repr(await ledger.feedback.record(given)) == repr(given)
     assert repr((await ledger.feedback.list()).items) == repr([given])
@@ -117,7 +120,10 @@ async def test_the_same_key_on_another_run_is_another_score(ledger: Ledger, t: s
 
 @pytest.mark.parametrize(
     "other",
-    [{"score": 5}, {"key": "up"}, {"kwargs": {"a": 1}}, {"author": "ada"}, {"source": "ui"}, {"message_id": "m4"}],
+    [
+        *({"score": 5}, {"key": "up"}, {"kwargs": {"a": 1}}, {"author": "ada"}, {"source": "ui"}, {"message_id": "m4"}),
+        *({"user_id": "ada"}, {"message_id": "m1", "call_index": 0}),
+    ],
 )
 async def test_a_repeat_with_other_content_is_a_conflict(ledger: Ledger, t: str, other: dict[str, Any]) -> None:
     first = await ledger.feedback.record(stars(4, feedback_id="f"), idempotency_key="k")
@@ -175,6 +181,169 @@ async def test_invalid_keys_are_refused(ledger: Ledger, t: str) -> None:
             await ledger.feedback.record(stars(4), idempotency_key=key)
 
 
+async def test_feedback_on_a_call_names_it(ledger: Ledger, t: str) -> None:
+    stored = await ledger.feedback.record(stars(4, message_id="m1", call_index=0))
+    assert (await ledger.feedback.list()).items == [stored]
+    for about in ({"message_id": "m1", "call_index": 9}, {"message_id": "m0", "call_index": 0}, {"call_index": 0}):
+        with pytest.raises(InvalidArgument, match="call"):
+            await ledger.feedback.record(stars(4, **about))
+    with pytest.raises(MessageNotFound):
+        await ledger.feedback.record(stars(4, message_id="nobody", call_index=0))
+    assert (await ledger.feedback.list()).items == [stored]
+
+
+async def test_feedback_on_a_message_that_is_gone_still_names_it(database: Database, ledger: Ledger, t: str) -> None:
+    stored = await ledger.feedback.record(stars(4, message_id="m4"))
+    older = await ledger.feedback.record(stars(5, message_id="m1"))
+    await query(database, "UPDATE feedback SET message_id = NULL WHERE score = 5")  # as an earlier release wrote it
+    assert (await ledger.feedback.list()).items == [older, stored]
+    await query(database, "DELETE FROM messages WHERE message_id = 'm4'")
+    assert (await ledger.feedback.list()).items == [older, stored]
+    assert (await ledger.feedback.current()).items == [older, stored]
+
+
+# --- What counts ------------------------------------------------------------------------------------------------------
+
+
+async def said_at(ledger: Ledger, minute: int, score: float, **fields: Any) -> Feedback:
+    at = NOON + timedelta(minutes=minute)
+    return await ledger.feedback.record(stars(score, created_at=at, **fields))
+
+
+async def test_thumb_up_down_and_up_again_is_one(ledger: Ledger, t: str) -> None:
+    for minute, score in enumerate((1, -1, 1)):
+        await said_at(ledger, minute, score, user_id="ada", message_id="m4")
+    assert await ledger.feedback.summary() == [summary("stars", 1)]
+    assert await ledger.feedback.summary(events=True) == [summary("stars", 1, -1, 1)]
+    assert [one.score for one in await ledger.feedback.current()] == [1]
+    assert [one.score for one in await ledger.feedback.list(user_id="ada")] == [1, -1, 1]
+
+
+async def test_each_target_key_and_user_counts_by_itself(ledger: Ledger, t: str) -> None:
+    targets: list[dict[str, Any]] = [
+        {},
+        {"user_id": "ada"},
+        {"message_id": "m1"},
+        {"message_id": "m4"},
+        {"message_id": "m1", "call_index": 0},
+        {"message_id": "m1", "user_id": "ada"},
+        {"message_id": "m1", "call_index": 0, "user_id": "ada"},
+    ]
+    for minute in range(2):
+        for number, target in enumerate(targets):
+            await said_at(ledger, 10 * minute + number, 10 * minute + number, **target)
+    await ledger.feedback.record(Feedback(run_id="r", key="other", score=0, created_at=NOON))
+    current = await ledger.feedback.current()
+    assert [one.score for one in current] == [16, 15, 14, 13, 12, 11, 10, 0]
+    assert [one.score for one in await ledger.feedback.current(user_id="ada")] == [16, 15, 11]
+    assert [one.key for one in await ledger.feedback.current(key="other", run_id="r", thread_id="t")] == ["other"]
+    assert (await ledger.feedback.current(thread_id="nowhere")).items == []
+    assert (await ledger.feedback.summary(key="stars"))[0].count == 7
+
+
+async def test_the_latest_counts_by_its_time_and_then_by_its_id(ledger: Ledger, t: str) -> None:
+    await said_at(ledger, 5, 2, feedback_id="b")
+    await said_at(ledger, 1, 3, feedback_id="z")
+    await said_at(ledger, 5, 1, feedback_id="a")
+    assert [one.feedback_id for one in await ledger.feedback.current()] == ["b"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+async def test_pages_of_current_scores_give_each_once(ledger: Ledger, t: str, size: int) -> None:
+    for minute in range(2):
+        for user in "abcde":
+            await said_at(ledger, minute, minute, user_id=user, feedback_id=f"{user}{minute}")
+    page = await ledger.feedback.current(limit=size)
+    read = [one.feedback_id for one in page]
+    while page.next_cursor is not None:
+        page = await ledger.feedback.current(limit=size, cursor=page.next_cursor)
+        read += [one.feedback_id for one in page]
+    assert read == ["e1", "d1", "c1", "b1", "a1"]
+
+
+async def test_since_and_until_are_about_the_score_that_counts(ledger: Ledger, t: str) -> None:
+    for minute, score in enumerate((1, 2, 3)):
+        await said_at(ledger, minute, score)
+    later = NOON + timedelta(minutes=2)
+    assert await ledger.feedback.summary(until=later) == []
+    assert await ledger.feedback.summary(since=later) == [summary("stars", 3)]
+    assert await ledger.feedback.summary(until=later, events=True) == [summary("stars", 1, 2)]
+
+
+async def test_a_retracted_score_and_the_earlier_ones_do_not_count(ledger: Ledger, t: str) -> None:
+    first, second = [await said_at(ledger, minute, minute, user_id="ada") for minute in range(2)]
+    others = [await said_at(ledger, 0, 7, user_id="bob"), await said_at(ledger, 0, 8, user_id="ada", message_id="m1")]
+    retracted = await ledger.feedback.retract(second.feedback_id or "")
+    assert retracted == second.model_copy(update={"retracted_at": retracted.retracted_at})
+    assert datetime.now(UTC) - (retracted.retracted_at or NOON) < timedelta(minutes=1)
+    assert await ledger.feedback.retract(second.feedback_id or "") == retracted
+    assert {one.feedback_id for one in await ledger.feedback.current()} == {one.feedback_id for one in others}
+    assert await ledger.feedback.summary(user_id="ada") == [summary("stars", 8)]
+    assert await ledger.feedback.summary(user_id="ada", events=True) == [summary("stars", 0, 1, 8)]
+    withdrawn = {one.feedback_id for one in await ledger.feedback.list() if one.retracted_at is not None}
+    assert withdrawn == {first.feedback_id, second.feedback_id}
+    await said_at(ledger, 2, 5, user_id="ada")
+    assert [one.score for one in await ledger.feedback.current(user_id="ada")] == [5, 8]
+
+
+async def test_to_retract_an_earlier_score_leaves_the_later_one(ledger: Ledger, t: str) -> None:
+    first, second = [await said_at(ledger, minute, minute) for minute in range(2)]
+    await ledger.feedback.retract(first.feedback_id or "")
+    assert (await ledger.feedback.current()).items == [second]
+
+
+async def test_an_earlier_score_that_comes_late_does_not_count_after_a_retraction(ledger: Ledger, t: str) -> None:
+    said = await said_at(ledger, 5, 1)
+    await ledger.feedback.retract(said.feedback_id or "")
+    await said_at(ledger, 4, 1)
+    assert (await ledger.feedback.current()).items == []
+    assert await ledger.feedback.summary() == []
+
+
+async def test_a_repeat_of_a_retracted_score_gives_it_retracted(ledger: Ledger, t: str) -> None:
+    first = await ledger.feedback.record(stars(4), idempotency_key="k")
+    retracted = await ledger.feedback.retract(first.feedback_id or "")
+    assert await ledger.feedback.record(stars(4), idempotency_key="k") == retracted
+    assert await ledger.feedback.record(retracted) == retracted
+    assert (await ledger.feedback.list()).items == [retracted]
+
+
+async def test_what_is_unknown_is_not_retracted(ledger: Ledger, t: str) -> None:
+    stored = await ledger.feedback.record(stars(4))
+    for unknown in ("nothing", ""):
+        with pytest.raises(FeedbackNotFound) as caught:
+            await ledger.feedback.retract(unknown)
+        assert caught.value.feedback_id == unknown
+    with pytest.raises(FeedbackNotFound):
+        await ledger.tenant("other").feedback.retract(stored.feedback_id or "")
+    assert (await ledger.feedback.current()).items == [stored]
+
+
+async def test_scores_and_retractions_at_once_leave_the_latest_or_none(database: Database, t: str) -> None:
+    """Whoever comes first: no score that was retracted, and none from before it, counts again."""
+    async with database.open() as one, database.open() as other:
+        for round_ in range(8):
+            user = f"user {round_}"
+            said = [await said_at(one, minute, minute, user_id=user) for minute in range(1, 4)]
+            retractions = [ledger.feedback.retract(said[2].feedback_id or "") for ledger in (one, other)]
+            early, late = said_at(other, 0, 0, user_id=user), said_at(one, 9, 9, user_id=user)
+            done = await asyncio.gather(*retractions, early, late, other.feedback.retract(said[1].feedback_id or ""))
+            assert done[0] == done[1]
+            assert (await one.feedback.current(user_id=user)).items == [done[3]]
+            await other.feedback.retract(done[3].feedback_id or "")
+            assert (await one.feedback.current(user_id=user)).items == []
+
+
+async def test_a_retraction_while_its_thread_is_deleted_finds_it_or_not(database: Database, t: str) -> None:
+    async with database.open() as one, database.open() as other:
+        said = [await said_at(one, 0, 1, user_id=user) for user in "abcdef"]
+        retracting = [other.feedback.retract(each.feedback_id or "") for each in said]
+        deleted, *outcomes = await asyncio.gather(one.threads.delete(t), *retracting, return_exceptions=True)
+        assert not isinstance(deleted, BaseException)
+        assert {type(outcome) for outcome in outcomes} <= {Feedback, FeedbackNotFound}
+        assert (await one.feedback.list()).items == []
+
+
 # --- Listing ----------------------------------------------------------------------------------------------------------
 
 
@@ -220,8 +389,9 @@ async def scored(ledger: Ledger) -> None:
         await ledger.runs.start("t", run_id=run_id, agent=agent, model=model)
     scores = (("r1", "stars", 4), ("r1", "stars", 5), ("r2", "stars", 1), ("r3", "stars", 2), ("r3", "up", -0.5))
     for hour, (run_id, key, score) in enumerate(scores):
-        at = NOON + timedelta(hours=hour)
-        await ledger.feedback.record(Feedback(run_id=run_id, key=key, score=score, created_at=at))
+        at, of_user = NOON + timedelta(hours=hour), "ada" if hour else None
+        given = Feedback(run_id=run_id, key=key, score=score, created_at=at, user_id=of_user)
+        await ledger.feedback.record(given)
 
 
 def summary(key: str, *scores: float) -> FeedbackSummary:
@@ -243,6 +413,11 @@ async def test_a_summary_tells_each_key(ledger: Ledger) -> None:
         ({"agent": "a"}, [summary("stars", 4, 5, 1)]),
         ({"model": "m"}, [summary("stars", 4, 5, 2), summary("up", -0.5)]),
         ({"agent": "a", "model": "n"}, [summary("stars", 1)]),
+        ({"run_id": "r1"}, [summary("stars", 4, 5)]),
+        ({"thread_id": "t", "key": "up"}, [summary("up", -0.5)]),
+        ({"thread_id": "unknown"}, []),
+        ({"user_id": "ada"}, [summary("stars", 5, 1, 2), summary("up", -0.5)]),
+        ({"user_id": "ada", "run_id": "r3", "key": "stars"}, [summary("stars", 2)]),
         ({"agent": "unknown"}, []),
         ({"since": NOON + timedelta(hours=1)}, [summary("stars", 5, 1, 2), summary("up", -0.5)]),
         ({"until": NOON + timedelta(hours=1)}, [summary("stars", 4)]),

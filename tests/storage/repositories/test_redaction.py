@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatledger import ChatMessage, ImagePart, Ledger, MessageNotFound, TextPart, ThinkPart
+from chatledger import ChatMessage, IdConflict, ImagePart, Ledger, MessageNotFound, TextPart, ThinkPart
 from chatledger.storage.schema.tables import metadata
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
@@ -115,3 +115,59 @@ async def test_concurrent_appends_follow_a_redacted_message(filled: Ledger) -> N
     await asyncio.gather(filled.messages.redact("t", 3), *appends)
     history = await filled.messages.history("t")
     assert (history.version, history.messages[2].text) == (30, "[redacted]")
+
+
+# --- A late repeat of the append --------------------------------------------------------------------------------------
+
+
+async def test_a_repeat_of_a_redacted_append_is_a_replay_and_brings_no_word_back(
+    database: Database, filled: Ledger
+) -> None:
+    redacted = [await filled.messages.redact("t", seq) for seq in range(1, 6)]
+    async with database.open() as other:
+        for ledger in (filled, other):
+            again = await ledger.messages.append("t", SAID, run_id="r")
+            assert (again.replayed, again.version, list(again.messages)) == (True, 5, redacted)
+    assert (await filled.messages.history("t")).messages == redacted
+    cells = repr([await query(database, f"SELECT * FROM {table.name}") for table in metadata.sorted_tables])
+    assert CANARY not in cells
+
+
+async def test_a_repeat_by_key_of_a_redacted_append_is_a_replay(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    said = await ledger.messages.append("t", turn(), idempotency_key="k")
+    redacted = await ledger.messages.redact("t", 1)
+    again = await ledger.messages.append("t", turn(), idempotency_key="k")
+    assert (again.replayed, list(again.messages)) == (True, [redacted, *said.messages[1:]])
+
+
+async def test_a_repeat_in_a_transaction_is_a_replay(filled: Ledger) -> None:
+    redacted = await filled.messages.redact("t", 1)
+    async with filled.begin() as tx:
+        again = await tx.messages.append("t", SAID, run_id="r")
+        assert (again.replayed, again.messages[0]) == (True, redacted)
+        await tx.messages.append("t", [user("more")])
+    assert (await filled.messages.history("t")).version == 6
+
+
+@pytest.mark.parametrize("redactions", [1, 2])
+async def test_other_words_under_the_id_of_a_redacted_message_are_refused(filled: Ledger, redactions: int) -> None:
+    for _ in range(redactions):
+        await filled.messages.redact("t", 5)
+    for other in (CANARY[:-1], "[redacted]!", ""):
+        with pytest.raises(IdConflict, match="other content") as caught:
+            await filled.messages.append("t", [*SAID[:4], assistant(other, message_id="m4")], run_id="r")
+        assert caught.value.seq == 5
+    assert (await filled.messages.append("t", SAID, run_id="r")).replayed
+
+
+async def test_equal_words_have_another_digest_in_another_place(database: Database) -> None:
+    async with database.open(keys=None) as ledger:
+        for name in ("t", "u"):
+            await ledger.threads.create(name)
+            await ledger.messages.append(name, [user("yes", message_id="m"), user("yes")], rules="lenient")
+            for seq in (1, 2):
+                await ledger.messages.redact(name, seq)
+    digests = [row[0] for row in await query(database, "SELECT digest FROM messages")]
+    assert len(set(digests)) == 4
+    assert all(digest.startswith("scrypt-14-8-1:") for digest in digests)

@@ -11,7 +11,7 @@ from chatledger.storage.repositories import reencrypt as module
 from chatledger.storage.rows.encryption import ENCRYPTED
 from chatledger.storage.schema.text import CIPHERTEXT_HEADER
 from tests.conftest import Database
-from tests.conversations import texts, turn, user
+from tests.conversations import assistant, texts, turn, user
 from tests.storage.raw import query, raw_connection
 from tests.storage.words import RING, Said, read_everything, say_everything
 
@@ -62,6 +62,8 @@ async def test_a_key_is_replaced_and_can_go(database: Database) -> None:
     assert await key_ids(database) == {"k2"}
     async with database.open(keys=LATER) as ledger:
         assert await read_everything(ledger) == before
+        gone = await ledger.messages.append("t", [assistant("gone", message_id="t gone")])  # redacted since
+        assert gone.replayed
 
 
 async def test_only_the_tenants_own_rows_are_encrypted(database: Database) -> None:

@@ -114,7 +114,7 @@ async def test_a_thread_shows_the_count_and_last_text_of_its_active_branch(ledge
     await ledger.threads.create("t", created_at=NOON)
     stored = await ledger.messages.append("t", turn())
     found = await ledger.threads.get("t")
-    assert (found.message_count, found.last_text) == (5, "It is sunny in both.")
+    assert (found.message_count, found.preview) == (5, "It is sunny in both.")
     assert found.created_at == NOON
     assert abs(found.active_at - (stored.messages[0].created_at or NOON)) <= timedelta(seconds=1)
 
@@ -253,6 +253,7 @@ async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database
         "feedback": 2,
         "agents": 0,
         "outputs": 0,
+        "revisions": 0,
     }
     assert (deleted.rows, deleted.total) == (rows, 18)
     assert await count_rows(database) == {name: number - rows[name] for name, number in kept.items()}

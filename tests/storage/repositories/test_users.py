@@ -42,7 +42,7 @@ from tests.storage.raw import query
 
 SECRET = "s3cr3t"
 """It stands in all that Bob stores."""
-BOBS = {"thread_id": "bob's", "run_id": "run of bob", "message_id": "bob's message", "branch": 1, "seq": 1, "at": 1}
+BOBS = {"thread_id": "bob's", "run_id": "run of bob", "message_id": "bob's message", "branch": 1, "seq": 1, "after": 1}
 """What Bob has, by the name of the argument."""
 SKIPPED = {"open", "close", "begin", "over"}
 """They reach no thread by themselves."""
@@ -65,6 +65,8 @@ async def bob(ledger: Ledger) -> Ledger:
     await bob.outputs.add("bob's", [Output(branch=0, seq=1, nonce="n", mime_type="x/y", text=SECRET)])
     await bob.agents.replace("bob's", [ThreadAgent(name=SECRET, definition={})], stored=[])
     await bob.messages.append("bob's", [assistant(SECRET, state="partial", message_id="p")], branch=1)
+    for scope in (("thread", "bob's"), ("user", "bob")):
+        await bob.kv.put(scope, SECRET, SECRET)
     await ledger.threads.create("nobody's", title=SECRET)
     await ledger.threads.create("ada's", user_id="ada")
     await ledger.messages.append("ada's", turn(), run_id="run of ada")
@@ -78,6 +80,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
     thread = Thread(thread_id="bob's", created_at=NOW, active_at=NOW)
     return {
         **BOBS,
+        "at": 1,
         "user_id": "bob",
         "prefix": "b",
         "name": "acme",
@@ -88,6 +91,13 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "status": "completed",
         "thread": thread,
         "new": [],
+        "scope": ("thread", "bob's"),
+        "key": SECRET,
+        "value": 1,
+        "values": {"a": 1},
+        "feedback_id": "bob's score",
+        "message": user("?"),
+        "to": 1,
         "thread_ids": ["bob's", "nobody's"],
         "mark": mark,
         "listed": [ThreadAgent(name="a", definition={})],
@@ -100,6 +110,8 @@ async def usual(bob: Ledger) -> dict[str, Any]:
 
 def attempts(call: Call, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The arguments that are asked for, with each choice of the others that name something of Bob's."""
+    if call.name == "threads.list":
+        given = {**given, "after": "bob's"}
     asked = {name: given[name] for name in call.asked}
     others = [name for name in call.parameters if name in BOBS and name not in asked]
     choices: list[tuple[dict[str, Any], ...]] = [({}, {name: given[name]}) for name in others]
@@ -246,6 +258,18 @@ async def test_calls_for_all_users_are_refused(ledger: Ledger) -> None:
     with pytest.raises(InvalidArgument, match="user_id is not the user"):
         ada.user("bob")
     assert ada.user("ada")._scope == ada._scope
+
+
+async def test_the_values_of_kv_are_those_of_the_user(ledger: Ledger, bob: Ledger) -> None:
+    ada = ledger.user("ada")
+    await ada.kv.put(("user", "ada"), "k", 1)
+    await ada.messages.append("ada's", turn(), kv={"k": 2})
+    assert [(await ada.kv.get(scope, "k")) is None for scope in (("user", "ada"), ("thread", "ada's"))] == [False] * 2
+    for call_ in (ada.kv.get, ada.kv.delete):
+        with pytest.raises(InvalidArgument, match=r"^scope is that of another user"):
+            await call_(("user", "bob"), SECRET)
+        with pytest.raises(TenantOnly):
+            await call_(("tenant",), "k")
 
 
 async def test_a_user_erases_herself_and_nobody_else(ledger: Ledger, bob: Ledger, database: Database) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from chatledger import IdConflict, Ledger, RunConflict, StorageError, Transaction, migrate, schema_status
 from chatledger.storage.schema.row_security import begin_as
 from chatledger.storage.schema.tables import INSERTION_ORDER
+from chatledger.storage.schema.views import VIEWS
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
@@ -197,7 +198,7 @@ async def test_a_session_without_a_tenant_sees_no_row(secured: str) -> None:
     async with Ledger.open(secured, rls=True) as ledger:
         await fill(ledger, THEIRS)
     connection = await asyncpg.connect(secured)
-    for name in [table.name for table in INSERTION_ORDER] + ["transcript", "scores"]:
+    for name in [*(table.name for table in INSERTION_ORDER), *VIEWS]:
         assert await connection.fetchval(f"SELECT count(*) FROM chatledger.{name}") == 0
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await connection.execute("INSERT INTO chatledger.erasures SELECT 'default', * FROM (SELECT 1) AS x")
@@ -220,14 +221,27 @@ async def test_two_tenants_take_turns_on_a_callers_connection(secured: str) -> N
 async def test_a_revision_sees_every_row_and_secures_its_new_tables(
     secured: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a downgrade and an upgrade, `0003` has created its tables again, with the policies of the others."""
+    """After a downgrade and an upgrade, `0003` has created its tables again, with the policies of the others. The views
+    work with their readers' rights all the time.
+    """
     async with Ledger.open(secured, rls=True) as ledger:
         await ledger.threads.create("t")
     await asyncio.to_thread(migrate, secured, to="0002")
     assert (await asyncio.to_thread(schema_status, secured)).rls
+    assert await views_of_readers(secured) == ["scores", "transcript"]
     assert (await asyncio.to_thread(migrate, secured)).rls
+    assert await views_of_readers(secured) == sorted(VIEWS)
     async with Ledger.open(secured, rls=True) as ledger:
         assert await ledger.threads.find("t") is not None
+
+
+async def views_of_readers(url: str) -> list[str]:
+    """The views that work with the rights of who reads them. With those of their owner they would bypass policies."""
+    connection = await asyncpg.connect(url)
+    option = "reloptions @> '{security_invoker=true}'"
+    rows = await connection.fetch(f"SELECT relname FROM pg_class WHERE relkind = 'v' AND {option} ORDER BY relname")
+    await connection.close()
+    return [row[0] for row in rows]
 
 
 async def test_partitions_are_secured_too(owned: str) -> None:

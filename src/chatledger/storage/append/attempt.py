@@ -37,11 +37,21 @@ from chatledger.rules import (
     judge,
 )
 from chatledger.storage.append.create import create_thread
+from chatledger.storage.append.new_branch import branch_off, find_cut, find_other_branch
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
-from chatledger.storage.append.replay import find_replay, load_replay
+from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
-from chatledger.storage.append.write import ACTIVITY_RESOLUTION, Moved, Plan, Written, plan_rows, write
+from chatledger.storage.append.write import (
+    ACTIVITY_RESOLUTION,
+    Moved,
+    NewBranch,
+    Plan,
+    Written,
+    plan_rows,
+    write,
+    write_values,
+)
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text, write_mark
@@ -76,21 +86,35 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
         if sql.dialect == "postgresql" and not lock:
             return Moved()  # this attempt may be no transaction, which could end with an empty thread
         seen = create_thread(sql, request) or preflight(sql, request, lock=lock)
+    other = None if request.after is None else find_other_branch(request, seen)
+    if other is not None:
+        request = replace(request, branch=other, after=None)
+        seen = preflight(sql, request, lock=lock)
+        if not seen.found:  # it was removed since; another attempt stores the batch where it belongs
+            return Moved()
     if overwrites_partial(request, seen):
+        if request.kv and not lock and sql.dialect == "postgresql":
+            return Moved()  # two statements, so they need the transaction of the next attempt
         if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
-        return overwritten if isinstance(overwritten, Moved) else Attempted(overwritten)
+        if isinstance(overwritten, Moved):
+            return overwritten
+        write_values(sql, request)
+        return Attempted(overwritten)
+    removed = find_removed(sql, request, seen, again=lock)
+    if removed:
+        return Attempted(replay_removed(sql, request, seen, removed))
     replay = find_replay(request, seen)
     if replay is not None:
         replayed = load_replay(sql, request, replay)
         return replayed if isinstance(replayed, Moved) else Attempted(replayed)
-    plan = plan_append(request, seen)
+    plan = plan_append(request, seen) if request.after is None else _plan_after(sql, request, seen)
     if isinstance(plan, NothingToWrite):
         return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
-        raise _draft_live(sql, request, seen)
-    return _write(sql, plan, seen)
+        raise draft_live(sql, request, seen)
+    return _write(sql, plan, seen, locked=lock)
 
 
 def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Attempted | Moved | NeedsPreflight:
@@ -105,12 +129,16 @@ def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Att
     return NeedsPreflight()
 
 
-def _write(sql: Sql, plan: Plan, seen: Seen) -> Attempted | Moved:
-    written = write(sql, plan)
+def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
+    written = write(sql, plan, locked=locked)
     return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
+    if cached.absent is not None and request.has_key:  # no index refuses a repeat whose messages were removed
+        return NeedsPreflight()
+    if request.after is not None and (cached.tip is None or request.after != cached.tip.last_seq):
+        return NeedsPreflight()
     try:
         plan = plan_append(request, cached) if request.messages else None  # an empty batch has no guard
     except ChatLedgerError:
@@ -149,7 +177,22 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
         return NothingToWrite()
     if interrupts and not request.interrupt and is_live(tip):
         return LiveDraft()
-    given = request
+    return _plan(request, seen, branch, tip)
+
+
+def _plan_after(sql: Sql, request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
+    """The plan of an append after an earlier message. Where messages follow that one, it makes a branch."""
+    _require_branch(request, seen)
+    cut = find_cut(sql, request, seen)
+    if cut is None:
+        return plan_append(request, seen)
+    if not request.messages:
+        return NothingToWrite()
+    return _plan(request, seen, *branch_off(sql, request, seen, cut))
+
+
+def _plan(request: AppendRequest, seen: Seen, branch: int, tip: Tip, new_branch: NewBranch | None = None) -> Plan:
+    given, interrupts = request, tip.partial_seq is not None
     if interrupts:
         request = request.insert(*close_interrupted(tip, request.messages))
     request = _with_closing_results(request, interrupted(tip) if interrupts else tip, branch)
@@ -167,9 +210,10 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
         branch=branch,
         stamp=seen.stamp,
         new_stamp=new_stamp(),
-        touches=seen.touched is None or request.now - seen.touched >= ACTIVITY_RESOLUTION,
+        touches=new_branch is None and (seen.touched is None or request.now - seen.touched >= ACTIVITY_RESOLUTION),
         judgement=judgement,
         rows=plan_rows(request, judgement, branch),
+        new_branch=new_branch,
     )
 
 
@@ -202,7 +246,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
+def draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
     """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
     assert seen.tip.lease is not None
@@ -227,7 +271,7 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
     seen = preflight(sql, request, lock=True)
     _, tip = _require_branch(request, seen)
     if is_live(tip):
-        raise _draft_live(sql, request, seen)
+        raise draft_live(sql, request, seen)
     return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
 
 
@@ -247,16 +291,20 @@ def appended(plan: Plan) -> Appended:
 def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     """What a preflight would see after the write."""
     touched = plan.request.now if written.touched else seen.touched
-    tip, stamp = plan.judgement.tip, plan.new_stamp
+    tip, stamp, forked = plan.judgement.tip, plan.new_stamp, seen.forked or plan.new_branch is not None
+    active, absent = seen.active_branch, seen.absent
+    if plan.new_branch is not None:
+        active, absent = plan.branch, plan.new_branch.absent
     return Seen(
         True,
         seen.rules,
-        seen.active_branch,
-        seen.branch,
+        active,
+        plan.branch,
         tip,
         stamp,
-        forked=seen.forked,
+        forked=forked,
         touched=touched,
+        absent=absent,
         user_id=seen.user_id,
     )
 

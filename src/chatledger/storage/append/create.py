@@ -15,12 +15,14 @@ from typing import Any
 from chatledger.errors import Erased
 from chatledger.ids import erasure_digest, new_stamp
 from chatledger.rules import Tip
+from chatledger.storage.append import kv
 from chatledger.storage.append.preflight import LOOK, Seen, read_seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Filled, Moved, Plan, Written, fill, parts_from_tip, tip_columns
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END, branch_column
+from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, refuse_without_keys
 from chatledger.storage.schema.text import to_microseconds
 
 _LINEAGE = write_lineage([Segment(0, 1, END)])
@@ -48,13 +50,14 @@ def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
 
 
 def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
-    """Create the thread, in a transaction. None if somebody else was faster. Raises Erased."""
+    """Create the thread, in a transaction. None if somebody else was faster. Raises Erased and TenantEncrypted."""
     seen = new_thread(request, new_stamp())
     postgresql = sql.dialect == "postgresql"
+    refuse_without_keys(sql, request.tenant)
     parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}
     if not postgresql:
         parameters["now"] = to_microseconds(request.now)
-    if sql.fetch(_insert_thread(typed=postgresql), parameters):
+    if sql.fetch(_insert_thread(typed=postgresql, plain=False), parameters):
         sql.fetch(_insert_branch(typed=postgresql), parameters)
         return seen
     if sql.fetch(_ERASED, parameters):
@@ -67,7 +70,7 @@ def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     filled, parameters = fill(plan)
     parameters |= _parameters(plan.request)
     parameters |= {"asked": branch_column(plan.request.branch), "ids": plan.request.message_ids}
-    return _statement(filled), parameters
+    return _statement(filled, plain=plan.request.tenant.encryption is None), parameters
 
 
 def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Seen | Moved:
@@ -98,17 +101,18 @@ def _parameters(request: AppendRequest) -> dict[str, Any]:
     }
 
 
-def _insert_thread(*, typed: bool) -> str:
-    """Both conditions are judged in one state: before an erasure has ended, the thread can be seen, so nothing is
-    created; afterwards its tombstone is there.
+def _insert_thread(*, typed: bool, plain: bool) -> str:
+    """With `plain`, only if the tenant is not encrypted. All conditions are judged in one state: before an erasure has
+    ended, the thread can be seen, so nothing is created; afterwards its tombstone is there.
     """
+    unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
     values = _values("tenant, thread, user, title, kind", typed=typed), _values("now, now", typed=typed)
     return (
         "INSERT INTO {schema}threads"
         " (tenant_id, thread_id, user_id, title, kind, active_branch, created_at, active_at)"
         f" SELECT {values[0]}, 0, {values[1]}"
         f" WHERE NOT EXISTS ({_ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
-        " ON CONFLICT DO NOTHING RETURNING 1"
+        f"{unless_encrypted} ON CONFLICT DO NOTHING RETURNING 1"
     )
 
 
@@ -125,12 +129,12 @@ def _values(names: str, *, typed: bool) -> str:
 
 
 @lru_cache(maxsize=64)
-def _statement(filled: Filled) -> str:
+def _statement(filled: Filled, *, plain: bool) -> str:
     parts = [
-        f"WITH made AS ({_insert_thread(typed=True)})",
+        f"WITH made AS ({_insert_thread(typed=True, plain=plain)})",
         f"tip AS ({_insert_branch(typed=True, source=' FROM made')})",
         *parts_from_tip(filled),
         f"seen AS ({LOOK.replace(':branch::int', ':asked::int')})",
     ]
-    look = "SELECT (SELECT count(*) FROM tip), seen.* FROM (SELECT 1) AS one LEFT JOIN seen ON true"
+    look = f"SELECT (SELECT {kv.moved(filled.values)} FROM tip), seen.* FROM (SELECT 1) AS one LEFT JOIN seen ON true"
     return ",\n".join(parts) + "\n" + look

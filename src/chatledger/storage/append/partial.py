@@ -1,8 +1,10 @@
-"""The only update of a stored message: a partial message grows, and is completed, in its own row.
+"""The update of a stored message in its own row. A partial message grows, and is completed.
 
 The branch's stamp guards the update as it guards an append, and on PostgreSQL the update is one statement. Rows of
 parts and calls are overwritten by their index. Rows that are known to be stored already are not sent again. The same
 statement appends the messages that follow, if a provider's response is more than one message.
+
+Redacting and revising a committed message overwrite its rows in the same way (`overwrite`), under locks of their own.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from chatledger.storage.append.write import (
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage
-from chatledger.storage.schema.text import decode_text, encode_json, to_microseconds, write_mark
+from chatledger.storage.rows.messages import CALL_COLUMNS, GIVEN_COLUMNS, PART_COLUMNS, EncodedMessage, encode_message
+from chatledger.storage.schema.text import decode_text, encode_json, encode_text, to_microseconds, write_mark
 
 _FIXED = frozenset({"message_id", "role", "tool_call_id", "run_id"})
 _GROWING = tuple(name for name in GIVEN_COLUMNS if name not in _FIXED)
@@ -138,19 +140,26 @@ def _insert_into(table: str, values: str) -> str:
 
 
 def _values(write: PartialWrite) -> dict[str, Any]:
-    given = dict(zip(GIVEN_COLUMNS, write.encoded.message, strict=True))
-    grown = tuple(given[name] for name in _GROWING)
-    if (encryption := write.key.tenant.encryption) is not None:
-        (grown,) = encryption.encrypt("messages", _GROWING, [grown], *_cell_key(write.key))
-    violations = [violation.model_dump() for violation in write.violations] or None
     return {
-        **write.key.parameters,
-        **dict(zip(_GROWING, grown, strict=True)),
+        **_message_values(write.key, write.encoded, write.state, write.violations),
         "stamp": write.stamp,
         "new_stamp": write.new_stamp,
         **tip_columns(write.tip),
-        "state": write.state,
-        "violations": encode_json(violations),
+    }
+
+
+def _message_values(
+    key: PartialKey, encoded: EncodedMessage, state: State, violations: Sequence[Violation]
+) -> dict[str, Any]:
+    given = dict(zip(GIVEN_COLUMNS, encoded.message, strict=True))
+    grown = tuple(given[name] for name in _GROWING)
+    if (encryption := key.tenant.encryption) is not None:
+        (grown,) = encryption.encrypt("messages", _GROWING, [grown], *_cell_key(key))
+    return {
+        **key.parameters,
+        **dict(zip(_GROWING, grown, strict=True)),
+        "state": state,
+        "violations": encode_json([violation.model_dump() for violation in violations] or None),
     }
 
 
@@ -164,19 +173,18 @@ class _Overwritten:
     shrinks: bool
 
 
-def _rows(write: PartialWrite) -> list[_Overwritten]:
+def _rows(key: PartialKey, encoded: EncodedMessage, before: EncodedMessage | None) -> list[_Overwritten]:
     """Compares plain rows, then encrypts the changed ones. The order matters: encrypting the same text twice never
     gives the same ciphertext.
     """
-    before = write.before
     changed = [
-        _changed("message_parts", write.encoded.parts, None if before is None else before.parts),
-        _changed("tool_calls", write.encoded.calls, None if before is None else before.calls),
+        _changed("message_parts", encoded.parts, None if before is None else before.parts),
+        _changed("tool_calls", encoded.calls, None if before is None else before.calls),
     ]
-    if (encryption := write.key.tenant.encryption) is None:
+    if (encryption := key.tenant.encryption) is None:
         return changed
-    key = _cell_key(write.key)
-    return [replace(own, rows=encryption.encrypt(own.table, _TABLES[own.table], own.rows, *key)) for own in changed]
+    cell = _cell_key(key)
+    return [replace(own, rows=encryption.encrypt(own.table, _TABLES[own.table], own.rows, *cell)) for own in changed]
 
 
 def _cell_key(key: PartialKey) -> tuple[Any, ...]:
@@ -199,7 +207,7 @@ def _renews_only(write: PartialWrite) -> bool:
 
 
 def _write_postgresql(sql: Sql, write: PartialWrite) -> bool:
-    values, rows = _values(write), _rows(write)
+    values, rows = _values(write), _rows(write.key, write.encoded, write.before)
     for own in rows:
         if own.rows:
             columns = zip(_TABLES[own.table], zip(*own.rows, strict=True), strict=True)
@@ -247,16 +255,34 @@ def _write_sqlite(sql: Sql, write: PartialWrite) -> bool:
     if write.finishes:
         now = to_microseconds(write.now)
         sql.fetch(_TOUCH, values | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)})
-    for own in _rows(write):
+    _overwrite_rows(sql, write.key, _rows(write.key, write.encoded, write.before))
+    load_rows(sql, write.following, write.key.parameters)
+    return True
+
+
+# --- A committed message, on both databases ---------------------------------------------------------------------------
+
+
+def overwrite(sql: Sql, tenant: Tenant, message: ChatMessage) -> None:
+    """Give the rows of a stored message the content of `message`, which names its place, in a transaction that holds
+    the thread. Its id, role, run, answered call and outputs stay, and so do the ids of the rows of its calls.
+    """
+    encoded = encode_message(message)
+    thread, branch, seq = encode_text(message.thread_id or ""), message.branch or 0, message.seq or 0
+    key = PartialKey(tenant, thread, branch, seq, encoded.message_id)
+    sql.fetch(_UPDATE_MESSAGE, _message_values(key, encoded, message.state, message.violations))
+    _overwrite_rows(sql, key, _rows(key, encoded, None))
+
+
+def _overwrite_rows(sql: Sql, key: PartialKey, overwritten: Sequence[_Overwritten]) -> None:
+    for own in overwritten:
         if own.shrinks:
-            sql.fetch(_delete_from(own.table), write.key.parameters | {f"{own.table}_count": own.count})
+            sql.fetch(_delete_from(own.table), key.parameters | {f"{own.table}_count": own.count})
         if own.rows:
             names = _TABLES[own.table]
             values_of_row = ", ".join((":tenant", ":thread", ":branch", ":seq", *(f":{name}" for name in names)))
-            rows = [write.key.parameters | dict(zip(names, row, strict=True)) for row in own.rows]
+            rows = [key.parameters | dict(zip(names, row, strict=True)) for row in own.rows]
             sql.insert(_insert_into(own.table, f"VALUES ({values_of_row})"), rows)
-    load_rows(sql, write.following, write.key.parameters)
-    return True
 
 
 # --- An append of the message that is partial -------------------------------------------------------------------------

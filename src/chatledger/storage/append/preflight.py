@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from chatledger.errors import TenantEncrypted
 from chatledger.models import RulesLevel
 from chatledger.models.json import dumps
 from chatledger.rules import Lease, OpenCall, Tip
@@ -19,7 +20,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.path import Segment, read_lineage
 from chatledger.storage.history.window import branch_column
-from chatledger.storage.rows.encryption import damaged_cell
+from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, damaged_cell
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import (
     UNREADABLE,
@@ -31,8 +32,8 @@ from chatledger.storage.schema.text import (
 )
 
 _PREFLIGHT_SQLITE = """
-SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
-       b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp,
+       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
@@ -43,9 +44,9 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
-LOOK = """
-SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, b.branch, b.lineage, b.stamp,
-       b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
+_PREFLIGHT_POSTGRESQL = """
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp,
+       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
@@ -58,22 +59,49 @@ LEFT JOIN LATERAL (
 ) AS m ON true
 WHERE t.tenant_id = :tenant::text AND t.thread_id = :thread::text
 """
-_PREFLIGHTS = {"postgresql": LOOK, "sqlite": _PREFLIGHT_SQLITE}
+_PREFLIGHTS = {
+    dialect: statement.replace("{encrypted}", ENCRYPTED_TENANT)
+    for dialect, statement in (("postgresql", _PREFLIGHT_POSTGRESQL), ("sqlite", _PREFLIGHT_SQLITE))
+}
+LOOK = _PREFLIGHTS["postgresql"]
+# What an append `after` a message must know as well, to make a branch.
+_LAST_BRANCH = "(SELECT max(n.branch) FROM {schema}branches n WHERE n.tenant_id = :tenant AND n.thread_id = :thread)"
+_PREFLIGHTS_AFTER = {
+    dialect: statement.replace("SELECT t.user_id", f"SELECT {_LAST_BRANCH}, t.user_id", 1)
+    for dialect, statement in _PREFLIGHTS.items()
+}
 _LOCK = """
 SELECT 1 FROM {schema}branches b
 WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = coalesce(:branch::int,
   (SELECT t.active_branch FROM {schema}threads t WHERE t.tenant_id = :tenant AND t.thread_id = :thread))
 FOR UPDATE
 """
+_ACTIVE = "(SELECT t.active_branch FROM {schema}threads t WHERE t.tenant_id = :tenant AND t.thread_id = :thread)"
+_LOCK_AFTER = f"""
+SELECT 1 FROM {{schema}}branches b
+WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch IN (:branch::int, {_ACTIVE})
+ORDER BY b.branch FOR UPDATE
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAfter:
+    """What a preflight saw for an append `after` a message. `place` is the (branch, seq) of the message that the append
+    names by its id. `last_branch` is the highest number of a branch.
+    """
+
+    last_branch: int
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
-    exist. `path` is the lineage of the branch, read only if an id was found. `forked`: the thread has more than one
-    branch. `touched` is the time of the last update of the thread's `active_at`, if known. `user_id` is the thread's
-    user as stored, who never changes. `hidden`: the thread is not that of the user who asks, so for this call it does
-    not exist.
+    exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a message.
+    `forked`: the thread has more than one branch. `touched` is the time of the last update of the thread's `active_at`,
+    if known. `absent` is the number of positions of the branch that hold no message; None if no message of the thread
+    was ever removed, so that nothing but `messages` need be asked for an id. `user_id` is the thread's user as stored,
+    who never changes. `hidden`: the thread is not that of the user who asks, so for this call it does not exist.
     """
 
     thread_exists: bool
@@ -86,31 +114,41 @@ class Seen:
     forked: bool = False
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     touched: datetime | None = None
+    absent: int | None = None
+    after: SeenAfter | None = None
     user_id: str | None = None
     hidden: bool = False
 
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     """With `lock`, the branch row is locked first, so that it cannot change before the transaction ends. Raises
-    DamagedCell.
+    DamagedCell, and TenantEncrypted if the tenant is encrypted and the ledger has no keys.
     """
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch_column(request.branch)}
     if lock and sql.dialect == "postgresql":
-        sql.fetch(_LOCK, place)  # a statement of its own: the preflight must see what the last lock holder committed
-    ids: Any = request.message_ids if sql.dialect == "postgresql" else dumps(request.message_ids)
-    return read_seen(request, sql.fetch(_PREFLIGHTS[sql.dialect], {**place, "ids": ids}))
+        # A statement of its own: the preflight must see what the last lock holder committed.
+        sql.fetch(_LOCK if request.after is None else _LOCK_AFTER, place)
+    wanted, statements = request.message_ids, _PREFLIGHTS
+    if request.after is not None:
+        wanted, statements = _with_after(request), _PREFLIGHTS_AFTER
+    ids: Any = wanted if sql.dialect == "postgresql" else dumps(wanted)
+    return read_seen(request, sql.fetch(statements[sql.dialect], {**place, "ids": ids}))
 
 
 def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
-    """What the rows of a preflight say. Raises DamagedCell."""
+    """What the rows of a preflight say. Raises DamagedCell and TenantEncrypted."""
     if not rows:
         return Seen(thread_exists=False)
-    user_id, rules, active_branch, forked, branch, lineage, stamp, *tip = rows[0][:-3]
+    user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-16:-3]
     if request.tenant.user not in (None, user_id):  # before all else: no repeat and no damage may tell of it
         return Seen(thread_exists=False, hidden=True)
-    if branch is not None and type(stamp) is not int:
-        raise damaged_cell(branches, "stamp", {"thread_id": request.thread_id, "branch": branch})
+    if encrypted and request.tenant.encryption is None:
+        raise TenantEncrypted(request.tenant.name)
+    for name, number in (("stamp", stamp), ("absent", absent or 0)):
+        if branch is not None and type(number) is not int:
+            raise damaged_cell(branches, name, {"thread_id": request.thread_id, "branch": branch})
     found = {id_: (on, seq) for *_, id_, on, seq in rows if id_ is not None}
+    after = None if request.after is None else _read_after(request, rows[0], found)
     return Seen(
         thread_exists=True,
         rules=rules,
@@ -118,11 +156,28 @@ def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
         branch=branch,
         tip=None if branch is None else read_tip(request.thread_id, branch, *tip),
         stamp=stamp,
-        path=read_lineage(lineage, request.thread_id, branch) if found and branch is not None else (),
+        path=read_lineage(lineage, request.thread_id, branch) if (found or after) and branch is not None else (),
         forked=bool(forked),
         found=found,
+        absent=absent,
+        after=after,
         user_id=user_id,
     )
+
+
+def _with_after(request: AppendRequest) -> list[str]:
+    """The ids to look for: those of the batch, and the one that the batch follows."""
+    named = isinstance(request.after, str) and request.after not in request.message_ids
+    return [*request.message_ids, request.after] if named else request.message_ids  # type: ignore[list-item]
+
+
+def _read_after(request: AppendRequest, row: Row, found: dict[str, tuple[int, int]]) -> SeenAfter:
+    """Takes the message that the batch follows out of what was found of the batch."""
+    place = None
+    if isinstance(request.after, str):
+        own = request.after in request.message_ids
+        place = found.get(request.after) if own else found.pop(request.after, None)
+    return SeenAfter(row[0] or 0, place)
 
 
 def read_tip(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from chatledger.errors import IdConflict
 from chatledger.models import Appended, ChatMessage
+from chatledger.models.json import dumps
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.write import Moved
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Segment, cut, load_range
+from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.rows.changes import body_form, decode_body
+from chatledger.storage.rows.digest import digest
+from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, write_mark
 
 
@@ -43,12 +46,15 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     asked = seen.active_branch if request.branch is None else request.branch
     path, branch = seen.path, asked
     stamp: int | None = seen.stamp
-    stray = next((id_ for id_, place in seen.found.items() if not _stands_on(path, *place)), None)
+    stray = next((id_ for id_, place in seen.found.items() if not stands_on(path, *place)), None)
     if stray is not None:
         branch, seq = seen.found[stray]
         path, stamp = [Segment(branch, 1, END)], None
-        if not request.has_key or any(place[0] != branch for place in seen.found.values()):
-            raise IdConflict(decode_text(stray), seq, f"stands on branch {branch} already, not on branch {asked}")
+        on_any = request.has_key or request.ids_are_new  # where only a call with this key, or this call, stored it
+        if not on_any or any(place[0] != branch for place in seen.found.values()):
+            elsewhere = f"stands on branch {branch} already, not on branch {asked}"
+            kept = f"was removed from branch {asked}, and another branch still has it; pass another id"
+            raise IdConflict(decode_text(stray), seq, kept if branch == asked else elsewhere)
     found = [seen.found[id_][1] for id_ in request.message_ids if id_ in seen.found]
     consecutive = found == list(range(found[0], found[0] + len(request.message_ids)))
     in_order = len(found) == len(request.message_ids) and found == sorted(found)
@@ -58,17 +64,15 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     return Replay(path, branch, found[0], found[-1], stamp)
 
 
-def _stands_on(path: Sequence[Segment], branch: int, seq: int) -> bool:
-    return any(segment.branch == branch and segment.first <= seq <= segment.last for segment in path)
-
-
 _STAMP = """
 SELECT stamp FROM {schema}branches WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch
 """
 
 
 def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | Moved:
-    """The result of the first call again, if the content is the same. Raises IdConflict otherwise."""
+    """The result of the first call again, if the content is the same as any that was stored: a revision or a redaction
+    may have changed the message since, and it is returned as it is now. Raises IdConflict otherwise.
+    """
     given = {row.message_id: row for row in request.rows}
     stored = []
     for segment in cut(replay.path, replay.first, replay.last):
@@ -77,7 +81,8 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
             if encoded.message_id in given:
                 if request.draft is not None and message.state == "partial" and replay.stamp is None:
                     raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
-                if encoded != given[encoded.message_id] and not _is_finished_draft(request, message):
+                own = given[encoded.message_id]
+                if encoded != own and not _is_finished_draft(request, message) and not _had(sql, request, message, own):
                     raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
                 stored.append(message)
             elif message.state != "synthetic":
@@ -92,5 +97,122 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
     return Appended(stored[0].seq or 0, replay.last, replay.last, stored, replayed=True, mark=mark)
 
 
+# --- A repeat of messages that were removed ---------------------------------------------------------------------------
+
+# A key is a promise, an id is a name. Whoever repeats a call with its key gets the first result, even if a message of
+# it was popped or retracted since. A caller's own id is free again. An id that was minted for this request shows that
+# an earlier attempt of it, whose acknowledgement was lost, stored the message.
+
+_COLUMNS = ("branch", "seq", "idx", "target_branch", "target_seq", "message_id", "body", "digest")
+_CHANGES = {
+    dialect: f"SELECT {', '.join(_COLUMNS)} FROM {{schema}}revisions"
+    f" WHERE tenant_id = :tenant AND thread_id = :thread AND message_id {among} ORDER BY created_at"
+    for dialect, among in (("postgresql", "= ANY(:ids::text[])"), ("sqlite", "IN (SELECT value FROM json_each(:ids))"))
+}
+
+
+@dataclass(slots=True)
+class Removed:
+    """A message that was stored once: the forms that it had, and the digests of those that were redacted."""
+
+    forms: list[ChatMessage] = field(default_factory=list)
+    digests: list[tuple[int, int, str]] = field(default_factory=list)
+    """The branch and seq of the message, and the digest."""
+
+    def find(self, request: AppendRequest, given: EncodedMessage) -> ChatMessage | None:
+        """The message, if it ever had this form."""
+        same = next((form for form in self.forms if encode_message(form) == given), None)
+        if same is not None or not self.forms:
+            return same
+        tenant, thread = request.tenant.key, request.thread
+        known = any(digest(tenant, thread, branch, seq, given) == one for branch, seq, one in self.digests)
+        return self.forms[-1] if known else None
+
+
+def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -> dict[str | None, Removed]:
+    """The messages of the batch that were stored and then removed, by the id as stored. Only minted ids are sought:
+    those of an idempotency key, and with `again` those of an earlier attempt. Raises DamagedCell and EncryptionError.
+    """
+    if seen.absent is None or not (request.has_key or again):
+        return {}
+    pairs = zip(request.messages, request.message_ids, strict=True)
+    ids = [id_ for message, id_ in pairs if message.message_id is None and id_ not in seen.found]
+    if not ids:
+        return {}
+    given: object = ids if sql.dialect == "postgresql" else dumps(ids)
+    rows = sql.fetch(_CHANGES[sql.dialect], {"tenant": request.tenant.key, "thread": request.thread, "ids": given})
+    if (encryption := request.tenant.encryption) is not None:
+        rows = encryption.decrypt("revisions", _COLUMNS, rows, request.thread)
+    found: dict[str | None, Removed] = {}
+    for row in rows:
+        cells = dict(zip(_COLUMNS, row, strict=True))
+        removed = found.setdefault(cells["message_id"], Removed())
+        if cells["body"] is not None:
+            removed.forms.append(decode_body(request.thread_id, cells))
+        if cells["digest"] is not None:
+            removed.digests.append((cells["target_branch"], cells["target_seq"], decode_text(cells["digest"])))
+    return found
+
+
+def replay_removed(sql: Sql, request: AppendRequest, seen: Seen, removed: Mapping[str | None, Removed]) -> Appended:
+    """The result of the first call again, some of whose messages were removed since. Raises IdConflict if the content
+    is not the same.
+    """
+    stored = []
+    for row in request.rows:
+        if row.message_id in removed:
+            message = removed[row.message_id].find(request, row)
+        else:
+            message = _find_stored(sql, request, seen, row)
+        if message is None:
+            raise IdConflict(decode_text(row.message_id or ""), None, "was stored once, with other content")
+        stored.append(message)
+    first, last = stored[0].seq or 0, stored[-1].seq or 0
+    mark = write_mark(request.thread, stored[-1].branch or 0, last, seen.stamp)
+    return Appended(first, last, last, stored, replayed=True, mark=mark)
+
+
+def _find_stored(sql: Sql, request: AppendRequest, seen: Seen, given: EncodedMessage) -> ChatMessage | None:
+    place = seen.found.get(given.message_id or "")
+    if place is None:
+        return None
+    branch, seq = place
+    for message in load_range(sql, request.tenant, request.thread, branch, seq, seq):
+        if encode_message(message) == given or _had(sql, request, message, given):
+            return message
+    return None
+
+
 def _is_finished_draft(request: AppendRequest, stored: ChatMessage) -> bool:
     return request.draft is not None and stored.role == "assistant" and stored.state != "partial"
+
+
+# --- Forms that the message no longer has -----------------------------------------------------------------------------
+
+_DIGEST = """
+SELECT branch, seq, digest FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
+"""
+_CHANGED = """
+SELECT branch, seq, idx, body, digest FROM {schema}revisions
+WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
+  AND target_branch = :branch AND target_seq = :seq
+"""
+
+
+def _had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMessage) -> bool:
+    """Whether the stored message had this form before it was revised or redacted. A redaction leaves only the digest of
+    a form.
+    """
+    branch, seq = stored.branch or 0, stored.seq or 0
+    place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
+    own = sql.fetch(_DIGEST, place)
+    changed = sql.fetch(_CHANGED, {**place, "message_id": given.message_id})
+    if (encryption := request.tenant.encryption) is not None:
+        own = encryption.decrypt("messages", ("branch", "seq", "digest"), own, request.thread)
+        columns = ("branch", "seq", "idx", "body", "digest")
+        changed = encryption.decrypt("revisions", columns, changed, request.thread)
+    if any(body is not None and body_form(request.thread_id, at, body) == given for *at, body, _ in changed):
+        return True
+    digests = {decode_text(row[-1]) for row in (*own, *changed) if row[-1] is not None}
+    return bool(digests) and digest(request.tenant.key, request.thread, branch, seq, given) in digests

@@ -12,14 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from chatledger.arguments import BOOL, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
+from chatledger.arguments import AFTER, BOOL, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
 from chatledger.models.base import Model, refuse_own_fields, refusing
 from chatledger.rules import Lease
+from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import Mark, decode_text, encode_key, encode_text, read_mark
@@ -84,6 +85,10 @@ class AppendRequest:
     """An idempotency key was given: a repeat is looked for on every branch."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
+    after: int | str | None = None
+    """The message that the batch follows: its seq on the branch, or its id as stored. None is the end of the branch."""
+    kv: tuple[KvWrite, ...] = ()
+    """Values of the thread that are written with the messages, or not at all, in the order of their keys."""
     creation: Creation | None = None
     """The thread to create if there is none. Its user is the one that the tenant is seen by."""
 
@@ -95,7 +100,8 @@ class AppendRequest:
     @cached_property
     def characters(self) -> int:
         """The length of all texts together."""
-        return sum([row.characters for row in self.rows])
+        characters = sum([row.characters for row in self.rows])
+        return characters + sum([len(one.value) for one in self.kv]) if self.kv else characters
 
     @cached_property
     def runs(self) -> list[str]:
@@ -170,6 +176,9 @@ def make_request(
     interrupt: bool = False,
     lease: float = LEASE,
     draft: int | None = None,
+    after: int | str | None = None,
+    kv: dict[str, Any] | None = None,
+    kv_expected: dict[str, int] | None = None,
     create: bool = False,
     user_id: str | None = None,
     kind: str | None = None,
@@ -186,6 +195,9 @@ def make_request(
     if rules is not None or type(on_open_calls) is not str or on_open_calls != "error":
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
+    if after is not None:
+        require(AFTER, after=after)
+        after = encode_key(after, "after") if isinstance(after, str) else after
     if limits is not None and len(messages) > limits.messages:
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
@@ -196,8 +208,13 @@ def make_request(
     creation = None
     if create is not False or kind is not None or title is not None:
         creation = Creation.of(create=create, title=title, kind=kind)
+        if create and after is not None:
+            raise InvalidArgument("create", "does not go with after, which names a message of a thread that exists")
         if user_id is not None:
             encode_key(user_id, "user_id")
+    values = () if kv is None and kv_expected is None else make_writes(kv, kv_expected)
+    if values and not messages:
+        raise InvalidArgument("kv", "is written with messages, and there is none; ledger.kv.put writes a value alone")
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
@@ -224,6 +241,8 @@ def make_request(
         draft=draft,
         has_key=idempotency_key is not None,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
+        after=after,
+        kv=values,
         creation=creation,
     )
     if limits is not None:
@@ -298,6 +317,6 @@ def _refuse_too_large(request: AppendRequest, maximum: int) -> None:
     # UTF-8 needs at most four bytes a character, so nearly every batch passes without being encoded.
     if request.characters * 4 <= maximum:
         return
-    size = sum([row.bytes for row in request.rows])
+    size = sum([row.bytes for row in request.rows]) + sum([one.bytes for one in request.kv])
     if size > maximum:
         raise LimitExceeded("bytes of an append", size, maximum)

@@ -41,7 +41,8 @@ class TipCache:
         if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:
             return
         if seen.tip.partial_seq is None:  # else the next append may complete that message, which needs a preflight
-            self._keep((request.tenant.key, request.thread, request.branch), seen)
+            named = request.branch if request.branch == seen.branch else None  # else it made a branch, the active one
+            self._keep((request.tenant.key, request.thread, named), seen)
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
         """Store the tip of a thread that was just created, under its active branch."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from chatledger.models.json import dumps
 from chatledger.rules import Judgement, Tip
+from chatledger.storage.append import kv
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.errors import foreign_run, run_conflict
@@ -55,8 +56,25 @@ TABLES = {
 
 
 @dataclass(frozen=True, slots=True)
+class NewBranch:
+    """What an append makes that follows an earlier message: a branch with this lineage, in the place of the active one.
+
+    `source` is the branch whose path it shares. `left` is the branch that was active; it gets the stamp `left_stamp`,
+    so that no append that was judged for "the active branch" is written to it. `absent` is the column.
+    """
+
+    lineage: str
+    source: int
+    left: int
+    left_stamp: int
+    absent: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A judged append: the stamp that it was judged on, the new state of the branch, and the rows by table.
+
+    With `new_branch`, `branch` is its number, and `stamp` is that of its source.
 
     `own` are the caller's rows; the request may also hold rows that the ledger inserted. `touches`: the thread's
     `active_at` may be stale.
@@ -70,6 +88,7 @@ class Plan:
     touches: bool
     judgement: Judgement
     rows: Mapping[str, Sequence[tuple[Any, ...]]]
+    new_branch: NewBranch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +137,23 @@ def joined(plans: Sequence[Plan]) -> Plan:
     )
 
 
-def write(sql: Sql, plan: Plan) -> Written | Moved:
-    return (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, plan)
+def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
+    """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get statements of their own,
+    which can say what they found. Raises KvConflict.
+    """
+    if sql.dialect == "postgresql" and not (locked and plan.request.kv):
+        return _write_postgresql(sql, plan)
+    alone = replace(plan, request=replace(plan.request, kv=())) if plan.request.kv else plan
+    written = (_write_postgresql if sql.dialect == "postgresql" else _write_sqlite)(sql, alone)
+    if isinstance(written, Written):
+        write_values(sql, plan.request)
+    return written
+
+
+def write_values(sql: Sql, request: AppendRequest) -> None:
+    """Write the values of kv that come with an append, in its transaction. Raises KvConflict."""
+    for one in request.kv:
+        kv.put(sql, request.tenant, kv.of_thread(request.thread), one, request.now)
 
 
 def _place(plan: Plan) -> dict[str, Any]:
@@ -164,17 +198,23 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 
 class Filled(NamedTuple):
-    """What a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted."""
+    """What a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted. `branches`: it
+    makes a branch. `values` are those of kv.
+    """
 
     columns: tuple[Columns, ...]
     touches: bool
     runs: bool
     interrupts: bool
+    branches: bool
+    values: kv.Forms
 
 
 def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
     """What the statement writes, and its parameters."""
     parameters = _place(plan)
+    if plan.new_branch is not None:
+        parameters |= _new_branch_columns(plan.new_branch) | {"now": plan.request.now}
     columns = tuple([columns_of(name, rows, parameters) for name, rows in plan.rows.items() if rows])
     if plan.touches or plan.request.runs:
         parameters["now"] = plan.request.now
@@ -184,7 +224,11 @@ def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
         parameters["runs"] = plan.request.runs
     if plan.judgement.interrupted is not None:
         parameters["interrupted"] = plan.judgement.interrupted
-    return Filled(columns, plan.touches, bool(plan.request.runs), plan.judgement.interrupted is not None), parameters
+    forms: kv.Forms = ()
+    if plan.request.kv:
+        forms = kv.bind(plan.request.tenant, plan.request.thread, plan.request.kv, plan.request.now, parameters)
+    interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
+    return Filled(columns, plan.touches, bool(plan.request.runs), interrupts, branches, forms), parameters
 
 
 def read_written(rows: Sequence[Row]) -> Written | Moved:
@@ -241,9 +285,9 @@ _PARAMETERS = {
 @lru_cache(maxsize=512)
 def _statement(filled: Filled) -> str:
     """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
-    parts = [f"WITH tip AS ({UPDATE_TIP} RETURNING 1)", *parts_from_tip(filled)]
+    tip = _WITH_NEW_BRANCH if filled.branches else f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"
     touched = "(SELECT count(*) FROM touched)" if filled.touches else "0"
-    return ",\n".join(parts) + f"\nSELECT count(*), {touched} FROM tip"
+    return ",\n".join([tip, *parts_from_tip(filled)]) + f"\nSELECT {kv.moved(filled.values)}, {touched} FROM tip"
 
 
 def parts_from_tip(filled: Filled) -> list[str]:
@@ -255,7 +299,8 @@ def parts_from_tip(filled: Filled) -> list[str]:
         parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
     if filled.runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
-    return [*parts, *(f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled.columns)]
+    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled.columns]
+    return parts + kv.parts(filled.values)
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread"
@@ -273,6 +318,51 @@ _INSERT_RUNS = (
     " SELECT :tenant::text, r, :thread::text, 'running', :now::timestamptz"
     " FROM tip, unnest(:runs::text[]) AS r ON CONFLICT DO NOTHING"
 )
+
+
+# A branch in the place of the active one. `source` is judged on its stamp; the update of the branch that is left waits
+# for whoever activates another one; and `activated` sees whether that happened. The order of the locks, branches and
+# then the thread, is that of an append.
+_SOURCE = f"SELECT 1 FROM {{schema}}branches WHERE {_KEY} AND branch = :source AND stamp = :stamp"
+_LEAVE = f"UPDATE {{schema}}branches SET stamp = :left_stamp WHERE {_KEY} AND branch = :left"
+_ACTIVATE = (
+    "UPDATE {schema}threads SET active_branch = :branch, active_at = CASE WHEN active_at < :now THEN :now"
+    f" ELSE active_at END WHERE {_KEY} AND active_branch = :left"
+)
+_BRANCH_TYPES = {
+    "tenant": "text",
+    "thread": "text",
+    "branch": "int",
+    "lineage": "text",
+    "last_seq": "bigint",
+    "new_stamp": "bigint",
+    "last_role": "text",
+    "open_calls": "text",
+    "partial_seq": "bigint",
+    "now": "timestamptz",
+    "absent": "bigint",
+}
+_INSERT_BRANCH = (
+    "INSERT INTO {schema}branches (tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls,"
+    " partial_seq, created_at, absent)"
+)
+_GUARDED_BRANCH = f"{_INSERT_BRANCH} SELECT {', '.join(f':{name}::{type_}' for name, type_ in _BRANCH_TYPES.items())}"
+_WITH_NEW_BRANCH = (
+    f"WITH source AS ({_SOURCE} FOR UPDATE),\n"
+    f"held AS ({_LEAVE} AND EXISTS (SELECT FROM source) RETURNING 1),\n"
+    f"activated AS ({_ACTIVATE} AND EXISTS (SELECT FROM held) RETURNING 1),\n"
+    f"tip AS ({_GUARDED_BRANCH} FROM activated RETURNING 1)"
+)
+
+
+def _new_branch_columns(new: NewBranch) -> dict[str, Any]:
+    return {
+        "lineage": new.lineage,
+        "source": new.source,
+        "left": new.left,
+        "left_stamp": new.left_stamp,
+        "absent": new.absent,
+    }
 
 
 def insert_unnested(columns: Columns) -> str:
@@ -304,7 +394,7 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
         foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
         if foreign:
             raise run_conflict(foreign[0][0])
-    if not sql.fetch(f"{UPDATE_TIP} RETURNING 1", place):
+    if not (_make_branch(sql, plan.new_branch, place) if plan.new_branch else sql.fetch(_UPDATE_TIP, place)):
         return Moved()
     touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
@@ -313,6 +403,18 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
         sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
     load_rows(sql, plan.rows, place)
     return Written(bool(touched))
+
+
+_UPDATE_TIP = f"{UPDATE_TIP} RETURNING 1"
+
+
+def _make_branch(sql: Sql, new: NewBranch, place: dict[str, Any]) -> bool:
+    place = place | _new_branch_columns(new)
+    if not sql.fetch(_SOURCE, place) or not sql.fetch(f"{_ACTIVATE} RETURNING 1", place):
+        return False
+    sql.fetch(_LEAVE, place)
+    sql.fetch(f"{_INSERT_BRANCH} VALUES ({', '.join(f':{name}' for name in _BRANCH_TYPES)})", place)
+    return True
 
 
 def load_rows(sql: Sql, rows_of: Mapping[str, Sequence[Row]], place: Mapping[str, Any]) -> None:

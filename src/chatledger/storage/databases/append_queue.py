@@ -172,4 +172,6 @@ def _take_group(queue: deque[_Waiter]) -> list[_Waiter]:
 
 
 def _may_share(waiter: _Waiter, first: _Waiter, characters: int) -> bool:
-    return not waiter.alone and waiter.request.branch == first.request.branch and characters <= CHARACTERS
+    if waiter.alone or waiter.request.kv or first.request.kv:  # a conflict of values would refuse the whole group
+        return False
+    return waiter.request.branch == first.request.branch and characters <= CHARACTERS

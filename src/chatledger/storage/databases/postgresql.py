@@ -20,10 +20,17 @@ from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.databases.append_queue import AppendQueue
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
-from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
-from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, is_away, is_bad_json, raise_translated
+from chatledger.storage.drivers.errors import (
+    commit_unheard,
+    in_greenlet,
+    is_away,
+    is_bad_json,
+    is_ended_for_another,
+    raise_translated,
+)
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.urls import TIMEOUT
 from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
@@ -126,16 +133,20 @@ class PostgresqlDatabase(OpenDatabase):
 
     async def _until_heard(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of a read, or of a write that was not sent to its COMMIT. While the database is away, the attempt
-        is made again until the time limit. Raises the errors of the driver translated.
+        is made again until the time limit. A transaction that the server ended for another's sake, as in a deadlock, is
+        begun again, up to ATTEMPTS times. Raises the errors of the driver translated.
 
         When the server restarts, connections die in the pool, and only their use shows it. While there are unused
         connections, each may be such a dead one, so the next attempt does not wait.
         """
-        since, retries = time.monotonic(), None
+        since, retries, number = time.monotonic(), None, 1
         while True:
             try:
                 return await attempt()
             except Exception as error:
+                if is_ended_for_another(error) and number < ATTEMPTS:
+                    number += 1
+                    continue
                 if not is_away(error):
                     raise_translated(error)
                 retries = retries or Retries(self.timeout, since=since)

@@ -38,7 +38,7 @@ from chatledger.storage.append.write import (
 )
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
-from chatledger.storage.drivers.errors import Failure, Kind, is_away, read_failure, translate
+from chatledger.storage.drivers.errors import BRANCHES_KEY, Failure, Kind, is_away, read_failure, translate
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.schema.row_security import begin_as
 
@@ -196,14 +196,14 @@ async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any
 
 
 def _repeatable(error: Exception) -> Failure | None:
-    """The failure, if the append should be tried again after it: another writer was faster, an id is stored already, or
-    the connection was lost or could not be had.
+    """The failure, if the append should be tried again after it: another writer was faster, an id is stored already,
+    somebody else made the branch of that number, or the connection was lost or could not be had.
     """
     failure = read_failure(error)
     if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST, Kind.POOL):
         return None
-    another_key = failure.kind is Kind.UNIQUE and "message_id" not in failure.columns
-    return None if another_key else failure
+    known_key = "message_id" in failure.columns or failure.columns == BRANCHES_KEY
+    return None if failure.kind is Kind.UNIQUE and not known_key else failure
 
 
 def _given_up(request: AppendRequest, progress: _Progress, cause: Exception | None) -> ChatLedgerError:

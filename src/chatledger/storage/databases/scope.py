@@ -25,7 +25,7 @@ from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.replica import Replica, require_position
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
-from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
+from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
 
 T = TypeVar("T")
 
@@ -61,6 +61,8 @@ class Scope:
     async def append(self, request: AppendRequest) -> Appended:
         if self.guard is not None:
             self.guard.refuse_write()
+        if (encryption := self.tenant.encryption) is not None and not encryption.marked:
+            await self.mark_encrypted()
         return await self.database.append(request)
 
     async def history(self, window: Window, *, min_position: str | None = None) -> History:
@@ -82,10 +84,41 @@ class Scope:
             self.guard.refuse_read()
         return await self.database.read(self.tenant, work, snapshot=snapshot)
 
-    async def write(self, work: Callable[[Sql], T], *, single: bool = False) -> T:
+    async def write(self, work: Callable[[Sql], T], *, single: bool = False, removes: bool = False) -> T:
+        """Run the work in a transaction; `single` as in `Database.write`.
+
+        First the tenant is marked as encrypted, or, without keys, the transaction raises TenantEncrypted if it is. Not
+        so for work that only `removes` rows, which needs no keys, nor for a `single` statement without keys: it goes on
+        with a draft, and the append that opened the draft asked.
+        """
         if self.guard is not None:
             self.guard.refuse_write()
-        return await self.database.write(self.tenant, work, single=single)
+        if removes or (single and self.tenant.encryption is None):
+            return await self.database.write(self.tenant, work, single=single)
+        await self.mark_encrypted()
+        return await self.database.write(self.tenant, self._unless_encrypted(work), single=single)
+
+    def _unless_encrypted(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
+        if self.tenant.encryption is not None:
+            return work
+
+        def refused_or_done(sql: Sql) -> T:
+            refuse_without_keys(sql, self.tenant)
+            return work(sql)
+
+        return refused_or_done
+
+    async def mark_encrypted(self) -> None:
+        """Mark the tenant as encrypted if the ledger has keys for it. Once a process and tenant this costs a statement;
+        in a transaction each time, because the transaction may take the mark back.
+        """
+        encryption = self.tenant.encryption
+        if encryption is None or encryption.marked or not encryption.can_encrypt():
+            return
+        if not await self.database.read(self.tenant, lambda sql: is_marked(sql, self.tenant)):
+            await self.database.write(self.tenant, lambda sql: mark(sql, self.tenant))
+        if self.guard is not None:
+            encryption.remember_marked()
 
     def learn(self, thread: str, seen: Seen) -> None:
         """Cache the tip of a thread that was just created; `thread` is the key as stored."""
@@ -112,6 +145,7 @@ class Guard:
         ledger.
         """
         self.refuse_write()
+        await scope.mark_encrypted()
         async with self.database.transaction(scope.tenant) as transaction:
             with _begun(self.database):
                 yield replace(scope, database=transaction, guard=None)

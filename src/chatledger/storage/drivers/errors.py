@@ -24,7 +24,7 @@ from chatledger.storage.schema.text import decode_text
 class Kind(Enum):
     UNIQUE = "a unique key"
     FOREIGN_KEY = "a foreign key"
-    AGAIN = "a conflict with another transaction"  # serialization failure, deadlock, lock not available
+    AGAIN = "a conflict with another transaction"  # serialization failure, deadlock, lock not available, moved values
     LOST = "the connection"
     BUSY = "a lock"
     POOL = "the pool of connections"
@@ -41,13 +41,16 @@ class Failure:
     columns: tuple[str, ...] = ()
 
 
-_AGAIN = {"40001", "40P01", "55P03"}
+_AGAIN = {"40001", "40P01", "55P03", "22012"}  # our statements divide by zero only where a value of kv has moved
 _LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
 _FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone, and there may be space later
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
+BRANCHES_KEY = ("tenant_id", "thread_id", "branch")
+"""The columns of the key that fires if two callers make the branch of one number."""
+_BRANCHES_PKEY = re.compile(r"(?:^|_)branches(?:_\w*)?_pkey\d*$")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 
@@ -114,7 +117,10 @@ def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
     columns = _KEY_COLUMNS.search(detail)
     if columns:
         return tuple(name.strip() for name in columns[1].split(","))
-    last = _LAST_COLUMN.search(str(getattr(error, "constraint_name", None) or ""))
+    name = str(getattr(error, "constraint_name", None) or "")
+    if _BRANCHES_PKEY.search(name):
+        return BRANCHES_KEY
+    last = _LAST_COLUMN.search(name)
     return (last[1],) if last else ()
 
 
@@ -152,6 +158,12 @@ def is_away(error: BaseException) -> bool:
     """Whether the database could not be asked: the connection is lost or silent, or none was to be had."""
     failure = read_failure(error)
     return failure is not None and failure.kind in (Kind.LOST, Kind.POOL)
+
+
+def is_ended_for_another(error: BaseException) -> bool:
+    """Whether the server ended the transaction because of another one: a deadlock, a conflict, a lock not to be had."""
+    failure = read_failure(error)
+    return failure is not None and failure.kind is Kind.AGAIN
 
 
 def commit_unheard(error: BaseException) -> StorageError | None:

@@ -54,7 +54,7 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
     kinds[_PART].sort(key=_SEQ_IDX)
     kinds[_CALL].sort(key=_SEQ_IDX)
     header = kinds[_HEADER][0]
-    return PageRows(header[:6], header[6], *kinds[_MESSAGE:])
+    return PageRows(header[:-1], header[-1], *kinds[_MESSAGE:])
 
 
 def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
@@ -78,11 +78,12 @@ def _reorder(columns: Sequence[str]) -> itemgetter[Any]:
 
 
 _BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp,
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
   CASE WHEN :backward::boolean THEN greatest(:low::bigint, least(:high::bigint, b.last_seq) - :size::bigint + 1)
     ELSE :low::bigint END AS first,
   CASE WHEN :backward::boolean THEN least(:high::bigint, b.last_seq)
-    WHEN :whole::boolean AND least(:high::bigint, b.last_seq) >= :low::bigint + :size::bigint THEN :low::bigint - 1
+    WHEN :whole::boolean AND least(:high::bigint, b.last_seq) - coalesce(b.absent, 0) >= :low::bigint + :size::bigint
+      THEN :low::bigint - 1
     ELSE least(:high::bigint, b.last_seq, :low::bigint + :size::bigint - 1) END AS last
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
@@ -108,7 +109,7 @@ _WHOLE_GROUPS = f"""
 w AS ({_BRANCH}), g AS (
 SELECT * FROM w
 UNION ALL
-SELECT g.user_id, g.active_branch, g.branch, g.last_seq, g.lineage, g.stamp, c.first, g.last
+SELECT g.user_id, g.active_branch, g.branch, g.last_seq, g.lineage, g.stamp, g.absent, c.first, g.last
 FROM g CROSS JOIN LATERAL (
   SELECT min(r.call_seq) AS first FROM ({_segments("g")}) s CROSS JOIN LATERAL (
     SELECT * FROM {{schema}}tool_results r WHERE r.tenant_id = :tenant AND r.thread_id = :thread
@@ -116,13 +117,24 @@ FROM g CROSS JOIN LATERAL (
 ) c WHERE c.first < g.first
 ), b AS (SELECT * FROM g ORDER BY first LIMIT 1)
 """
+# The window begins at the last message of a user that continues no group, and so with a turn. Such a message may have a
+# residual of another kind, which a statement cannot read if it is encrypted; then the window begins a turn earlier.
+_WHOLE_TURN = f"""
+w AS ({_BRANCH}), b AS (
+SELECT w.user_id, w.active_branch, w.branch, w.last_seq, w.lineage, w.stamp, w.absent, coalesce((
+  SELECT max(u.seq) FROM ({_segments("w")}) s CROSS JOIN LATERAL (
+    SELECT r.seq FROM {{schema}}messages r WHERE r.tenant_id = :tenant AND r.thread_id = :thread
+    AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high AND r.role = 'user' AND r.residual IS NULL
+    ORDER BY r.seq DESC LIMIT 1) u
+), w.first) AS first, w.last FROM w)
+"""
 # Each arm makes one range scan for each segment of the path; nearly always there is one segment. OFFSET 0 keeps the
 # planner from turning the scans into joins: if it expected short threads, it would read the whole thread for them.
 # The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
 # With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
-# The header holds user_id, active_branch, branch, last_seq, lineage, stamp, last.
+# The header holds user_id, active_branch, branch, last_seq, lineage, stamp, absent, last.
 _HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
-_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.stamp::text", "b.last::text"]
+_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.stamp::text", "b.absent::text", "b.last::text"]
 _HEADER_SELECT = (
     f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
     f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
@@ -136,11 +148,14 @@ _ARMS = (
 PAGE = f"WITH b AS ({_BRANCH}), " + " UNION ALL ".join(_ARMS)
 NEWEST = f"WITH RECURSIVE {_WHOLE_GROUPS}, " + " UNION ALL ".join(_ARMS)
 """PAGE for a window that begins no later than the calls whose results it holds."""
+TURN = f"WITH {_WHOLE_TURN}, " + " UNION ALL ".join(_ARMS)
+"""PAGE for the last turn of a window."""
 
 
 def _header(row: Row) -> Row:
-    user_id, lineage, stamp, last = row[_FIRST_TEXT : _FIRST_TEXT + len(_HEADER_TEXTS)]
-    return user_id, row[3], row[1], row[2], lineage, 0 if stamp is None else int(stamp), int(last)
+    user_id, lineage, stamp, absent, last = row[_FIRST_TEXT : _FIRST_TEXT + len(_HEADER_TEXTS)]
+    numbers = (0 if stamp is None else int(stamp), None if absent is None else int(absent), int(last))
+    return user_id, row[3], row[1], row[2], lineage, *numbers
 
 
 _REORDER = (_header, _reorder(MESSAGE_COLUMNS), _reorder(PART_COLUMNS), _reorder(CALL_COLUMNS))

@@ -11,7 +11,7 @@ from chatledger.models import CONTINUES, ChatMessage, History, continues, json
 from chatledger.storage.drivers.errors import is_bad_json
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.one_statement import NEWEST, PAGE, page_parameters, read_rows
-from chatledger.storage.history.path import Path, cut, damaged_lineage, find_path, load_path, read_path
+from chatledger.storage.history.path import Path, cut, damaged_lineage, find_path, load_path, nearest, read_path
 from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Encryption
@@ -49,8 +49,12 @@ def load_page(sql: Sql, window: Window) -> History:
         fitting = newest_that_fit(sql, window, path, lambda message: _starts_window(sql, window, path, message))
         return _history(window, path, fitting)
     low, high = (1, path.last_seq) if window.run_id is None else _run_interval(sql, window, path)
+    if path.absent:
+        low, high = _ends(sql, window, path, low, high)
     if window.last_turns is None:
         first, last = _interval(window, low, high)
+        if path.absent and window.size:
+            first, last = _counted(sql, window, path, low, high)
     else:
         first, last = max(low, _last_turns(sql, window, path)), high
     messages = load_path(sql, window, path, first, last)
@@ -77,7 +81,8 @@ def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
 
 def read_page(window: Window, rows: Sequence[Row]) -> History | None:
     """The page from the rows of `page_statement`. None if the rows do not suffice: the whole branch has more than SMALL
-    messages, or the window must begin further back. Raises as `load_history`.
+    messages, the window must begin further back, or positions without a message leave open what stands where. Raises as
+    `load_history`.
     """
     found = read_rows(rows)
     path = read_path(window, None if found is None else found.header)
@@ -87,6 +92,12 @@ def read_page(window: Window, rows: Sequence[Row]) -> History | None:
     if window.size is None and found.last < last:
         return None
     messages = decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls)
+    if path.absent:
+        if not _is_certain(window, path, messages, first, last):
+            return None
+        if window.size is None:
+            low, high = (messages[0].seq or 1, messages[-1].seq or 1) if messages else (1, 0)
+            first, last = low, high
     if window.last is not None:
         start = _first_turn(messages, low)
         if start is None or (messages and interrupts_calls(messages[start])):
@@ -140,6 +151,36 @@ def _interval(window: Window, low: int, high: int) -> tuple[int, int]:
     return first, min(last, first + size - 1)
 
 
+def _ends(sql: Sql, window: Window, path: Path, low: int, high: int) -> tuple[int, int]:
+    """The seqs of the first and the last message within low … high, and between two cursors; (1, 0) without one."""
+    if window.after is not None and window.before is not None:
+        low, high = max(low, window.after + 1), min(high, window.before - 1)
+    first = nearest(sql, window, path, low, high, 1, backward=False)
+    last = nearest(sql, window, path, low, high, 1, backward=True)
+    return (first[0], last[1]) if first and last else (1, 0)
+
+
+def _counted(sql: Sql, window: Window, path: Path, low: int, high: int) -> tuple[int, int]:
+    """As `_interval`, for a path with positions that hold no message, and a window of some size."""
+    first, last = _interval(replace(window, limit=None, newest=None, last=None), low, high)
+    return nearest(sql, window, path, first, last, window.size or 0, backward=window.is_backward) or (first, last)
+
+
+def _is_certain(window: Window, path: Path, messages: Sequence[ChatMessage], first: int, last: int) -> bool:
+    """Whether the messages of the interval first … last are those of the window, although the path has positions
+    without a message, and whether it is clear that there are others before and behind them.
+    """
+    absent = path.absent or 0
+    if window.size is None:
+        return window.after is None and window.before is None
+    if window.after is not None and window.before is not None:
+        return False
+    inside = [message for message in messages if (message.seq or 0) >= first]
+    if not inside or len(inside) < window.size:
+        return False
+    return (messages[0].seq or 0) - 1 > absent and (last == path.last_seq or path.last_seq - last > absent)
+
+
 def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMessage], low: int) -> list[ChatMessage]:
     """The messages from the first whole turn on, so that a call is never separated from its results. If not even the
     last turn fits into `last` messages, the whole last turn. The messages from `low` on are all that there are.
@@ -181,10 +222,20 @@ def _with_group(sql: Sql, window: Window, path: Path, messages: list[ChatMessage
     while messages and (messages[0].seq or 1) > 1:
         first, last = messages[0].seq or 1, messages[-1].seq or path.last_seq
         start = _earliest_call(sql, window, path, first, last)
-        if start is None and not continues(messages[0]):
+        if start is None and continues(messages[0]):
+            start = _before(sql, window, path, first)
+        if start is None:
             break
-        messages = load_path(sql, window, path, start or first - 1, first - 1) + messages
+        messages = load_path(sql, window, path, start, first - 1) + messages
     return messages
+
+
+def _before(sql: Sql, window: Window, path: Path, seq: int) -> int | None:
+    """The seq of the message before `seq`."""
+    if not path.absent:
+        return seq - 1 or None
+    found = nearest(sql, window, path, 1, seq - 1, 1, backward=True)
+    return None if found is None else found[0]
 
 
 _EARLIEST_CALL = """

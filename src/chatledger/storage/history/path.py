@@ -8,7 +8,7 @@ in the thread it lies.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,21 +21,25 @@ from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_each, decode_messages
 from chatledger.storage.schema.tables import branches
-from chatledger.storage.schema.text import UNREADABLE, decode_text
+from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One branch in the state of this snapshot: its last seq, the branches that store its messages, and its stamp."""
+    """One branch in the state of this snapshot: its last seq, the branches that store its messages, and its stamp.
+    `absent` is the number of positions without a message, None if the thread never had one; with 0 or None, the
+    messages stand at 1, 2, 3 … without gaps.
+    """
 
     branch: int
     last_seq: int
     segments: list[Segment]
     stamp: int
+    absent: int | None = None
 
 
 _BRANCH = """
-SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp
+SELECT t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
@@ -51,20 +55,20 @@ def find_path(sql: Sql, window: Window) -> Path:
 
 
 def read_path(window: Window, row: Row | None) -> Path:
-    """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp). Raises as `find_path`, and
+    """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp, absent). Raises as `find_path`, and
     DamagedCell.
     """
     if row is None or window.tenant.user not in (None, row[0]):
         raise ThreadNotFound(window.thread_id)
-    _, _, branch, last_seq, lineage, stamp = row
+    _, _, branch, last_seq, lineage, stamp, absent = row
     if branch is None:
         if window.branch is None:
             raise damaged_active_branch(window.thread_id)
         raise BranchNotFound(window.thread_id, window.branch)
-    for name, number in (("last_seq", last_seq), ("stamp", stamp)):
+    for name, number in (("last_seq", last_seq), ("stamp", stamp), ("absent", absent or 0)):
         if type(number) is not int:
             raise damaged_cell(branches, name, {"thread_id": window.thread_id, "branch": branch})
-    return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp)
+    return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp, absent)
 
 
 def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> list[ChatMessage]:
@@ -78,6 +82,22 @@ def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> li
 def load_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
     """The messages first … last that one branch stores, by one range scan of each table."""
     return decode_messages(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, branch, first, last))
+
+
+_FIND = """
+SELECT branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
+"""
+
+
+def find_message(sql: Sql, window: Window, message_id: str) -> ChatMessage | None:
+    """The message with that id, on any branch of the thread."""
+    place = {"tenant": window.tenant.key, "thread": window.thread, "message_id": encode_text(message_id)}
+    rows = sql.fetch(_FIND, place)
+    if not rows:
+        return None
+    branch, seq = rows[0]
+    return load_range(sql, window.tenant, window.thread, branch, seq, seq)[0]
 
 
 def load_each(
@@ -148,6 +168,54 @@ def cut(segments: Sequence[Segment], first: int, last: int) -> list[Segment]:
     """The parts of the path that lie within first … last, in order."""
     inside = (Segment(branch, max(first, low), min(last, high)) for branch, low, high in segments)
     return [segment for segment in inside if segment.first <= segment.last]
+
+
+def stands_on(segments: Sequence[Segment], branch: int, seq: int) -> bool:
+    return any(segment.branch == branch and segment.first <= seq <= segment.last for segment in segments)
+
+
+def without(segments: Sequence[Segment], others: Iterable[Segment]) -> list[Segment]:
+    """The parts of the segments that lie in none of the others."""
+    left = list(segments)
+    for other in others:
+        left = [part for segment in left for part in _outside(segment, other)]
+    return left
+
+
+def _outside(segment: Segment, other: Segment) -> list[Segment]:
+    if segment.branch != other.branch or other.first > segment.last or other.last < segment.first:
+        return [segment]
+    before = Segment(segment.branch, segment.first, other.first - 1)
+    after = Segment(segment.branch, other.last + 1, segment.last)
+    return [part for part in (before, after) if part.first <= part.last]
+
+
+_NEAREST = {
+    order: "SELECT min(x.seq), max(x.seq), count(*) FROM (SELECT seq FROM {schema}messages"
+    " WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
+    f" ORDER BY seq {order} LIMIT :count) AS x"
+    for order in ("ASC", "DESC")
+}
+
+
+def nearest(
+    sql: Sql, window: Window, path: Path, first: int, last: int, count: int, *, backward: bool
+) -> tuple[int, int] | None:
+    """The seqs of the first and the last of up to `count` messages of the path within first … last, from the beginning
+    or, with `backward`, from the end. None if there is no message. Where no position is empty, nobody need ask.
+    """
+    found: list[int] = []
+    segments = cut(path.segments, first, min(last, path.last_seq))
+    statement = _NEAREST["DESC" if backward else "ASC"]
+    for branch, low, high in reversed(segments) if backward else segments:
+        place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
+        start, end, rows = sql.fetch(statement, {**place, "first": low, "last": high, "count": count})[0]
+        if rows:
+            found += (start, end)
+        count -= rows
+        if count <= 0:
+            break
+    return (min(found), max(found)) if found else None
 
 
 def forked(segments: list[Segment], branch: int, at: int) -> list[Segment]:

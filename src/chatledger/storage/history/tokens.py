@@ -72,9 +72,11 @@ def newest_that_fit(
             if kept:
                 break
             raise _no_room("the newest turn, with the leading instructions,", used, maximum)
-        if message.seq == first or starts_window(message):
+        if starts_window(message):
             kept += turn
             turn = []
+    else:
+        kept += turn  # the beginning of the branch
     return [*leading, *reversed(kept)]
 
 
@@ -97,15 +99,17 @@ def _leading(sql: Sql, window: Window, path: Path) -> tuple[list[ChatMessage], i
     screen, may stand among them.
     """
     found: list[ChatMessage] = []
-    for first in range(1, path.last_seq + 1, _FEW):
-        page = load_path(sql, window, path, first, first + _FEW - 1)
+    first, size = 1, _FEW
+    while first <= path.last_seq:
+        page = load_path(sql, window, path, first, first + size - 1)
         run = list(takewhile(lambda message: message.role in ("system", "developer", "custom"), page))
         found += run
         if len(run) < len(page):
             break
+        first, size = first + size, size if page else min(2 * size, LARGEST)  # past positions without a message
     while found and found[-1].role == "custom":
         found.pop()
-    return found, len(found) + 1
+    return found, (found[-1].seq or 0) + 1 if found else 1
 
 
 def _backward(sql: Sql, window: Window, path: Path, first: int) -> Iterator[ChatMessage]:

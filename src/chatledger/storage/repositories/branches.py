@@ -12,16 +12,18 @@ from sqlalchemy import Table, and_, func, insert, select, update
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
 from chatledger.ids import new_stamp
-from chatledger.models import Branch, RulesLevel
-from chatledger.rules import Tip, fold
+from chatledger.models import Alternative, Branch, ChatMessage, RulesLevel
+from chatledger.rules import Tip
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import moved_since, read_expected
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.page import interrupts_calls, turn_start
-from chatledger.storage.history.path import Path, Segment, find_path, forked, load_path, read_lineage, write_lineage
+from chatledger.storage.history.fold import fold_tip
+from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.alternatives import find_alternatives
 from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.removal import rewind
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_mark
@@ -56,7 +58,28 @@ class BranchRepository:
         require(STR_OR_NONE, expected=expected)
         window = Window.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
-        return await self._scope.write(lambda sql: _fork(sql, window, at, activate, mark, self._scope.rules))
+        return await self._scope.write(lambda sql: make_fork(sql, window, at, activate, mark, self._scope.rules))
+
+    async def rewind(
+        self, thread_id: str, to: int, *, branch: int | None = None, expected: str | None = None
+    ) -> Sequence[ChatMessage]:
+        """Remove all messages after seq `to` (0: all) from the branch (None: the active one), in place, and return them
+        in order. No branch is made. Another branch that shares some of them keeps them.
+
+        The rewind takes the next position of the branch: its version grows, and no position is used again. The removed
+        messages stay in `revisions`. With `expected`, a mark, it raises VersionConflict if the branch moved since. If
+        nothing stands after `to`, nothing is written.
+
+        Raises ThreadNotFound, BranchNotFound, InvalidCursor for a seq beyond the end, and DraftLive while somebody
+        writes the message at the end.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT, to=to)
+        require(INT_OR_NONE, branch=branch)
+        require(STR_OR_NONE, expected=expected)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        mark = None if expected is None else read_expected(expected, window.thread, branch)
+        return await self._scope.write(lambda sql: rewind(sql, window, to, mark))
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
         """Make a branch the active one, which calls without `branch=` use."""
@@ -70,6 +93,20 @@ class BranchRepository:
         require(STR, thread_id=thread_id)
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
+
+    async def alternatives(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[Alternative]:
+        """What stands in the place of the message at `seq` of `branch` (None: the active one): that message, and those
+        that follow the same message before it on other branches. A user interface shows "2 of 3" with them.
+
+        They come in the order of the branches that store them. A branch that ends before the place has none. Takes six
+        short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
+        MessageNotFound for a seq without a message.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT, seq=seq)
+        require(INT_OR_NONE, branch=branch)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        return await self._scope.read(lambda sql: find_alternatives(sql, window, seq), snapshot=True)
 
     async def mark(self, thread_id: str, branch: int | None = None) -> str:
         """The present mark of a branch (None: the active one), as a history of it has it."""
@@ -95,11 +132,11 @@ def _key(window: Window) -> dict[str, str]:
     return {"tenant_id": window.tenant.name, "thread_id": window.thread_id}
 
 
-def _own(table: Table, window: Window) -> Any:
+def own_rows(table: Table, window: Window) -> Any:
     return and_(owned(table, window.tenant), table.c.thread_id == window.thread_id)
 
 
-def _fork(
+def make_fork(
     sql: Sql, window: Window, at: int, activate: bool, expected: Mark | None, default_rules: RulesLevel
 ) -> Branch:
     if expected is not None:
@@ -110,12 +147,12 @@ def _fork(
         raise moved_since(expected, window.thread_id, path.branch, path.last_seq)
     if not 0 <= at <= path.last_seq:
         raise InvalidCursor(at, f"branch {path.branch} ends at seq {path.last_seq}; fork it at 0 to {path.last_seq}")
-    tip = fold_tip(sql, window, path, at)
+    tip = fold_tip(sql, replace(window, branch=path.branch), path, at)
     if tip.partial_seq is not None:  # its writer would write to both branches
         raise RuleViolation("R10", at, "a fork would share a message that is still partial", where=f"seq {at}")
     if tip.open_calls and (rules or default_rules) != "lenient":
         raise RuleViolation("R8", at, "a fork would share calls that have no result yet", where=f"seq {at}")
-    last = sql.execute(select(func.max(branches.c.branch)).where(_own(branches, window))).scalar_one()
+    last = sql.execute(select(func.max(branches.c.branch)).where(own_rows(branches, window))).scalar_one()
     return _store(sql, window, path, at, last + 1, tip, activate)
 
 
@@ -126,10 +163,10 @@ def _hold(sql: Sql, window: Window) -> RulesLevel | None:
     branch that was active before. An append locks the branch first and then the thread, so this function does the same.
     Another branch may become active before it has both locks; then it starts over.
     """
-    of_thread = select(threads.c.active_branch, threads.c.rules).where(_own(threads, window))
+    of_thread = select(threads.c.active_branch, threads.c.rules).where(own_rows(threads, window))
     row = sql.execute(of_thread).one_or_none()
     while row is not None:
-        left = and_(_own(branches, window), branches.c.branch == row.active_branch)
+        left = and_(own_rows(branches, window), branches.c.branch == row.active_branch)
         sql.execute(update(branches).where(left).values(stamp=new_stamp()))
         held = sql.execute(of_thread.with_for_update()).one_or_none()
         if held is not None and held.active_branch == row.active_branch:
@@ -147,6 +184,7 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
         "branch": number,
         "lineage": write_lineage(lineage),
         "last_seq": at,
+        "absent": _absent(sql, window, path, at),
         "stamp": new_stamp(),
         "last_role": tip.last_role,
         "open_calls": decode_json(write_open_calls(tip)),
@@ -154,7 +192,7 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
     }
     sql.execute(insert(branches).values(**row))
     if activate:
-        sql.execute(update(threads).where(_own(threads, window)).values(active_branch=number))
+        sql.execute(update(threads).where(own_rows(threads, window)).values(active_branch=number))
     return Branch(
         thread_id=window.thread_id,
         branch=number,
@@ -165,24 +203,27 @@ def _store(sql: Sql, window: Window, path: Path, at: int, number: int, tip: Tip,
     )
 
 
-def fold_tip(sql: Sql, window: Window, path: Path, at: int) -> Tip:
-    """The tip as it was after seq `at`. It is folded from the beginning of the turn of `at`, or from an earlier turn if
-    calls were still waiting when that turn began.
-    """
-    start = turn_start(sql, window, path, at)
-    messages = load_path(sql, window, path, start, at)
-    while messages and interrupts_calls(messages[0]) and start > 1:
-        end, start = start - 1, turn_start(sql, window, path, start - 1)
-        messages = load_path(sql, window, path, start, end) + messages
-    before = load_path(sql, window, path, start - 1, start - 1) if start > 1 else []
-    tip = Tip(last_seq=start - 1, last_role=before[0].role if before else None)
-    return fold(tip, messages)
+_COUNT = """
+SELECT count(*) FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
+"""
+
+
+def _absent(sql: Sql, window: Window, path: Path, at: int) -> int | None:
+    """The number of positions up to `at` without a message. It is counted only if the path has such positions."""
+    if not path.absent:
+        return path.absent
+    counted = 0
+    for branch, first, last in cut(path.segments, 1, at):
+        place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
+        counted += sql.fetch(_COUNT, {**place, "first": first, "last": last})[0][0]
+    return at - counted
 
 
 def _activate(sql: Sql, window: Window, branch: int) -> Branch:
     _hold(sql, window)
     find_path(sql, window)
-    sql.execute(update(threads).where(_own(threads, window)).values(active_branch=branch))
+    sql.execute(update(threads).where(own_rows(threads, window)).values(active_branch=branch))
     return next(found for found in _list(sql, window) if found.branch == branch)
 
 
@@ -190,7 +231,7 @@ def _list(sql: Sql, window: Window) -> list[Branch]:
     statement = (
         select(branches, threads.c.active_branch)
         .join(threads, and_(*(branches.c[name] == threads.c[name] for name in ("tenant_id", "thread_id"))))
-        .where(_own(branches, window))
+        .where(own_rows(branches, window))
         .order_by(branches.c.branch)
     )
     rows = sql.execute(statement).mappings().all()
@@ -200,8 +241,8 @@ def _list(sql: Sql, window: Window) -> list[Branch]:
 
 
 def _fork_point(lineage: Sequence[Segment]) -> dict[str, int]:
-    """The last shared message: the branch that stores it, and its seq."""
-    *shared, _own_part = lineage
+    """The last shared position: the branch that it is of, and its seq."""
+    shared = [segment for segment in lineage if segment.branch != lineage[-1].branch]
     return {"forked_from": shared[-1].branch, "forked_at": shared[-1].last} if shared else {}
 
 
@@ -233,7 +274,7 @@ def _advance(sql: Sql, window: Window, mark: Mark) -> str:
     """The mark with a new stamp. The branch's row stays locked until the transaction ends."""
     stamp = new_stamp()
     state = (branches.c.branch == mark.branch, branches.c.last_seq == mark.version, branches.c.stamp == mark.stamp)
-    own = and_(_own(branches, window), *state)
+    own = and_(own_rows(branches, window), *state)
     if sql.execute(update(branches).where(own).values(stamp=stamp)).rowcount:
         return write_mark(window.thread, mark.branch, mark.version, stamp)
     found = find_path(sql, replace(window, branch=mark.branch))

@@ -23,12 +23,15 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END
 from chatledger.storage.repositories.erasures import refuse_erased
-from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.rows.encryption import Tenant, mark, refuse_without_keys
 from chatledger.storage.schema.text import encode_json, encode_key, encode_text
 
 _KEY = ("tenant_id", "thread_id")
 _COLUMNS: Mapping[str, Sequence[str]] = {
-    "threads": (*_KEY, "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at"),
+    "threads": (
+        *(*_KEY, "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "archived_at"),
+        "kind",
+    ),
     "branches": (
         *(*_KEY, "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq"),
         "created_at",
@@ -83,6 +86,8 @@ def _thread_row(thread: Thread) -> tuple[Any, ...]:
         thread.active_branch,
         thread.created_at,
         thread.active_at,
+        thread.archived_at,
+        None if thread.kind is None else encode_key(thread.kind, "kind"),
     )
 
 
@@ -109,11 +114,14 @@ def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
 def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
     """Store all the threads, in a transaction. Raises AlreadyExists if a thread or one of its runs is stored already,
     and Erased if a thread of that id was erased. Raises EncryptionError if plain text would be stored among ciphertext,
-    or ciphertext among plain text.
+    or ciphertext among plain text. The threads may be those of other tenants, so each tenant is marked or refused here.
     """
     if any((one.tenant.encryption is None) != (tenant.encryption is None) for one in new):
         raise EncryptionError("a new thread is loaded by the ledger that prepared it, with keys or without")
     for owner, ids in _ids_by_tenant(new).items():
+        if owner.encryption is not None:
+            mark(sql, owner)
+        refuse_without_keys(sql, owner)
         refuse_erased(sql, owner, ids)
     # Sorted by key, so that rows that are neighbours in the tables and their indexes are inserted one after the other.
     new = sorted(new, key=lambda one: one.rows["threads"][0][:2])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from sqlalchemy import select
 
 from chatledger.errors import ChatLedgerError, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel
-from chatledger.rules import Finding, check_messages
+from chatledger.rules import Finding, check_messages, missing
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, Segment, cut, find_path, load_each
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.changes import load_empty
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import HalfStored
 from chatledger.storage.schema.tables import branches
@@ -26,31 +27,37 @@ def check_branch(sql: Sql, tenant: Tenant, thread_id: str, branch: int | None) -
     """The rules that the branch breaks, R13 included, in order of seq. Raises ThreadNotFound and BranchNotFound."""
     window = Window.of(tenant, thread_id, branch)
     path = find_path(sql, window)
-    return judge_path(path, walk(sql, tenant, window.thread, path.segments, path.last_seq))
+    empty = load_empty(sql, window) if path.absent else ()
+    return judge_path(path, walk(sql, tenant, window.thread, path.segments, path.last_seq), empty)
 
 
-def judge_path(path: Path, stored: Iterable[Stored]) -> list[Finding]:
-    """The findings of the messages of a path, in order of seq.
+def judge_path(path: Path, stored: Iterable[Stored], empty: Container[int] = ()) -> list[Finding]:
+    """The findings of the messages of a path, in order of seq. `empty` are the positions of which a record says that
+    they hold no message.
 
     A damaged message breaks R11, because it is not as it was committed; its content is not judged. A missing message
     breaks R2.
     """
     damaged: dict[int, Finding] = {}
-    last = 0
+    last = count = 0
 
     def whole() -> Iterator[ChatMessage]:
-        nonlocal last
+        nonlocal last, count
         for _, seq, one in stored:
-            last = seq
+            last, count = seq, count + 1
             if isinstance(one, ChatMessage):
                 yield one
             else:
                 damaged[seq] = damage(seq, one)
 
-    findings = check_messages(whole())
+    findings = check_messages(whole(), empty)
     findings = [found for found in findings if not (found.rule == "R2" and found.seq - 1 in damaged)]
-    if last < path.last_seq:
+    absent = path.last_seq - count
+    if missing(last, path.last_seq + 1, empty):
         findings.append(Finding(path.last_seq, "R2", f"seq {path.last_seq} is missing at the end"))
+    elif absent != (path.absent or 0) and not any(found.rule == "R2" for found in findings):
+        said = f"{absent} positions hold no message, and the branch says {path.absent or 0}"
+        findings.append(Finding(0, "R2", said))
     return sorted([*findings, *damaged.values()], key=lambda finding: finding.seq)
 
 

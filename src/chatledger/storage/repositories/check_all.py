@@ -17,22 +17,24 @@ from typing import Any
 from sqlalchemy import Select, Table, and_, select
 
 from chatledger.errors import ChatLedgerError, ThreadNotFound
-from chatledger.models import ChatMessage, Feedback, Thread
+from chatledger.models import ChatMessage, Thread
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans
-from chatledger.storage.history.window import END
+from chatledger.storage.history.path import Path, Segment, cut, damaged_active_branch, read_lineage, scans, without
+from chatledger.storage.repositories.changes import empty_positions
 from chatledger.storage.repositories.check import Stored, damage, judge_path, walk
-from chatledger.storage.repositories.feedback import to_feedback
+from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
+from chatledger.storage.repositories.kv import KV_COLUMNS, to_value
 from chatledger.storage.repositories.outputs import to_agent, to_output
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.reencrypt import Progress, thread_count
 from chatledger.storage.repositories.runs import to_run
+from chatledger.storage.rows.changes import to_change
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.rows.messages import decode_each, is_damage
-from chatledger.storage.schema.tables import agents, branches, feedback, outputs, runs, threads
+from chatledger.storage.schema.tables import agents, branches, feedback, kv, messages, outputs, revisions, runs, threads
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
 THREADS = 500
@@ -68,17 +70,33 @@ def _check_after(sql: Sql, tenant: Tenant, after: str) -> list[CheckedThread]:
 
 @dataclass(slots=True)
 class _Checked:
-    """A thread while it is checked. `paths` are those of its branches whose rows can be read."""
+    """A thread while it is checked. `paths` are those of its branches whose rows can be read. `empty` are the positions
+    of which the records of changes say that they hold no message.
+    """
 
     thread_id: str
     active: int
     findings: list[Finding] = field(default_factory=list)
     paths: dict[int, Path] = field(default_factory=dict)
+    empty: set[int] = field(default_factory=set)
 
     @property
     def size(self) -> int:
-        """The number of messages that all branches store."""
-        return sum(path.last_seq - path.segments[-1].first + 1 for path in self.paths.values())
+        """The number of messages that all branches store, or more."""
+        return sum(segment.last - segment.first + 1 for segment in self.stored())
+
+    def stored(self, but: Sequence[Segment] = ()) -> list[Segment]:
+        """The intervals of rows that the branches store, each once, without those of `but`."""
+        known: dict[int, list[Segment]] = {}
+        for segment in but:
+            known.setdefault(segment.branch, []).append(segment)
+        found: list[Segment] = []
+        for path in self.paths.values():
+            for segment in cut(path.segments, 1, path.last_seq):
+                new = without([segment], known.setdefault(segment.branch, []))
+                known[segment.branch] += new
+                found += new
+        return found
 
 
 def _check(sql: Sql, tenant: Tenant, of_batch: Select[Any]) -> list[CheckedThread]:
@@ -93,6 +111,8 @@ def _check(sql: Sql, tenant: Tenant, of_batch: Select[Any]) -> list[CheckedThrea
         for row in sql.execute(_of_threads(table, tenant, rows[0]["thread_id"], rows[-1]["thread_id"])).mappings():
             cells = dict(row)
             thread = batch[cells.pop("checked")]
+            if table is revisions:
+                thread.empty.update(empty_positions(cells["seq"], cells["kind"], cells["target_seq"]))
             found = _read(thread, read, tenant, cells)
             if isinstance(found, Path):
                 thread.paths[found.branch] = found
@@ -124,7 +144,12 @@ def _read_branch(tenant: Tenant, row: Any) -> Path:
     values = decrypt_values(tenant, branches, row)
     thread_id, branch, last_seq = values["thread_id"], values["branch"], values["last_seq"]
     read_tip(thread_id, branch, last_seq, None, encode_json(values["open_calls"]), values["partial_seq"])
-    return Path(branch, last_seq, read_lineage(values["lineage"], thread_id, branch), values["stamp"])
+    return Path(branch, last_seq, read_lineage(values["lineage"], thread_id, branch), values["stamp"], values["absent"])
+
+
+def _read_digest(tenant: Tenant, row: Any) -> object:
+    """The digest of a redacted message. Its other cells are read with the messages."""
+    return decrypt_values(tenant, messages, row)
 
 
 _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
@@ -133,17 +158,28 @@ _BESIDE: dict[Table, Callable[[Tenant, Any], object]] = {
     feedback: to_feedback,
     agents: to_agent,
     outputs: to_output,
+    revisions: to_change,
+    messages: _read_digest,
+    kv: to_value,
 }
 
 
 def _of_threads(table: Table, tenant: Tenant, first: str, last: str) -> Select[Any]:
     """The rows of a range of threads; the column `checked` is the thread."""
     if table is feedback:  # its own thread_id is that of the message that it is about, and may be NULL
-        columns = [column for column in feedback.c if column.name in Feedback.model_fields]
+        columns = [feedback.c[name] for name in COLUMNS]
         of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
         own = (runs.c.tenant_id == tenant.name, runs.c.thread_id >= first, runs.c.thread_id <= last)
         return select(*columns, runs.c.thread_id.label("checked")).select_from(runs.join(feedback, of_run)).where(*own)
+    if table is kv:
+        of_threads = (kv.c.tenant_id == tenant.name, kv.c.kind == "thread")
+        return select(*KV_COLUMNS, kv.c.scope_id.label("checked")).where(
+            *of_threads, kv.c.scope_id >= first, kv.c.scope_id <= last
+        )
     own = (table.c.tenant_id == tenant.name, table.c.thread_id >= first, table.c.thread_id <= last)
+    if table is messages:
+        digests = (messages.c.thread_id, messages.c.branch, messages.c.seq, messages.c.digest)
+        return select(*digests, messages.c.thread_id.label("checked")).where(*own, messages.c.digest.is_not(None))
     return select(table, table.c.thread_id.label("checked")).where(*own)
 
 
@@ -180,12 +216,11 @@ def _judge(thread: _Checked, read: Reader) -> None:
     path = thread.paths.get(thread.active)
     on_path = [] if path is None else cut(path.segments, 1, path.last_seq)
     if path is not None:
-        thread.findings += judge_path(path, read(path.segments, path.last_seq))
+        thread.findings += judge_path(path, read(path.segments, path.last_seq), thread.empty)
     elif not thread.findings:
         thread.findings.append(damage(0, damaged_active_branch(thread.thread_id)))
-    for branch, own in thread.paths.items():  # the messages that other branches store
-        shared = max((segment.last for segment in on_path if segment.branch == branch), default=0)
-        rest = read([Segment(branch, max(shared + 1, own.segments[-1].first), END)], own.last_seq)
+    for segment in thread.stored(but=on_path):  # the messages of other branches
+        rest = read([segment], segment.last)
         thread.findings += [damage(seq, one) for _, seq, one in rest if not isinstance(one, ChatMessage)]
 
 

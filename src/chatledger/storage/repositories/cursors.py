@@ -47,9 +47,9 @@ def _read(value: Any, kind: type) -> Any:
     raise ValueError("not the values of this list")
 
 
-def to_page(rows: Sequence[RowMapping], limit: int, read: Callable[[Any], T], *key: str) -> Page[T]:
+def to_page(rows: Sequence[RowMapping], limit: int, read: Callable[[Any], T], *key: str, of: str = "") -> Page[T]:
     """The page of up to `limit` + 1 rows, which are mappings. `read` makes an item of a row, and `key` are the columns
-    of the cursor.
+    of the cursor. `of` names the order of a list that has several; it stands first in the cursor.
 
     The error of a damaged row goes into the page. It is raised if the row's place in the list is damaged too.
     """
@@ -67,7 +67,7 @@ def to_page(rows: Sequence[RowMapping], limit: int, read: Callable[[Any], T], *k
     place = [rows[limit - 1][name] for name in key]
     if any(isinstance(value, Undecoded) for value in place):
         raise damaged[-1]
-    return Page(items, write_cursor(*place), damaged)
+    return Page(items, write_cursor(*([of] if of else []), *place), damaged)
 
 
 def page_size(limit: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, select
@@ -20,7 +21,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, runs, threads
+from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
 
 def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
@@ -48,6 +49,8 @@ def _rows_of(
         if table is feedback:
             of_runs = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, of_threads(runs.c.thread_id))
             yield table, and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(of_runs))
+        elif table is kv:
+            yield table, and_(kv.c.tenant_id == tenant.name, kv.c.kind == "thread", of_threads(kv.c.scope_id))
         elif "thread_id" in table.c:
             yield table, and_(table.c.tenant_id == tenant.name, of_threads(table.c.thread_id))
 
@@ -58,13 +61,20 @@ def hold_thread(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     It locks the branches first, which every append updates; then the thread, which a new branch or run needs; then the
     runs, which a new score needs.
     """
+    hold_branches(sql, tenant, thread_id)
+    of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
+    sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
+
+
+def hold_branches(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+    """Lock the branches and the thread, so that nobody adds a message or a branch before the transaction ends. Raises
+    ThreadNotFound.
+    """
     sql.execute(_lock_branches(tenant, thread_id))
     own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
     if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
         raise ThreadNotFound(thread_id)
     sql.execute(_lock_branches(tenant, thread_id))  # again, for a fork that was made while this waited for the thread
-    of_thread = and_(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
-    sql.execute(select(runs.c.run_id).where(of_thread).order_by(runs.c.run_id).with_for_update())
 
 
 def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
@@ -122,7 +132,8 @@ async def retain(
         return await scope.read(lambda sql: count_threads(sql, scope.tenant, idle), snapshot=True)
     gone: list[Deleted] = []
     while ids := await scope.read(lambda sql: idle_threads(sql, scope.tenant, before, IDLE_BATCH)):
-        batch = await scope.write(lambda sql, ids=ids: _delete_idle(sql, scope.tenant, ids, before))  # type: ignore[misc]
+        delete_them = partial(_delete_idle, tenant=scope.tenant, thread_ids=ids, before=before)
+        batch = await scope.write(delete_them, removes=True)
         gone.append(batch)
         if on_batch is not None:
             on_batch(batch)

@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, insert, literal, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    delete,
+    false,
+    func,
+    insert,
+    literal,
+    not_,
+    select,
+    tuple_,
+)
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
@@ -20,9 +33,10 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.deletion import count_threads, delete_thread, hold_thread, together
+from chatledger.storage.repositories.feedback import current_scores
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
-from chatledger.storage.schema.tables import erasures, feedback, kept_scores, runs, threads
+from chatledger.storage.schema.tables import erasures, feedback, kept_scores, kv, runs, threads
 
 _BATCH = 100
 """Threads of a user or a tenant that are listed at a time. Each is erased in a transaction of its own."""
@@ -34,7 +48,7 @@ class ErasureRepository:
 
     async def erase_thread(self, thread_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Delete a thread with everything that belongs to it, for good. `keep_scores` keeps the numbers of its feedback
-        for `feedback.summary`: key, score, agent, model and time, but no words and no ids.
+        that counts for `feedback.summary`: key, score, agent, model and time, but no words and no ids.
 
         Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone; on a
         user's ledger it raises ThreadNotFound, because a tombstone does not say whose thread it was. Raises
@@ -53,21 +67,26 @@ class ErasureRepository:
             if earlier is None:
                 raise ThreadNotFound(thread_id)
             return earlier
-        return await self._scope.write(lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores))
+        return await self._scope.write(
+            lambda sql: _erase_thread(sql, self._scope.tenant, thread_id, keep_scores), removes=True
+        )
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread of a user, each in a transaction of its own. After an interruption, call it again to
-        finish. New threads of the user are not refused. `dry_run` as in `erase_thread`.
+        """Erase every thread of a user, each in a transaction of its own, and then the user's feedback on other
+        threads (`Feedback.user_id`), all of it with the tombstone, and the user's values of `kv`. After an
+        interruption, call it again to finish. New threads and new feedback of the user are not refused. `keep_scores`
+        and `dry_run` as in `erase_thread`.
         """
         require(STR, user_id=user_id)
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
         self._scope.tenant.seen_by(user_id)  # refuses another user than that of the ledger
         if dry_run:
-            return await self._foresee("user", user_id, threads.c.user_id == user_id, keep_scores=keep_scores)
+            own = threads.c.user_id == user_id
+            return await self._foresee("user", user_id, own, keep_scores=keep_scores, user_id=user_id)
         return await self._erase_all("user", user_id, keep_scores)
 
     async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread of this ledger's tenant, as `erase_user` does."""
+        """Erase every thread and all values of this ledger's tenant, as `erase_user` does."""
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
         self._scope.refuse_view("erasures.erase_tenant")
         if dry_run:
@@ -98,12 +117,24 @@ class ErasureRepository:
         subject = erasure_digest(kind, id_)
         return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, subject))
 
-    async def _foresee(self, kind: ErasureKind, id_: str, *which: ColumnElement[bool], keep_scores: bool) -> Erasure:
-        """The tombstone of erasing these threads, which is not stored."""
+    async def _foresee(
+        self,
+        kind: ErasureKind,
+        id_: str,
+        *which: ColumnElement[bool],
+        keep_scores: bool,
+        user_id: str | None = None,
+    ) -> Erasure:
+        """The tombstone of erasing these threads and the user's feedback elsewhere, which is not stored."""
         tenant = self._scope.tenant
-        rows = await self._scope.read(lambda sql: count_threads(sql, tenant, *which), snapshot=True)
-        scores = rows.rows[feedback.name] if keep_scores else 0
-        return _tombstone(kind, erasure_digest(kind, id_), rows, scores)
+
+        def count(sql: Sql) -> tuple[Deleted, int]:
+            rows, scores = _count(sql, tenant, which, user_id)
+            values = select(kv.c.key).where(_beside(tenant, kind, id_)).subquery()
+            return together([rows, Deleted(rows={kv.name: _how_many(sql, values)})]), scores
+
+        rows, scores = await self._scope.read(count, snapshot=True)
+        return _tombstone(kind, erasure_digest(kind, id_), rows, scores if keep_scores else 0)
 
     async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
         tenant = self._scope.tenant
@@ -115,9 +146,24 @@ class ErasureRepository:
                 except ThreadNotFound:  # somebody else was faster
                     continue
         rows = together(Deleted(rows=one.rows) for one in gone)
-        subject = erasure_digest(kind, tenant.name if user_id is None else user_id)
+        id_ = tenant.name if user_id is None else user_id
         scores = sum(one.scores for one in gone)
-        return await self._scope.write(lambda sql: _bury(sql, tenant, kind, subject, rows, scores))
+        subject = erasure_digest(kind, id_)
+
+        def finish(sql: Sql) -> Erasure:
+            values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
+            gone_rows = together([rows, values])
+            if user_id is None:
+                return _bury(sql, tenant, kind, subject, gone_rows, scores)
+            return _erase_feedback(sql, tenant, user_id, subject, gone_rows, scores, keep_scores)
+
+        return await self._scope.write(finish, removes=True)
+
+
+def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
+    """The values of `kv` that are of no thread, and go with a user or a tenant."""
+    own = and_(kv.c.tenant_id == tenant.name, kv.c.kind.in_(["tenant", "user"] if kind == "tenant" else [kind]))
+    return and_(own, kv.c.scope_id == id_) if kind == "user" else own if kind == "tenant" else false()
 
 
 def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
@@ -149,21 +195,69 @@ def _erase_thread(sql: Sql, tenant: Tenant, thread_id: str, keep_scores: bool) -
         if earlier is None:
             raise
         return earlier
-    scores = _scores_of(sql, tenant, thread_id) if keep_scores else []
+    of_thread = _on_threads(tenant, runs.c.thread_id == thread_id)
+    scores = _scores_to_keep(sql, tenant, of_thread) if keep_scores else []
     erasure = _bury(sql, tenant, "thread", subject, delete_thread(sql, tenant, thread_id), len(scores))
-    if scores:
-        place = {"tenant_id": tenant.name, "erasure_id": erasure.erasure_id}
-        sql.execute(insert(kept_scores), [{**place, "idx": idx, **row} for idx, row in enumerate(scores)])
+    _keep(sql, tenant, erasure, scores)
     return erasure
 
 
-def _scores_of(sql: Sql, tenant: Tenant, thread_id: str) -> list[dict[str, Any]]:
-    of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
-    columns = (feedback.c.key, feedback.c.score, runs.c.agent, runs.c.model, feedback.c.created_at)
-    of_thread = (runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
-    in_order = (feedback.c.created_at, feedback.c.feedback_id)
-    found = select(*columns).select_from(feedback.join(runs, of_run)).where(*of_thread).order_by(*in_order)
+def _erase_feedback(
+    sql: Sql, tenant: Tenant, user_id: str, subject: str, rows: Deleted, scores: int, keep_scores: bool
+) -> Erasure:
+    """Delete the feedback of a user that is left, on other people's threads, and bury the user. `rows` and `scores` are
+    those of the user's own threads.
+    """
+    own = (feedback.c.tenant_id == tenant.name, feedback.c.user_id == user_id)
+    scored = select(feedback.c.run_id).where(*own)
+    # In the order in which a deletion of threads locks them. Nobody scores these runs before the transaction ends.
+    held = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, runs.c.run_id.in_(scored))
+    sql.execute(held.order_by(runs.c.run_id).with_for_update())
+    kept = _scores_to_keep(sql, tenant, feedback.c.user_id == user_id) if keep_scores else []
+    elsewhere = Deleted(rows={feedback.name: sql.execute(delete(feedback).where(*own)).rowcount})
+    erasure = _bury(sql, tenant, "user", subject, together([rows, elsewhere]), scores + len(kept))
+    _keep(sql, tenant, erasure, kept)
+    return erasure
+
+
+def _count(sql: Sql, tenant: Tenant, which: Sequence[ColumnElement[bool]], user_id: str | None) -> tuple[Deleted, int]:
+    """The rows that go with these threads and the user, by table, and how many of the scores count."""
+    ids = select(threads.c.thread_id).where(threads.c.tenant_id == tenant.name, *which)
+    on_threads = _on_threads(tenant, runs.c.thread_id.in_(ids))
+    deleted, scores = count_threads(sql, tenant, *which), _how_many(sql, current_scores(on_threads))
+    if user_id is not None:
+        elsewhere = and_(feedback.c.tenant_id == tenant.name, feedback.c.user_id == user_id, not_(on_threads))
+        more = _how_many(sql, select(feedback.c.feedback_id).where(elsewhere).subquery())
+        deleted = together([deleted, Deleted(rows={feedback.name: more})])
+        scores += _how_many(sql, current_scores(elsewhere))
+    return deleted, scores
+
+
+def _how_many(sql: Sql, rows: FromClause) -> int:
+    counted: int = sql.execute(select(func.count()).select_from(rows)).scalar_one()
+    return counted
+
+
+def _on_threads(tenant: Tenant, of_threads: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The feedback on these threads. `of_threads` is a condition on `runs`."""
+    ids = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, of_threads)
+    return and_(feedback.c.tenant_id == tenant.name, feedback.c.run_id.in_(ids))
+
+
+def _scores_to_keep(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> list[dict[str, Any]]:
+    """The numbers of the scores that count, in order of time."""
+    scores = current_scores(feedback.c.tenant_id == tenant.name, which)
+    of_run = and_(runs.c.tenant_id == tenant.name, runs.c.run_id == scores.c.run_id)
+    columns = (scores.c.key, scores.c.score, runs.c.agent, runs.c.model, scores.c.created_at)
+    in_order = (scores.c.created_at, scores.c.feedback_id)
+    found = select(*columns).select_from(scores.join(runs, of_run)).order_by(*in_order)
     return [dict(row) for row in sql.execute(found).mappings()]
+
+
+def _keep(sql: Sql, tenant: Tenant, erasure: Erasure, scores: Sequence[dict[str, Any]]) -> None:
+    if scores:
+        place = {"tenant_id": tenant.name, "erasure_id": erasure.erasure_id}
+        sql.execute(insert(kept_scores), [{**place, "idx": idx, **row} for idx, row in enumerate(scores)])
 
 
 def _bury(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str, deleted: Deleted, scores: int) -> Erasure:

@@ -1,4 +1,9 @@
-"""Feedback: stores every score, lists them, and summarizes them by key."""
+"""Feedback: stores every score, lists them, and summarizes those that count.
+
+What counts is the current score: the latest of a target (run, message, call), a key and a user, unless it was
+retracted. `current_scores` is the only place that says so, beside the view `scores` (`storage/schema/views.py`), which
+says the same in SQL. The target is the place of the message and not its id, because the place is never used again.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, and_, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal, select, tuple_, update
 
-from chatledger.arguments import INT, STR_OR_NONE, require
-from chatledger.errors import IdConflict, MessageNotFound, RunNotFound, StorageError
+from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
+from chatledger.errors import (
+    FeedbackNotFound,
+    IdConflict,
+    InvalidArgument,
+    MessageNotFound,
+    RunNotFound,
+    StorageError,
+)
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackSummary, Page
 from chatledger.models.base import UtcDatetime, refuse_own_fields, refusing
@@ -25,7 +37,11 @@ from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import feedback, kept_scores, messages, runs
 from chatledger.storage.schema.text import encode_key
 
-_WHAT_WAS_SAID = {"run_id", "key", "score", "kwargs", "author", "source", "message_id"}
+COLUMNS = tuple(column.name for column in feedback.c if column.name in {*Feedback.model_fields, "call_idx"})
+"""The columns of a Feedback. `to_feedback` reads them."""
+_TARGET = ("run_id", "branch", "seq", "call_idx", "key", "user_id")
+"""What the scores have in common of which only the latest counts."""
+_WHAT_WAS_SAID = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 
 
@@ -35,8 +51,12 @@ class FeedbackRepository:
 
     async def record(self, feedback: Feedback | Any, *, idempotency_key: str | None = None) -> Feedback:
         """Store the feedback and return it with its id and time. Each call stores one more score, unless it repeats an
-        `idempotency_key` of the run or a `feedback_id`. A repeat returns the first score, or raises IdConflict if it
-        has another content. Raises RunNotFound, and MessageNotFound for a message that the run's thread does not have.
+        `idempotency_key` of the run or a `feedback_id`. A repeat returns the first score, even if that was retracted
+        since, or raises IdConflict if it has another content.
+
+        A later score of the same target, key and user counts in the place of an earlier one. Raises RunNotFound,
+        MessageNotFound for a message that the run's thread does not have, and InvalidArgument for a `call_index` that
+        the message does not have.
 
         `feedback` may be any object with the attributes `run_id`, `key` and `score`, such as a service's own feedback.
         """
@@ -52,11 +72,24 @@ class FeedbackRepository:
                 "created_at": given.created_at or datetime.now(UTC),
             }
         )
+        if record.call_index is not None and record.message_id is None:
+            raise InvalidArgument("feedback", "has a call_index and no message_id; name the message that made the call")
         encode_key(record.run_id, "run_id")
         encode_key(record.feedback_id or "", "feedback_id")
+        if record.user_id is not None:
+            encode_key(record.user_id, "user_id")
         if idempotency_key is not None:
             encode_key(idempotency_key, "idempotency_key")
         return await self._scope.write(lambda sql: _record(sql, self._scope.tenant, record, idempotency_key))
+
+    async def retract(self, feedback_id: str) -> Feedback:
+        """Withdraw what the user of this score said on its target under its key, up to it: the score and the earlier
+        ones get `retracted_at`, so that no earlier score counts again. A later score still counts. Retracting it again
+        changes nothing. Raises FeedbackNotFound.
+        """
+        require(STR, feedback_id=feedback_id)
+        now = datetime.now(UTC)
+        return await self._scope.write(lambda sql: _retract(sql, self._scope.tenant, feedback_id, now))
 
     async def list(
         self,
@@ -65,15 +98,48 @@ class FeedbackRepository:
         thread_id: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        user_id: str | None = None,
     ) -> Page[Feedback]:
-        """Feedback of a run, of a thread, or of all, newest first. The page's `damaged` tells of those that cannot
-        be read.
+        """Every recorded score of a run, of a thread, of a user, or of all, newest first. Scores that were replaced or
+        retracted are among them; `current` leaves them out. The page's `damaged` tells of those that cannot be read.
         """
-        require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor)
+        require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor, user_id=user_id)
         require(INT, limit=limit)
-        return await self._scope.read(
-            lambda sql: _list(sql, self._scope.tenant, run_id, thread_id, page_size(limit), cursor)
-        )
+        chosen = _chosen(self._scope.tenant, run_id=run_id, thread_id=thread_id, user_id=user_id)
+        statement = _select(feedback).where(*chosen)
+        return await self._page(statement, feedback, page_size(limit), cursor)
+
+    async def current(
+        self,
+        *,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        user_id: str | None = None,
+        key: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Feedback]:
+        """The scores that count, newest first: the latest of each target (run, message, call), key and user, unless it
+        was retracted. Scores without a `user_id` are all one user's. The latest is the one with the latest
+        `created_at`, of equal ones that with the greatest `feedback_id`.
+
+        Each page reads every score of the chosen run, thread, user and key. The page's `damaged` tells of those that
+        cannot be read.
+        """
+        require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
+        require(INT, limit=limit)
+        tenant = self._scope.tenant
+        scores = current_scores(*_chosen(tenant, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key))
+        return await self._page(_select(scores), scores, page_size(limit), cursor)
+
+    async def _page(self, statement: Select[Any], scores: FromClause, limit: int, cursor: str | None) -> Page[Feedback]:
+        place = (scores.c.created_at, scores.c.feedback_id)
+        if cursor is not None:
+            created_at, feedback_id = read_cursor(cursor, datetime, str)
+            statement = statement.where(tuple_(*place) < _place(created_at, feedback_id))
+        page = statement.order_by(*(column.desc() for column in place)).limit(limit + 1)
+        rows = await self._scope.read(lambda sql: sql.execute(page).mappings().all())
+        return to_page(rows, limit, lambda row: to_feedback(self._scope.tenant, row), "created_at", "feedback_id")
 
     async def summary(
         self,
@@ -83,18 +149,35 @@ class FeedbackRepository:
         model: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+        events: bool = False,
     ) -> Sequence[FeedbackSummary]:
-        """Count, mean, lowest and highest score of each key, in order of key.
+        """Count, mean, lowest and highest score of each key, in order of key. It counts the scores that `current`
+        returns: thumb up, down and up again is one. With `events` it counts every score that `list` returns, also those
+        that were replaced or retracted.
 
-        `agent` and `model` select by those of the run. A score at `since` is included, one at `until` is not. Reads
-        each matching score once.
+        `agent` and `model` select by those of the run. A score at `since` is included, one at `until` is not; both are
+        compared with the time of the score that counts. The kept scores of erased threads have no thread, run or user,
+        and are left out if one is named, and on a user's ledger. Reads each score of the chosen runs, user and key
+        once.
         """
-        require(STR_OR_NONE, key=key, agent=agent, model=model)
+        require(STR_OR_NONE, key=key, agent=agent, model=model, thread_id=thread_id, run_id=run_id, user_id=user_id)
+        require(BOOL, events=events)
         with refusing("since"):
             since = _MOMENT.validate_python(since)
         with refusing("until"):
             until = _MOMENT.validate_python(until)
-        statement = _summary(self._scope.tenant, key, agent, model, since, until)
+        of_run = {"agent": agent, "model": model}
+        of_one = {"thread_id": thread_id, "run_id": run_id, "user_id": user_id}
+        chosen = _chosen(self._scope.tenant, key=key, **of_run, **of_one)
+        scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen)
+        counted = _in_time(scores, since, until)
+        if self._scope.user_id is None and not any(value is not None for value in of_one.values()):
+            kept = (kept_scores.c.tenant_id == self._scope.tenant.name, *_equal(kept_scores, key=key, **of_run))
+            counted = counted.union_all(_in_time(kept_scores, since, until).where(*kept))  # type: ignore[assignment]
+        statement = _summary(counted.subquery())
         rows = await self._scope.read(lambda sql: sql.execute(statement).mappings().all())
         return [FeedbackSummary(**row) for row in rows]
 
@@ -111,9 +194,10 @@ def _record(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | N
     if earlier is not None:
         _require_same(earlier, record)
         return earlier
-    values = record.model_dump(exclude={"message_id"}) | {"idempotency_key": idempotency_key}
+    values = record.model_dump(exclude={"call_index"})
+    values |= {"call_idx": record.call_index, "idempotency_key": idempotency_key}
     if record.message_id is not None:
-        values |= _message_place(sql, tenant, run.thread_id, record.message_id)
+        values |= _message_place(sql, tenant, run.thread_id, record.message_id, record.call_index)
     encrypted = encrypt_values(tenant, feedback, values)
     if sql.execute(insert_if_absent(sql, feedback).values(tenant_id=tenant.name, **encrypted)).rowcount:
         return record
@@ -125,13 +209,16 @@ def _record(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | N
 
 
 def _find(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | None) -> Feedback | None:
-    same = feedback.c.feedback_id == record.feedback_id
     if idempotency_key is not None:
-        repeated = and_(feedback.c.run_id == record.run_id, feedback.c.idempotency_key == idempotency_key)
-        row = sql.execute(_select().where(feedback.c.tenant_id == tenant.name, repeated)).mappings().one_or_none()
-        if row is not None:
-            return to_feedback(tenant, row)
-    row = sql.execute(_select().where(feedback.c.tenant_id == tenant.name, same)).mappings().one_or_none()
+        same = and_(feedback.c.run_id == record.run_id, feedback.c.idempotency_key == idempotency_key)
+        if (found := _find_one(sql, tenant, same)) is not None:
+            return found
+    return _find_one(sql, tenant, feedback.c.feedback_id == record.feedback_id)
+
+
+def _find_one(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> Feedback | None:
+    own = _select(feedback).where(feedback.c.tenant_id == tenant.name, which)
+    row = sql.execute(own).mappings().one_or_none()
     return None if row is None else to_feedback(tenant, row)
 
 
@@ -141,61 +228,99 @@ def _require_same(earlier: Feedback, record: Feedback) -> None:
         raise IdConflict(earlier.feedback_id or "", None, "is feedback already, with another content")
 
 
-def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str) -> dict[str, Any]:
+def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str, call_index: int | None) -> dict[str, Any]:
     own = (messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id, messages.c.message_id == message_id)
-    place = select(messages.c.thread_id, messages.c.branch, messages.c.seq).where(*own)
+    place = select(messages.c.thread_id, messages.c.branch, messages.c.seq, messages.c.call_count).where(*own)
     row = sql.execute(place).mappings().one_or_none()
     if row is None:
         raise MessageNotFound(thread_id, message_id)
-    return dict(row)
+    calls = row["call_count"] or 0
+    if call_index is not None and call_index >= calls:
+        raise InvalidArgument("feedback", f"is about call {call_index}, and message {message_id!r} has {calls} calls")
+    return {name: row[name] for name in ("thread_id", "branch", "seq")}
 
 
-def _select() -> Select[Any]:
-    target = and_(*(feedback.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
-    columns = [feedback.c[name] for name in Feedback.model_fields if name != "message_id"]
-    return select(*columns, messages.c.message_id).select_from(feedback.outerjoin(messages, target))
+def _retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
+    this = feedback.c.feedback_id == feedback_id
+    columns = [feedback.c[name] for name in (*_TARGET, "created_at")]
+    said = sql.execute(select(*columns).where(owned(feedback, tenant), this)).mappings().one_or_none()
+    if said is None:
+        raise FeedbackNotFound(feedback_id)
+    # Those who retract scores of a run take turns, and nobody can delete the run meanwhile. A record does not wait.
+    own_run = (runs.c.tenant_id == tenant.name, runs.c.run_id == said["run_id"])
+    sql.execute(select(runs.c.run_id).where(*own_run).with_for_update(key_share=True))
+    same = [feedback.c[name] == said[name] for name in _TARGET]
+    up_to_it = tuple_(feedback.c.created_at, feedback.c.feedback_id) <= _place(said["created_at"], feedback_id)
+    open_ = (feedback.c.tenant_id == tenant.name, *same, up_to_it, feedback.c.retracted_at.is_(None))
+    sql.execute(update(feedback).where(*open_).values(retracted_at=now))
+    retracted = _find_one(sql, tenant, this)
+    if retracted is None:
+        raise FeedbackNotFound(feedback_id)
+    return retracted
 
 
 def to_feedback(tenant: Tenant, row: Any) -> Feedback:
     """Raises DamagedCell and EncryptionError."""
-    return to_model(Feedback, feedback, row, decrypt_values(tenant, feedback, row))
+    decrypted = decrypt_values(tenant, feedback, {name: row[name] for name in COLUMNS})
+    call_index = decrypted.pop("call_idx")
+    return to_model(Feedback, feedback, row, {**decrypted, "call_index": call_index}, {"call_index": "call_idx"})
 
 
-def _list(
-    sql: Sql, tenant: Tenant, run_id: str | None, thread_id: str | None, limit: int, cursor: str | None
-) -> Page[Feedback]:
-    statement = _select().where(owned(feedback, tenant))
-    if run_id is not None:
-        statement = statement.where(feedback.c.run_id == run_id)
-    if thread_id is not None:
-        of_thread = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, runs.c.thread_id == thread_id)
-        statement = statement.where(feedback.c.run_id.in_(of_thread))
-    if cursor is not None:
-        created_at, feedback_id = read_cursor(cursor, datetime, str)
-        place = tuple_(feedback.c.created_at, feedback.c.feedback_id)
-        statement = statement.where(place < tuple_(literal(created_at, Moment), literal(feedback_id, Key)))
-    newest_first = statement.order_by(feedback.c.created_at.desc(), feedback.c.feedback_id.desc())
-    rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
-    return to_page(rows, limit, lambda row: to_feedback(tenant, row), "created_at", "feedback_id")
+# --- Which scores -----------------------------------------------------------------------------------------------------
 
 
-def _summary(
-    tenant: Tenant,
-    key: str | None,
-    agent: str | None,
-    model: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> Select[Any]:
-    """Over the stored scores and the kept scores of erased threads. Nobody knows any more whose threads those were, so
-    a user's ledger does not count them.
+def current_scores(*which: ColumnElement[bool]) -> FromClause:
+    """The scores that count, among those that `which` chooses. Conditions on `feedback` must choose all scores of a
+    target, key and user, or none of them.
     """
-    stored = _scores(feedback.c, tenant, key, since, until).where(owned(feedback, tenant))
-    if agent is not None or model is not None:
-        of_run = and_(runs.c.tenant_id == feedback.c.tenant_id, runs.c.run_id == feedback.c.run_id)
-        stored = stored.select_from(feedback.join(runs, of_run)).where(*_of_whom(runs.c, agent, model))
-    kept = _scores(kept_scores.c, tenant, key, since, until).where(*_of_whom(kept_scores.c, agent, model))
-    scores = (stored.union_all(kept) if tenant.user_id is None else stored).subquery()
+    latest_first = (feedback.c.created_at.desc(), feedback.c.feedback_id.desc())
+    recency = func.row_number().over(partition_by=[feedback.c[name] for name in _TARGET], order_by=latest_first)
+    ranked = select(feedback, recency.label("recency")).where(*which).subquery()
+    return select(ranked).where(ranked.c.recency == 1, ranked.c.retracted_at.is_(None)).subquery()
+
+
+def _chosen(
+    tenant: Tenant,
+    *,
+    thread_id: str | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+    **equal: str | None,
+) -> list[ColumnElement[bool]]:
+    of_run = _equal(runs, thread_id=thread_id, agent=agent, model=model)
+    chosen = [owned(feedback, tenant), *_equal(feedback, **equal)]
+    if of_run:
+        ids = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, *of_run)
+        chosen.append(feedback.c.run_id.in_(ids))
+    return chosen
+
+
+def _equal(table: FromClause, **equal: str | None) -> list[ColumnElement[bool]]:
+    return [table.c[name] == value for name, value in equal.items() if value is not None]
+
+
+def _select(scores: FromClause) -> Select[Any]:
+    """A score from before the column `message_id` takes it from the message in its place."""
+    target = and_(*(scores.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
+    columns = [scores.c[name] for name in COLUMNS if name != "message_id"]
+    message_id = func.coalesce(scores.c.message_id, messages.c.message_id).label("message_id")
+    return select(*columns, message_id).select_from(scores.outerjoin(messages, target))
+
+
+def _place(created_at: datetime, feedback_id: str) -> ColumnElement[Any]:
+    return tuple_(literal(created_at, Moment), literal(feedback_id, Key))
+
+
+def _in_time(scores: FromClause, since: datetime | None, until: datetime | None) -> Select[Any]:
+    bounds = []
+    if since is not None:
+        bounds.append(scores.c.created_at >= since)
+    if until is not None:
+        bounds.append(scores.c.created_at < until)
+    return select(scores.c.key, scores.c.score).where(*bounds)
+
+
+def _summary(scores: FromClause) -> Select[Any]:
     return (
         select(
             scores.c.key,
@@ -207,21 +332,3 @@ def _summary(
         .group_by(scores.c.key)
         .order_by(scores.c.key)
     )
-
-
-def _scores(
-    columns: Any, tenant: Tenant, key: str | None, since: datetime | None, until: datetime | None
-) -> Select[Any]:
-    wanted = [columns.tenant_id == tenant.name]
-    if key is not None:
-        wanted.append(columns.key == key)
-    if since is not None:
-        wanted.append(columns.created_at >= since)
-    if until is not None:
-        wanted.append(columns.created_at < until)
-    return select(columns.key, columns.score).where(*wanted)
-
-
-def _of_whom(columns: Any, agent: str | None, model: str | None) -> list[Any]:
-    equal = ((columns.agent, agent), (columns.model, model))
-    return [column == value for column, value in equal if value is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Any, Literal
 
 from chatledger.arguments import (
     BOOL,
@@ -14,10 +15,11 @@ from chatledger.arguments import (
     RULES_OR_NONE,
     STR,
     STR_OR_NONE,
+    Kind,
     require,
 )
 from chatledger.errors import MessageNotFound, VersionConflict
-from chatledger.models import Appended, ChatMessage, History, RulesLevel
+from chatledger.models import Appended, ChatMessage, History, Revision, RulesLevel
 from chatledger.rules import INTERRUPTED
 from chatledger.storage.append.attempt import close_open_calls
 from chatledger.storage.append.request import (
@@ -29,15 +31,20 @@ from chatledger.storage.append.request import (
 )
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import find_path, load_range
+from chatledger.storage.history.path import find_message, find_path, load_range
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.redaction import find_redacted, redact_message
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.repositories.removal import pop, retract
+from chatledger.storage.repositories.revise import list_revisions, revise_message
+from chatledger.storage.repositories.sync import compare, key_of, shorten
+from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text
 
+_MESSAGE = Kind("a ChatMessage", ChatMessage)
 PAGE = 500
 """The most messages that `iterate` holds at a time."""
+_ON_DIFFERENCE = Kind("'error' or 'branch'", words=("error", "branch"))
 
 
 class MessageRepository:
@@ -56,6 +63,9 @@ class MessageRepository:
         idempotency_key: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
         create: bool = False,
         user_id: str | None = None,
         kind: str | None = None,
@@ -82,8 +92,20 @@ class MessageRepository:
         of the rules. Once the lease is over, the batch interrupts the message and follows it.
         `on_open_calls="interrupt"` interrupts a live one as well, and closes open calls like "close".
 
+        With `after`, the seq or the id of a message of the branch, the messages follow that one; 0 is the place before
+        the first message. If others follow it already, a new branch shares the path up to it, takes these messages and
+        becomes the active one, all in one transaction. Repeated with the same ids or the same key, the call returns the
+        first result, on whatever branch that stands, and activates nothing; without them it makes another branch. A seq
+        is looked up on the branch that is active by then: pass an id, `branch` or `expected` if somebody else may
+        activate another one. Raises InvalidCursor for a seq that the branch does not have, and MessageNotFound for an
+        id that is not on it.
+
         An empty batch writes nothing, whatever stands at the end. It compares what is expected, and returns the version
         and the mark of the branch.
+
+        `kv` are up to 64 values of the thread, by key, that are written together with the messages: all of it, or
+        nothing. `ledger.kv` reads them. `kv_expected` has the versions that some of them must have until then, 0 for
+        none; another version is a KvConflict. A repeat writes no value.
 
         With `user_id`, a thread of another user, or of none, is not found. `create=True` creates the thread if there is
         none, in the same statement: with that user, `kind` and `title`, which change nothing of a thread that exists.
@@ -91,8 +113,8 @@ class MessageRepository:
         another user; let the ledger make ids of threads (`threads.create`), or take random ones.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, Erased, StorageError. Raises OutcomeUnknown if the database went away in
-        the middle.
+        DraftLive, RuleViolation, RunConflict, KvConflict, Erased, StorageError. Raises OutcomeUnknown if the database
+        went away in the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -107,6 +129,9 @@ class MessageRepository:
             rules=rules,
             default_rules=self._scope.rules,
             on_open_calls=on_open_calls,
+            after=after,
+            kv=kv,
+            kv_expected=kv_expected,
             create=create,
             user_id=user_id,
             kind=kind,
@@ -124,6 +149,7 @@ class MessageRepository:
         expected: str | None = None,
         rules: RulesLevel | None = None,
         on_open_calls: OnOpenCalls = "error",
+        on_difference: Literal["error", "branch"] = "error",
     ) -> Appended:
         """Store the messages that follow the stored ones, for a service that sends its whole history each time.
 
@@ -131,6 +157,12 @@ class MessageRepository:
         Raises VersionConflict if a message differs or a stored one is missing, and if anything moved since the mark
         `expected`. The result is `replayed` if no message followed, whatever is expected. The call reads the whole
         branch; if you know the new messages, `append` costs less.
+
+        With `on_difference="branch"`, the messages from the first difference on are stored as `append(…, after=…)`
+        stores them: on a new branch, which becomes the active one and shares what is equal. If the stored history goes
+        on where the list ends, the new branch ends there, without messages of its own. The same list again is
+        `replayed`, also if you name the branch that it differs from; a repeat activates nothing. An id that stands on
+        the thread already, with other content or on another branch than the rest, is an IdConflict.
         """
         require(STR, thread_id=thread_id)
         require(MESSAGES, messages=messages)
@@ -138,17 +170,23 @@ class MessageRepository:
         require(INT_OR_NONE, branch=branch)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
+        require(_ON_DIFFERENCE, on_difference=on_difference)
         require_messages(messages)
         if expected is not None:
             read_expected(expected, encode_key(thread_id, "thread_id"), branch)
         for last_attempt in (False, False, True):
             history = await self.history(thread_id, branch=branch)
             with refusing_copies(messages):
-                rest = following(history, messages)
-            if not rest:
+                found = compare(history, messages, answers_anew=on_difference == "branch")
+            rest, parts = messages[found.same :], found.difference is not None
+            if found.difference is not None and on_difference == "error":
+                raise VersionConflict(thread_id, history.branch, found.same, history.version, found.difference)
+            if not rest and not parts:
                 version, mark = history.version, history.mark
                 return Appended(version + 1, version, version, [], replayed=True, mark=mark)
             try:
+                if not rest:
+                    return await self._shorten(history, branch, found.after, expected)
                 return await self.append(
                     thread_id,
                     rest,
@@ -157,11 +195,20 @@ class MessageRepository:
                     expected=expected or history.mark,
                     rules=rules,
                     on_open_calls=on_open_calls,
+                    after=found.after if parts else None,
+                    idempotency_key=key_of(history, found.after, rest, run_id)
+                    if parts and branch is not None
+                    else None,
                 )
             except VersionConflict:  # somebody appended meanwhile, perhaps the same messages
                 if last_attempt or expected is not None:
                     raise
         raise AssertionError("unreachable")
+
+    async def _shorten(self, history: History, branch: int | None, at: int, expected: str | None) -> Appended:
+        window = Window.of(self._scope.tenant, history.thread_id, branch)
+        mark = read_expected(expected or history.mark, window.thread, branch)
+        return await self._scope.write(lambda sql: shorten(sql, window, at, mark, self._scope.rules))
 
     async def history(
         self,
@@ -258,6 +305,8 @@ class MessageRepository:
         end = page.version
         while True:
             for message in page.messages:
+                if (message.seq or 0) > end:  # appended since: positions without a message made the page longer
+                    return
                 if partials or message.state != "partial":
                     yield message
             if page.next_cursor is None or page.next_cursor >= end:
@@ -277,13 +326,56 @@ class MessageRepository:
         window = Window.of(self._scope.tenant, thread_id)
         return await self._scope.read(lambda sql: _get(sql, window, message_id), snapshot=True)
 
+    async def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage:
+        """Give a stored message other words, in its place: the content, reasoning, name, response_metadata,
+        custom_data, format and residual of `message`, and the arguments and extras of its calls. Returns the message.
+        Every branch that shares it, and everything that reads it, has the new words from then on. What it was before
+        is in `revisions`, until it is redacted or erased. A late repeat of its append stays a repeat.
+
+        Everything else stays: role, ids, place, run, time, state, `is_error`, and the number, ids and names of the
+        calls. Leave these None in `message`, or as they are. The change takes the next position of the branch that
+        stores the message, so its `version` grows by one. Words that are equal change nothing.
+
+        Raises, with nothing written: InvalidArgument for another value of what stays, and for a message that its writer
+        left partial; LimitExceeded, ThreadNotFound and MessageNotFound; DraftLive while a draft is written at the end
+        of the branch that stores the message; RuleViolation, at the level `ordered`, for arguments that are not JSON.
+        """
+        require(STR, thread_id=thread_id, message_id=message_id)
+        require(_MESSAGE, message=message)
+        request = make_request(
+            self._scope.tenant,
+            thread_id,
+            [message],
+            limits=self._scope.limits,
+            default_rules=self._scope.rules,
+        )
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.write(lambda sql: revise_message(sql, window, request, message_id))
+
+    async def revisions(self, thread_id: str, message_id: str) -> Sequence[Revision]:
+        """What a message was before each of its changes, oldest first; also of a message that was removed. Empty if it
+        never changed. Raises ThreadNotFound and MessageNotFound.
+        """
+        require(STR, thread_id=thread_id, message_id=message_id)
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
+
+    async def find(self, message_id: str) -> Sequence[ChatMessage]:
+        """The messages with that id in all threads of the tenant, or of the user, in order of their thread ids. An id
+        stands once in a thread, and may stand in many. The first 100 are returned; each names its thread, branch and
+        seq.
+        """
+        require(STR, message_id=message_id)
+        return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
+
     async def redact(
         self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False
     ) -> ChatMessage:
         """Remove the words from a stored message, for good: text, reasoning, media, arguments, metadata, and the fields
         of its own format. Its position, role, ids and links stay, so the thread stays whole. A violation of R11 in the
         message records the time. Forks that share the message see the redacted one. With `dry_run`, returns the
-        message as it would be, and writes nothing.
+        message as it would be, and writes nothing. What `revisions` keeps of the message loses its words as well. A
+        late repeat of its append stays a repeat, and brings no word back.
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """
@@ -295,6 +387,40 @@ class MessageRepository:
         if dry_run:
             return await self._scope.read(lambda sql: find_redacted(sql, window, seq), snapshot=True)
         return await self._scope.write(lambda sql: redact_message(sql, window, seq))
+
+    async def pop(
+        self, thread_id: str, *, branch: int | None = None, expected: str | None = None
+    ) -> ChatMessage | None:
+        """Remove the newest message of the branch (None: the active one), in place, and return it; None if the branch
+        is empty. It is `branches.rewind` by one message, at any level of the rules: the branch gets a new position and
+        a new mark, and another branch that shares the message keeps it.
+
+        The message's id is free again. But an append with an `idempotency_key` stays a repeat: called again, it returns
+        its first result and stores nothing.
+
+        Raises ThreadNotFound, BranchNotFound, VersionConflict if the branch moved since the mark `expected`, and
+        DraftLive while somebody writes the message.
+        """
+        require(STR, thread_id=thread_id)
+        require(INT_OR_NONE, branch=branch)
+        require(STR_OR_NONE, expected=expected)
+        window = Window.of(self._scope.tenant, thread_id, branch)
+        mark = None if expected is None else read_expected(expected, window.thread, branch)
+        return await self._scope.write(lambda sql: pop(sql, window, mark))
+
+    async def retract(self, thread_id: str, message_id: str) -> ChatMessage:
+        """Remove a message, wherever it stands, from every branch that shares it, and return it. Each of these branches
+        gets a new position and a new mark. What was removed stays in `revisions`.
+
+        A call and its result belong together: RuleViolation (R6) refuses to retract one of them, unless the thread is
+        lenient. Then the other one stays alone, and its violations say so.
+
+        Raises ThreadNotFound, MessageNotFound, and DraftLive while somebody writes the message at the end of such a
+        branch. An abandoned one at the end is interrupted, as an append would do.
+        """
+        require(STR, thread_id=thread_id, message_id=message_id)
+        window = Window.of(self._scope.tenant, thread_id)
+        return await self._scope.write(lambda sql: retract(sql, window, message_id, self._scope.rules))
 
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
@@ -334,43 +460,26 @@ def _names(sql: Sql, window: Window, name: str) -> set[str]:
     return {decode_text(row[0]) for statement in (_NAMES, _CALL_IDS) for row in sql.fetch(statement, values)}
 
 
+def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
+    find_path(sql, window)
+    found = find_message(sql, window, message_id)
+    if found is None:
+        raise MessageNotFound(window.thread_id, message_id)
+    return found
+
+
 _FIND = """
-SELECT branch, seq FROM {schema}messages
-WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
+SELECT thread_id, branch, seq FROM {schema}messages
+WHERE tenant_id = :tenant AND message_id = :message_id{of_user} ORDER BY thread_id LIMIT 100
+"""
+_OF_USER = """
+ AND (SELECT user_id FROM {schema}threads t WHERE t.tenant_id = :tenant AND t.thread_id = messages.thread_id) = :user
 """
 
 
-def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
-    find_path(sql, window)
-    place = {"tenant": window.tenant.key, "thread": window.thread, "message_id": encode_text(message_id)}
-    rows = sql.fetch(_FIND, place)
-    if not rows:
-        raise MessageNotFound(window.thread_id, message_id)
-    branch, seq = rows[0]
-    return load_range(sql, window.tenant, window.thread, branch, seq, seq)[0]
-
-
-# --- Comparing a history that is sent whole ---------------------------------------------------------------------------
-
-
-def following(history: History, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The messages that follow all stored ones. Raises VersionConflict at the first message that differs.
-
-    The ledger made the synthetic results, so a sender that does not know them may leave them out.
-    """
-    position = 0
-    for stored in history.messages:
-        if position < len(messages) and _same(stored, messages[position]):
-            position += 1
-        elif stored.state != "synthetic":
-            differs = f"message {position} of the batch differs from seq {stored.seq}"
-            missing = f"the batch ends before seq {stored.seq}"
-            detail = differs if position < len(messages) else missing
-            raise VersionConflict(history.thread_id, history.branch, position, history.version, detail)
-    return list(messages[position:])
-
-
-def _same(stored: ChatMessage, given: ChatMessage) -> bool:
-    """Whether the content is equal, and the id and the run if the sender gives them."""
-    filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(given, name) is None}
-    return encode_message(stored) == encode_message(given.model_copy(update=filled))
+def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
+    """By the index of message ids, whose first columns these are."""
+    statement = _FIND.replace("{of_user}", "" if tenant.user is None else _OF_USER)
+    given = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}
+    places = sql.fetch(statement, given)
+    return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]

@@ -6,6 +6,7 @@ rule. The thread stays whole because the role, seq, ids, the call that a result 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,14 +14,18 @@ from sqlalchemy import and_, delete, update
 
 from chatledger.errors import MessageNotFound
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation
+from chatledger.models import ChatMessage, Part, TextPart, ToolCall, Violation, is_redacted
 from chatledger.models.trusted import copy_with
+from chatledger.storage.append.partial import overwrite
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import cut, find_path, load_range
 from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.changes import load_bodies, replace_body
 from chatledger.storage.repositories.deletion import hold_thread
+from chatledger.storage.rows.digest import digest
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
-from chatledger.storage.schema.tables import branches, message_parts, messages, outputs, tool_calls
+from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.schema.tables import branches, messages, outputs
 
 REDACTED = "[redacted]"
 """The text that replaces words."""
@@ -29,24 +34,32 @@ REDACTED = "[redacted]"
 def redact_message(sql: Sql, window: Window, seq: int) -> ChatMessage:
     """Redact the message and return it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
     hold_thread(sql, window.tenant, window.thread_id)
-    redacted = find_redacted(sql, window, seq)
+    stored = _find(sql, window, seq)
+    redacted = without_words(stored, datetime.now(UTC))
+    if redacted is not stored:  # else its digest is there
+        _keep_digest(sql, window, stored)
     _store(sql, window.tenant, window.thread_id, redacted)
+    _forget_bodies(sql, window, redacted)
     return redacted
 
 
 def find_redacted(sql: Sql, window: Window, seq: int) -> ChatMessage:
     """The message as redacting it leaves it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
+    return without_words(_find(sql, window, seq), datetime.now(UTC))
+
+
+def _find(sql: Sql, window: Window, seq: int) -> ChatMessage:
     path = find_path(sql, window)
     for branch, first, last in cut(path.segments, seq, min(seq, path.last_seq)):
         found = load_range(sql, window.tenant, window.thread, branch, first, last)
         if found:
-            return without_words(found[0], datetime.now(UTC))
+            return found[0]
     raise MessageNotFound(window.thread_id, seq=seq)
 
 
 def without_words(message: ChatMessage, now: datetime) -> ChatMessage:
     """The message without its words. Redacting it again changes nothing."""
-    if any(violation.rule == "R11" for violation in message.violations):
+    if is_redacted(message):
         return message
     record = Violation(rule="R11", detail=f"redacted {now.isoformat(timespec='seconds')}")
     return copy_with(
@@ -77,29 +90,30 @@ def _wordless_call(call: ToolCall) -> ToolCall:
 
 
 def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> None:
-    content = message.content
-    lone = content[0] if isinstance(content, list) and content else None
-    values = {
-        "name": message.name,
-        "content_form": "str" if isinstance(content, str) else "text" if lone else None if content is None else "parts",
-        "text": content if isinstance(content, str) else lone.text if isinstance(lone, TextPart) else None,
-        "violations": [violation.model_dump() for violation in message.violations],
-    }
-    gone = ("reasoning_form", "format", "residual", "response_metadata", "custom_data")
-    own = _at(messages, tenant, thread_id, message)
-    place = {"thread_id": thread_id, "branch": message.branch, "seq": message.seq}
-    encrypted = encrypt_values(tenant, messages, values, **place)
-    sql.execute(update(messages).where(own).values(**encrypted, **dict.fromkeys(gone)))
-    for table in (message_parts, outputs):
-        sql.execute(delete(table).where(_at(table, tenant, thread_id, message)))
-    for idx, call in enumerate(message.tool_calls or ()):
-        own_call = and_(_at(tool_calls, tenant, thread_id, message), tool_calls.c.idx == idx)
-        form = None if call.arguments is None else "str"
-        wordless = {"arguments": call.arguments, "arguments_form": form, "extras": None}
-        encrypted = encrypt_values(tenant, tool_calls, wordless, **place, idx=idx)
-        sql.execute(update(tool_calls).where(own_call).values(**encrypted))
+    overwrite(sql, tenant, message)
+    sql.execute(delete(outputs).where(_at(outputs, tenant, thread_id, message)))
     of_thread = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
     sql.execute(update(branches).where(of_thread).values(stamp=new_stamp()))  # so nobody writes on an earlier read
+
+
+def _keep_digest(sql: Sql, window: Window, message: ChatMessage) -> None:
+    """Remember by its digest what is stored now, so that a late repeat of the append is known and stores nothing."""
+    place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
+    values = encrypt_values(window.tenant, messages, {"digest": _digest(window, message)}, **place)
+    sql.execute(update(messages).where(_at(messages, window.tenant, window.thread_id, message)).values(**values))
+
+
+def _digest(window: Window, message: ChatMessage) -> str:
+    place = (message.branch or 0, message.seq or 0)
+    return digest(window.tenant.key, window.thread, *place, encode_message(message))
+
+
+def _forget_bodies(sql: Sql, window: Window, message: ChatMessage) -> None:
+    """Remove what the message was before each of its changes. A digest of it stays."""
+    for change in load_bodies(sql, window, message.branch or 0, message.seq or 0):
+        if change.message is not None:
+            kept = change.digest or _digest(window, change.message)
+            replace_body(sql, window, replace(change, message=None, digest=kept))
 
 
 def _at(table: Any, tenant: Tenant, thread_id: str, message: ChatMessage) -> Any:

@@ -1,8 +1,9 @@
 """Encrypts cells that the current key did not encrypt: plain text from before the keys, and cells of older keys.
 
-It goes thread by thread, with some of the rows in each transaction. The transaction locks the thread, so nobody changes
-a row in between. It also gives the branches new stamps, so an append that was planned with an older key is planned
-again. After an interruption it continues where it stopped, because the header of a cell shows whether it is done.
+It goes thread by thread, with some of the rows in each transaction, and then through the values of `kv` that are in no
+thread. The transaction locks the thread, or those values, so nobody changes a row in between. It also gives the
+branches new stamps, so an append that was planned with an older key is planned again. After an interruption it
+continues where it stopped, because the header of a cell shows whether it is done.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sqlalchemy import and_, func, select, update
 from chatledger.errors import EncryptionError, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
@@ -37,6 +38,7 @@ async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[s
         raise EncryptionError(
             "there are no keys to encrypt with; open the ledger with keys=, or give `chatledger --keys FILE reencrypt`"
         )
+    await scope.mark_encrypted()
     rows: Counter[str] = Counter()
     while found := await _go_through(scope, encryption, progress):
         rows.update(found)
@@ -56,6 +58,8 @@ async def _go_through(scope: Scope, encryption: Encryption, progress: Progress |
             if progress is not None:
                 progress(done, max(done, total))
         last = ids[-1]
+    while batch := await scope.write(lambda sql: _encrypt_beside(sql, encryption, scope.tenant)):
+        rows.update(batch)
     return rows
 
 
@@ -95,11 +99,7 @@ def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: s
     for table in ENCRYPTED:
         found = sql.fetch(_select(table, len(header), BATCH - rows.total()), place)
         if found:
-            columns = _columns(table)
-            decrypted = [tuple(row) for row in encryption.decrypt(table, columns, found)]
-            encrypted = encryption.encrypt(table, columns, decrypted)
-            changed = [dict(zip(columns, row, strict=True)) | {"tenant": place["tenant"]} for row in encrypted]
-            sql.insert(_update(table), changed)
+            _encrypt_rows(sql, encryption, tenant, table, found)
             rows[table] += len(found)
         if rows.total() >= BATCH:
             break
@@ -107,6 +107,24 @@ def _encrypt_some(sql: Sql, encryption: Encryption, tenant: Tenant, thread_id: s
         own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
         sql.execute(update(branches).where(own).values(stamp=new_stamp()))
     return rows
+
+
+def _encrypt_beside(sql: Sql, encryption: Encryption, tenant: Tenant) -> Counter[str]:
+    """Encrypt up to BATCH values of users and of the tenant."""
+    header = encryption.ring().header
+    lock = " FOR UPDATE" if sql.dialect == "postgresql" else ""
+    found = sql.fetch(_select_beside(len(header)) + lock, {"tenant": tenant.key, "header": header})
+    if found:
+        _encrypt_rows(sql, encryption, tenant, "kv", found)
+    return Counter({"kv": len(found)} if found else {})
+
+
+def _encrypt_rows(sql: Sql, encryption: Encryption, tenant: Tenant, table: str, found: Sequence[Row]) -> None:
+    columns = _columns(table)
+    decrypted = [tuple(row) for row in encryption.decrypt(table, columns, found)]
+    encrypted = encryption.encrypt(table, columns, decrypted)
+    changed = [dict(zip(columns, row, strict=True)) | {"tenant": tenant.key} for row in encrypted]
+    sql.insert(_update(table), changed)
 
 
 # --- Statements on stored values --------------------------------------------------------------------------------------
@@ -123,14 +141,22 @@ def _columns(table: str) -> tuple[str, ...]:
 @lru_cache(maxsize=512)
 def _select(table: str, header: int, limit: int) -> str:
     """The rows of a thread with a cell that does not begin with the header of the current key."""
-    stale = " OR ".join(f"substr({column}, 1, {header}) <> :header" for column in ENCRYPTED[table])
-    of_thread = "thread_id = :thread"
+    of_thread = "kind = 'thread' AND scope_id = :thread" if table == "kv" else "thread_id = :thread"
     if table == "feedback":  # its thread_id is that of the message that it is about, and may be NULL
         runs = "SELECT r.run_id FROM {schema}runs r WHERE r.tenant_id = :tenant AND r.thread_id = :thread"
         of_thread = f"run_id IN ({runs})"
+    return _select_stale(table, of_thread, header, limit)
+
+
+def _select_beside(header: int) -> str:
+    return _select_stale("kv", "kind IN ('tenant', 'user')", header, BATCH)
+
+
+def _select_stale(table: str, own: str, header: int, limit: int) -> str:
+    stale = " OR ".join(f"substr({column}, 1, {header}) <> :header" for column in ENCRYPTED[table])
     return (
         f"SELECT {', '.join(_columns(table))} FROM {{schema}}{table}"
-        f" WHERE tenant_id = :tenant AND {of_thread} AND ({stale}) LIMIT {limit}"
+        f" WHERE tenant_id = :tenant AND {own} AND ({stale}) LIMIT {limit}"
     )
 
 

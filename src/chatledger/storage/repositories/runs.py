@@ -134,7 +134,7 @@ def to_run(tenant: Tenant, row: Any) -> Run:
     fields = {name: decrypted[name] for name in row if name not in ("tenant_id", *_USAGE)}
     reported = {name.removeprefix("usage_"): row[name] for name in _USAGE}
     said = any(value is not None for value in reported.values())
-    usage = to_model(Usage, runs, row, reported, prefix="usage_") if said else None
+    usage = to_model(Usage, runs, row, reported, {"details": "usage_details"}) if said else None
     return to_model(Run, runs, row, {**fields, "usage": usage})
 
 

@@ -10,10 +10,12 @@ from functools import partial
 from types import NoneType
 from typing import Any, Final
 
-from sqlalchemy import RowMapping, Select, and_, insert, literal, select, tuple_, update
+from pydantic import TypeAdapter
+from sqlalchemy import and_, insert, select, update
 
 from chatledger.arguments import (
     BOOL,
+    BOOL_OR_NONE,
     DICT_OR_NONE,
     INT,
     INT_OR_NONE,
@@ -29,23 +31,31 @@ from chatledger.arguments import (
 from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
-from chatledger.models.base import refusing
+from chatledger.models.base import UtcDatetime, refusing
 from chatledger.rules import Finding, Tip
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
-from chatledger.storage.history.path import Segment, cut, damaged_active_branch, read_lineage, write_lineage
+from chatledger.storage.history.path import Segment, write_lineage
 from chatledger.storage.history.window import END
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
-from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import delete_thread, retain
 from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.reencrypt import threads_after
-from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, encrypt_values, to_model
-from chatledger.storage.schema.columns import Ciphertext, Key, Moment
-from chatledger.storage.schema.tables import branches, messages, threads
+from chatledger.storage.repositories.thread_list import (
+    ThreadFilter,
+    ThreadOrder,
+    ThreadWindow,
+    count_matching,
+    find_thread,
+    find_threads,
+    list_threads,
+)
+from chatledger.storage.rows.encryption import Tenant, encrypt_values
+from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_key, encode_text
 
 
@@ -60,6 +70,8 @@ _STR_OR_UNSET = Kind("a str or None", str, NoneType, Unset)
 _DICT_OR_UNSET = Kind("a dict or None", dict, NoneType, Unset)
 _RULES_OR_UNSET = Kind(RULES_OR_NONE.said, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
 _THREAD = Kind("a Thread", Thread)
+_ORDER = Kind("'active' or 'created'", words=("active", "created"))
+_MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 _NEW_THREAD = Kind("a NewThread", NewThread)
 
 
@@ -79,8 +91,8 @@ class ThreadRepository:
         exist_ok: bool = False,
         kind: str | None = None,
     ) -> Thread:
-        """Create an empty thread with branch 0. Its owner is set here and never changes; on a user's ledger it is that
-        user.
+        """Create an empty thread with branch 0. Its owner and its kind, a word of the application's by which lists can
+        choose, are set here and never change. On a user's ledger the owner is that user.
 
         If the thread exists, the call raises AlreadyExists. With `exist_ok` it returns the existing thread unchanged.
         If that belongs to another user than `user_id`, it raises ThreadNotFound, as for a thread that does not exist.
@@ -93,12 +105,12 @@ class ThreadRepository:
             thread = Thread(
                 thread_id=new_id() if thread_id is None else thread_id,
                 user_id=self._scope.tenant.seen_by(user_id).user_id,
+                kind=kind,
                 title=title,
                 metadata=metadata,
                 rules=rules,
                 created_at=(now := datetime.now(UTC)) if created_at is None else created_at,
                 active_at=now if created_at is None else created_at,
-                kind=kind,
             )
         _check_keys(thread)
         made = await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
@@ -146,7 +158,7 @@ class ThreadRepository:
         if isinstance(thread_ids, str):  # each of its characters would be taken for an id
             raise InvalidArgument("thread_ids", "must be a list of str, not str")
         ids = list(dict.fromkeys(filter(_is_key, thread_ids)))
-        return await self._scope.read(lambda sql: _find_threads(sql, self._scope.tenant, ids))
+        return await self._scope.read(lambda sql: find_threads(sql, self._scope.tenant, ids))
 
     async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
         """The ids of threads that begin with `prefix`, in the order of their bytes. Reads no more than `limit` rows."""
@@ -197,7 +209,7 @@ class ThreadRepository:
     async def delete(self, thread_id: str) -> Deleted:
         """Delete the thread with its messages, runs and feedback, for good. Returns the number of rows by table."""
         require(STR, thread_id=thread_id)
-        return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id))
+        return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id), removes=True)
 
     async def retain(
         self,
@@ -218,14 +230,92 @@ class ThreadRepository:
         self._scope.refuse_view("threads.retain")
         return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
-    async def list(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Thread]:
-        """Threads of a user, or of all users, newest activity first. The page's `damaged` tells of those that cannot be
-        read.
+    async def archive(self, thread_id: str) -> Thread:
+        """Leave the thread out of lists, which show archived threads only if asked. Nothing else changes: it is read
+        and written as before, and an append leaves it archived. An archived thread keeps its first `archived_at`.
+        Raises ThreadNotFound.
         """
-        require(STR_OR_NONE, user_id=user_id, cursor=cursor)
+        require(STR, thread_id=thread_id)
+        now = datetime.now(UTC)
+        return await self._scope.write(lambda sql: _archive(sql, self._scope.tenant, thread_id, now))
+
+    async def unarchive(self, thread_id: str) -> Thread:
+        """Show the thread in lists again. Raises ThreadNotFound."""
+        require(STR, thread_id=thread_id)
+        return await self._scope.write(lambda sql: _archive(sql, self._scope.tenant, thread_id, None))
+
+    async def list(
+        self,
+        *,
+        user_id: str | None = None,
+        kind: str | None = None,
+        archived: bool | None = False,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        order: ThreadOrder = "active",
+        newest_first: bool = True,
+        limit: int = 50,
+        cursor: str | None = None,
+        after: str | None = None,
+    ) -> Page[Thread]:
+        """A page of the threads that fit each given filter, newest activity first.
+
+        `archived` True gives archived threads, False the others, None both. `since` and `until` are about the last
+        activity, which is exact to a second: a thread active at `since` is included, one active at `until` is not.
+        `order="created"` lists by the time of creation, and `newest_first=False` begins at the other end. Threads of
+        the same time are in the order of their ids.
+
+        `cursor` continues behind the page that gave it, in the same order and direction. `after` continues behind a
+        thread, wherever that stands now. Pass at most one of them.
+
+        One statement reads a page, with the preview and the count of each thread. A filter by user costs nothing;
+        threads that the others leave out are read on the way. The page's `damaged` tells of threads that cannot be
+        read.
+
+        Raises InvalidCursor, also for the cursor of another order, and ThreadNotFound for `after`.
+        """
+        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
+        require(STR_OR_NONE, cursor=cursor, after=after)
         require(INT, limit=limit)
-        tenant = self._scope.tenant.seen_by(user_id)
-        return await self._scope.read(lambda sql: _list_threads(sql, tenant, page_size(limit), cursor))
+        require(_ORDER, order=order)
+        require(BOOL, newest_first=newest_first)
+        if cursor is not None and after is not None:
+            raise InvalidArgument("after", "does not go with cursor; each says where the page begins, so pass one")
+        window = ThreadWindow(order, newest_first, page_size(limit), cursor, after)
+        return await self._scope.read(lambda sql: list_threads(sql, self._scope.tenant, chosen, window))
+
+    async def count(
+        self,
+        *,
+        user_id: str | None = None,
+        kind: str | None = None,
+        archived: bool | None = False,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> int:
+        """The number of threads that `list` would give with these filters, damaged ones included. Reads each of them:
+        10,000 cost some milliseconds.
+        """
+        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
+        return await self._scope.read(lambda sql: count_matching(sql, self._scope.tenant, chosen))
+
+
+def _filter(
+    tenant: Tenant,
+    user_id: str | None,
+    kind: str | None,
+    archived: bool | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> ThreadFilter:
+    """Raises InvalidArgument."""
+    require(STR_OR_NONE, user_id=user_id, kind=kind)
+    require(BOOL_OR_NONE, archived=archived)
+    with refusing("since"):
+        since = _MOMENT.validate_python(since)
+    with refusing("until"):
+        until = _MOMENT.validate_python(until)
+    return ThreadFilter(tenant.seen_by(user_id).user_id, kind, archived, since, until)
 
 
 def _check_keys(thread: Thread) -> None:
@@ -260,7 +350,7 @@ def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -
     existing = find_thread(sql, tenant, thread.thread_id)
     if existing is None:
         refuse_erased(sql, tenant, [thread.thread_id])
-        values = encrypt_values(tenant, threads, thread.model_dump(exclude={"message_count", "last_text", "revision"}))
+        values = encrypt_values(tenant, threads, thread.model_dump(exclude={"message_count", "preview", "revision"}))
         if sql.execute(insert_if_absent(sql, threads).values(tenant_id=tenant.name, **values)).rowcount:
             branch = _first_branch(tenant, thread)
             sql.execute(insert(branches).values(**branch))
@@ -287,69 +377,6 @@ def _first_branch(tenant: Tenant, thread: Thread) -> dict[str, Any]:
         "stamp": new_stamp(),
         "created_at": thread.created_at,
     }
-
-
-def _select_threads() -> Select[Any]:
-    """Threads with the version and the last text of their active branch, both joined by primary key."""
-    tip = and_(
-        branches.c.tenant_id == threads.c.tenant_id,
-        branches.c.thread_id == threads.c.thread_id,
-        branches.c.branch == threads.c.active_branch,
-    )
-    last = and_(
-        messages.c.tenant_id == threads.c.tenant_id,
-        messages.c.thread_id == threads.c.thread_id,
-        messages.c.branch == threads.c.active_branch,
-        messages.c.seq == branches.c.last_seq,
-    )
-    columns = [column for column in threads.c if column.name != "tenant_id"]
-    return select(*columns, branches.c.lineage, branches.c.last_seq, messages.c.text).select_from(
-        threads.outerjoin(branches, tip).outerjoin(messages, last)
-    )
-
-
-def _to_thread(sql: Sql, tenant: Tenant, row: RowMapping) -> Thread:
-    """Raises DamagedCell and EncryptionError."""
-    names = [column.name for column in threads.c if column.name != "tenant_id"]
-    fields = decrypt_values(tenant, threads, {name: row[name] for name in names})
-    thread_id, active, last_seq, last_text = (row[name] for name in ("thread_id", "active_branch", "last_seq", "text"))
-    if row["lineage"] is None:
-        raise damaged_active_branch(thread_id)
-    if type(last_seq) is not int:
-        raise damaged_cell(branches, "last_seq", {"thread_id": thread_id, "branch": active})
-    (end,) = cut(read_lineage(row["lineage"], thread_id, active), last_seq, last_seq) or (None,)
-    if end is not None and end.branch != active:
-        last_text = _text_at(sql, tenant, thread_id, end)
-    if end is not None and last_text is not None:
-        place = {"thread_id": thread_id, "branch": end.branch, "seq": end.first}
-        last_text = decrypt_values(tenant, messages, {"text": last_text}, **place)["text"]
-    beside = {"revision": fields["revision"] or 0, "message_count": last_seq, "last_text": last_text}
-    return to_model(Thread, threads, fields, {**fields, **beside})
-
-
-def _text_at(sql: Sql, tenant: Tenant, thread_id: str, place: Segment) -> str | Ciphertext | None:
-    """The last text of a fork that has no message of its own yet: another branch stores it."""
-    own = (messages.c.tenant_id == tenant.name, messages.c.thread_id == thread_id)
-    there = (messages.c.branch == place.branch, messages.c.seq == place.first)
-    text: str | Ciphertext | None = sql.execute(select(messages.c.text).where(*own, *there)).scalar()
-    return text  # None if the thread was deleted meanwhile
-
-
-def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
-    row = sql.execute(_select_threads().where(_key(tenant, thread_id))).mappings().one_or_none()
-    return None if row is None else _to_thread(sql, tenant, row)
-
-
-def _find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
-    found: dict[str, Thread] = {}
-    for at in range(0, len(thread_ids), _IDS_AT_ONCE):
-        own = and_(owned(threads, tenant), threads.c.thread_id.in_(thread_ids[at : at + _IDS_AT_ONCE]))
-        rows = sql.execute(_select_threads().where(own)).mappings().all()
-        found |= {row["thread_id"]: _to_thread(sql, tenant, row) for row in rows}
-    return found
-
-
-_IDS_AT_ONCE = 500
 
 
 def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
@@ -384,12 +411,11 @@ def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, A
     return changed
 
 
-def _list_threads(sql: Sql, tenant: Tenant, limit: int, cursor: str | None) -> Page[Thread]:
-    statement = _select_threads().where(owned(threads, tenant))
-    if cursor is not None:
-        active_at, thread_id = read_cursor(cursor, datetime, str)
-        place = tuple_(threads.c.active_at, threads.c.thread_id)
-        statement = statement.where(place < tuple_(literal(active_at, Moment), literal(thread_id, Key)))
-    newest_first = statement.order_by(threads.c.active_at.desc(), threads.c.thread_id.desc())
-    rows = sql.execute(newest_first.limit(limit + 1)).mappings().all()
-    return to_page(rows, limit, lambda row: _to_thread(sql, tenant, row), "active_at", "thread_id")
+def _archive(sql: Sql, tenant: Tenant, thread_id: str, archived_at: datetime | None) -> Thread:
+    column = threads.c.archived_at
+    moves = column.is_not(None) if archived_at is None else column.is_(None)  # else the first time stays
+    sql.execute(update(threads).where(_key(tenant, thread_id), moves).values(archived_at=archived_at))
+    thread = find_thread(sql, tenant, thread_id)
+    if thread is None:
+        raise ThreadNotFound(thread_id)
+    return thread

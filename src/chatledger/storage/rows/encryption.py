@@ -14,28 +14,33 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from sqlalchemy import Table
+from sqlalchemy import Table, update
 
 from chatledger.errors import (
+    ChatLedgerError,
     DamagedCell,
     EncryptionError,
     InvalidArgument,
     KeyUnavailable,
     NotAuthentic,
     NotEncrypted,
+    TenantEncrypted,
 )
-from chatledger.storage.drivers.sql import Row
+from chatledger.storage.drivers.sql import Row, Sql, insert_if_absent
 from chatledger.storage.rows.keys import NONCE_BYTES, TAG_BYTES, VERSION, KeyRing, Keys
 from chatledger.storage.schema.columns import Ciphertext, CodedText, JsonText, Undecoded, holds, holds_no_text
-from chatledger.storage.schema.tables import metadata
+from chatledger.storage.schema.tables import metadata, tenants
 from chatledger.storage.schema.text import (
     CIPHERTEXT_HEADER,
     CIPHERTEXT_MARK,
     UNREADABLE,
+    decode_json,
     encode_json,
     encode_key,
     encode_text,
@@ -45,12 +50,14 @@ from chatledger.storage.schema.text import (
 ENCRYPTED: Mapping[str, tuple[str, ...]] = {
     "threads": ("title", "metadata"),
     "runs": ("input", "error", "metadata"),
-    "messages": ("text", "residual", "response_metadata", "custom_data"),
+    "messages": ("text", "residual", "response_metadata", "custom_data", "digest"),
     "message_parts": ("text", "body"),
     "tool_calls": ("arguments", "extras"),
     "feedback": ("kwargs", "author"),
     "agents": ("definition", "settings"),
     "outputs": ("text", "body"),
+    "revisions": ("body", "digest"),
+    "kv": ("value",),
 }
 """The columns that hold the words of a person or a model."""
 Cells = tuple[Any, ...]
@@ -89,16 +96,21 @@ class Tenant:
 
 
 class EncryptionKeys:
-    """The keys that a ledger was opened with, if any. A plain KeyRing, in place of a function, serves every tenant."""
+    """The keys that a ledger was opened with, if any, and the tenants that are known to be marked as encrypted. A plain
+    KeyRing, in place of a function, serves every tenant.
+    """
 
     def __init__(self, keys: KeyRing | Keys | None, *, plaintext: bool) -> None:
         if plaintext and keys is None:
             raise InvalidArgument("plaintext", "says how a ledger with keys reads; give keys as well")
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
         self._plaintext = plaintext
+        self._marked: set[str] = set()
 
     def of(self, tenant: str) -> Encryption | None:
-        return None if self._keys is None else Encryption(tenant, self._keys, plaintext=self._plaintext)
+        if self._keys is None:
+            return None
+        return Encryption(tenant, self._keys, plaintext=self._plaintext, marked=self._marked)
 
 
 class Encryption:
@@ -106,10 +118,11 @@ class Encryption:
     are.
     """
 
-    __slots__ = ("_keys", "_tenant", "_tenant_place", "plaintext")
+    __slots__ = ("_keys", "_marked", "_tenant", "_tenant_place", "plaintext")
 
-    def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False) -> None:
+    def __init__(self, tenant: str, keys: Keys, *, plaintext: bool = False, marked: set[str] | None = None) -> None:
         self._tenant = tenant
+        self._marked = set() if marked is None else marked
         self._keys = keys
         self._tenant_place = netstring(encode_text(tenant))
         self.plaintext = plaintext
@@ -178,6 +191,21 @@ class Encryption:
             raise KeyUnavailable(None, f"tenant {self._tenant!r} has no keys to encrypt with")
         return ring
 
+    @property
+    def marked(self) -> bool:
+        """Whether the tenant is known to be marked as encrypted."""
+        return self._tenant in self._marked
+
+    def remember_marked(self) -> None:
+        self._marked.add(self._tenant)
+
+    def can_encrypt(self) -> bool:
+        """Whether the tenant has keys. A keys function that fails says no; the write of words then raises its error."""
+        try:
+            return self._ask() is not None
+        except ChatLedgerError:
+            return False
+
     def _ask(self) -> KeyRing | None:
         try:
             ring = self._keys(self._tenant)
@@ -212,6 +240,29 @@ def _from_base64(text: str) -> bytes:
     if len(data) < NONCE_BYTES + TAG_BYTES or (odd and b2a_base64(data[-odd:], newline=False).decode() != text[-4:]):
         raise ValueError("not the base64 of an encrypted text")
     return data
+
+
+# --- The tenants that are encrypted -----------------------------------------------------------------------------------
+
+ENCRYPTED_TENANT = "SELECT 1 FROM {schema}tenants WHERE tenant_id = :tenant AND encrypted_at IS NOT NULL"
+
+
+def is_marked(sql: Sql, tenant: Tenant) -> bool:
+    return bool(sql.fetch(ENCRYPTED_TENANT, {"tenant": tenant.key}))
+
+
+def mark(sql: Sql, tenant: Tenant) -> None:
+    """Mark the tenant as encrypted. From then on a ledger without keys refuses to write for it."""
+    now = datetime.now(UTC)
+    if not sql.execute(insert_if_absent(sql, tenants).values(tenant_id=tenant.name, encrypted_at=now)).rowcount:
+        own = (tenants.c.tenant_id == tenant.name, tenants.c.encrypted_at.is_(None))
+        sql.execute(update(tenants).where(*own).values(encrypted_at=now))
+
+
+def refuse_without_keys(sql: Sql, tenant: Tenant) -> None:
+    """Raises TenantEncrypted if the tenant is encrypted and the ledger has no keys."""
+    if tenant.encryption is None and is_marked(sql, tenant):
+        raise TenantEncrypted(tenant.name)
 
 
 # --- The place of a cell, as associated data --------------------------------------------------------------------------
@@ -292,8 +343,29 @@ def decrypt_values(tenant: Tenant, table: Table, values: Mapping[str, Any], **ke
     return values
 
 
-def to_model(model: type[M], table: Table, row: Mapping[str, Any], fields: Mapping[str, Any], prefix: str = "") -> M:
-    """The model of decrypted fields. `prefix` stands before a field's name if its column begins with it.
+def decrypt_json(tenant: Tenant, table: Table, column: str, row: Mapping[str, Any]) -> Any:
+    """The JSON of a cell that a Core statement read as it is stored, where a stored null is a value and not NULL.
+    `row` holds the primary key as well. Raises DamagedCell and EncryptionError.
+    """
+    stored, key = row[column], _key_of(table, row)
+    if tenant.encryption is not None:
+        ((stored,),) = tenant.encryption.decrypt(table.name, [column], [(stored,)], *key)
+    elif isinstance(stored, str) and CIPHERTEXT_HEADER.match(stored) is not None:
+        raise _no_keys(table, column, Ciphertext(stored), key)
+    try:
+        return decode_json(stored)
+    except UNREADABLE:
+        raise damaged_cell(table, column, row) from None
+
+
+def to_model(
+    model: type[M],
+    table: Table,
+    row: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> M:
+    """The model of decrypted fields. `columns` has the column of each field that is named otherwise.
 
     Raises DamagedCell for a field that the model refuses, such as a text in a column of numbers: SQLite stores it.
     """
@@ -301,8 +373,10 @@ def to_model(model: type[M], table: Table, row: Mapping[str, Any], fields: Mappi
         return model(**fields)
     except ValidationError as error:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
-    named = (name for name in names for name in (name, prefix + name) if name in table.c)
-    raise damaged_cell(table, next(named), row)
+        column = next((name for name in (columns.get(name, name) for name in names) if name in table.c), None)
+        if column is None:  # no cell's fault
+            raise
+    raise damaged_cell(table, column, row)
 
 
 def damaged_cell(table: Table, column: str, row: Mapping[str, Any]) -> DamagedCell:

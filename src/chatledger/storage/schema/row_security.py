@@ -37,6 +37,7 @@ LEFT JOIN pg_policy p ON p.polrelid = c.oid AND p.polname IN ('chatledger_tenant
 WHERE n.nspname = :schema AND c.relkind IN ('r', 'p')
 GROUP BY c.oid, c.relname, c.relowner ORDER BY c.relname
 """
+_VIEWS = "SELECT viewname FROM pg_views WHERE schemaname = :schema AND viewname = ANY(:names)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def enable(connection: Connection, schema: str) -> None:
     for table in _tables(connection, schema):
         if not table.secured:
             _run(connection, _secure(f'"{schema}"."{table.name}"', table.owner))
-    _run(connection, [f'ALTER VIEW "{schema}"."{view}" SET (security_invoker = true)' for view in VIEWS])
+    _run(connection, [f"ALTER VIEW {view} SET (security_invoker = true)" for view in _views(connection, schema)])
 
 
 def disable(connection: Connection, schema: str) -> None:
@@ -89,11 +90,13 @@ def disable(connection: Connection, schema: str) -> None:
         name = f'"{schema}"."{table.name}"'
         _run(connection, _drop_policies(name))
         _run(connection, [f"ALTER TABLE {name} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY"])
-    _run(connection, [f'ALTER VIEW "{schema}"."{view}" RESET (security_invoker)' for view in VIEWS])
+    _run(connection, [f"ALTER VIEW {view} RESET (security_invoker)" for view in _views(connection, schema)])
 
 
 def keep(connection: Connection, schema: str | None) -> None:
-    """After a revision, in its transaction: if other tables have policies, add them to the tables that it created."""
+    """After a revision, in its transaction: if other tables have policies, add them to the tables that it created. The
+    views work with the rights of their readers again.
+    """
     tables = _tables(connection, schema)
     if schema is not None and any(table.secured for table in tables):
         enable(connection, schema)
@@ -116,6 +119,12 @@ def _tables(connection: Connection, schema: str | None) -> list[_Table]:
     if schema is None:  # SQLite has no row-level security
         return []
     return [_Table(*row) for row in connection.execute(text(_TABLES), {"schema": schema})]
+
+
+def _views(connection: Connection, schema: str) -> list[str]:
+    """Those of our views that are there: an older revision, which a downgrade may have left, has fewer."""
+    found = connection.execute(text(_VIEWS), {"schema": schema, "names": list(VIEWS)}).scalars()
+    return [f'"{schema}"."{name}"' for name in found]
 
 
 def _secure(table: str, owner: str) -> Sequence[str]:

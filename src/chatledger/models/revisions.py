@@ -1,0 +1,22 @@
+"""What a stored message was before it was changed."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from chatledger.models.base import Model, UtcDatetime
+from chatledger.models.messages import ChatMessage
+
+ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
+
+
+class Revision(Model):
+    """One change of a stored message. `message` is the message as it was before the change; None once a redaction took
+    its words. The change took the position `seq` of `branch`, which no message has.
+    """
+
+    kind: ChangeKind
+    message: ChatMessage | None
+    branch: int
+    seq: int
+    created_at: UtcDatetime

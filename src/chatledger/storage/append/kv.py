@@ -1,0 +1,187 @@
+"""Writes values of `kv`: one by one, or in the one statement of an append on PostgreSQL.
+
+A write may expect a version: it then writes nothing unless the stored value has it. Alone, such a write returns no row,
+and its caller looks what is there. In the statement of an append it has to undo the messages as well, so the statement
+then divides by zero, which `drivers/errors.py` reads as a conflict. The next attempt is a transaction. It writes the
+values one by one, and can say which of them conflicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from chatledger.arguments import DICT_OR_NONE, INT, require
+from chatledger.errors import InvalidArgument, KvConflict, LimitExceeded
+from chatledger.models.json import JsonValue, dumps, json_problem, text_bytes
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.rows.encryption import Tenant
+from chatledger.storage.schema.text import decode_text, encode_key, encode_text, to_microseconds
+
+MOST = 64
+"""The most values in one append: each is a part of its statement."""
+
+
+class KvPlace(NamedTuple):
+    """The scope and the namespace of values, as their columns store them."""
+
+    kind: str
+    scope_id: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class KvWrite:
+    """A value to write. Key and value are as stored, the value before it is encrypted. `expected` is the version that
+    the stored value must have: 0 if there must be none, None if any will do.
+    """
+
+    key: str
+    value: str
+    expected: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        return text_bytes(self.value)
+
+
+def make_write(key: str, value: JsonValue, expected: int | None, *, named: str, argument: str) -> KvWrite:
+    """`named` and `argument` are what errors call key and value. Raises InvalidArgument and LimitExceeded."""
+    stored = encode_key(key, named)
+    problem = json_problem(value)
+    if problem is not None:
+        raise InvalidArgument(argument, f"is not valid: {problem[0]}: {problem[1]}")
+    return KvWrite(stored, encode_text(dumps(value)), expected)
+
+
+def make_writes(kv: dict[str, Any] | None, expected: dict[str, int] | None) -> tuple[KvWrite, ...]:
+    """The values of an append, in the order of their keys: so two appends never wait for each other."""
+    require(DICT_OR_NONE, kv=kv, kv_expected=expected)
+    kv, expected = kv or {}, expected or {}
+    if len(kv) > MOST:
+        raise LimitExceeded("values of kv", len(kv), MOST)
+    for key, version in expected.items():
+        if key not in kv:
+            raise InvalidArgument("kv_expected", f"names the key {key!r}, which kv does not write")
+        require_version(f"kv_expected[{key!r}]", version)
+    writes = [
+        make_write(key, value, expected.get(key), named="a key of kv", argument=f"kv[{key!r}]")
+        for key, value in kv.items()
+    ]
+    return tuple(sorted(writes, key=lambda write: write.key))
+
+
+def require_version(argument: str, version: int) -> None:
+    require(INT, **{argument: version})
+    if not 0 <= version < 2**63:
+        raise InvalidArgument(argument, "must be the version of a value, or 0 if there must be none")
+
+
+# --- One value --------------------------------------------------------------------------------------------------------
+
+_KEY = "tenant_id = :tenant AND kind = :kind AND scope_id = :scope_id AND namespace = :namespace AND key = :key"
+_VERSION = f"SELECT version FROM {{schema}}kv WHERE {_KEY}"
+_INTO = "INSERT INTO {schema}kv AS s (tenant_id, kind, scope_id, namespace, key, value, version, updated_at)"
+_OR_UPDATE = (
+    "ON CONFLICT (tenant_id, kind, scope_id, namespace, key) DO UPDATE"
+    " SET value = excluded.value, version = s.version + 1, updated_at = excluded.updated_at RETURNING version"
+)
+_OR_NOTHING = "ON CONFLICT DO NOTHING RETURNING version"
+_VALUES = "VALUES (:tenant, :kind, :scope_id, :namespace, :key, :value, :version, :now)"
+_ALONE = {
+    None: f"{_INTO} {_VALUES} {_OR_UPDATE}",
+    0: f"{_INTO} {_VALUES} {_OR_NOTHING}",
+    1: f"UPDATE {{schema}}kv SET value = :value, version = version + 1, updated_at = :now WHERE {_KEY}"
+    " AND version = :expected RETURNING version",
+}
+
+
+def store(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime) -> int | None:
+    """The new version. None, with nothing written, if the stored value does not have the version that is expected."""
+    ((key, value),) = _encrypted(tenant, place, [write])
+    parameters = {
+        "tenant": tenant.key,
+        **place._asdict(),
+        "key": key,
+        "value": value,
+        "version": to_microseconds(now),
+        "now": now if sql.dialect == "postgresql" else to_microseconds(now),
+        "expected": write.expected,
+    }
+    rows = sql.fetch(_ALONE[_form(write)], parameters)
+    return rows[0][0] if rows else None
+
+
+def _form(write: KvWrite) -> int | None:
+    """Which statement writes it: None for any version, 0 for none, 1 for a certain one."""
+    return None if write.expected is None else min(write.expected, 1)
+
+
+def version_of(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> int:
+    """The version of the stored value; 0 if there is none."""
+    rows = sql.fetch(_VERSION, {"tenant": tenant.key, **place._asdict(), "key": key})
+    return rows[0][0] if rows else 0
+
+
+def put(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime) -> int:
+    """Write the value, in a transaction. Returns its new version. Raises KvConflict."""
+    while (version := store(sql, tenant, place, write, now)) is None:
+        found = version_of(sql, tenant, place, write.key)
+        if found != write.expected:  # else another writer came between the two statements
+            raise KvConflict(decode_text(write.key), write.expected or 0, found)
+    return version
+
+
+def of_thread(thread: str) -> KvPlace:
+    """Where an append writes. `thread` is the key as stored."""
+    return KvPlace("thread", thread, "")
+
+
+def _encrypted(tenant: Tenant, place: KvPlace, writes: Sequence[KvWrite]) -> Sequence[Sequence[str]]:
+    """Key and value of each write, as stored."""
+    rows = [(write.key, write.value) for write in writes]
+    return rows if tenant.encryption is None else tenant.encryption.encrypt("kv", ("key", "value"), rows, *place)
+
+
+# --- In the statement of an append, on PostgreSQL ---------------------------------------------------------------------
+
+Forms = tuple[int | None, ...]
+"""The statement that writes each value of an append."""
+
+
+def bind(tenant: Tenant, thread: str, writes: Sequence[KvWrite], now: datetime, parameters: dict[str, Any]) -> Forms:
+    """Add the parameters of the writes. They are scalars: with arrays the statement would be planned at each call."""
+    parameters["now"] = now
+    parameters["kv_version"] = to_microseconds(now)
+    for index, (write, row) in enumerate(zip(writes, _encrypted(tenant, of_thread(thread), writes), strict=True)):
+        parameters[f"kv{index}_key"], parameters[f"kv{index}_value"] = row
+        if write.expected:
+            parameters[f"kv{index}_expected"] = write.expected
+    return tuple([_form(write) for write in writes])
+
+
+def parts(forms: Forms) -> list[str]:
+    """A part of the statement for each value, `kv0`, `kv1` …, which writes only if the tip moved."""
+    return [f"kv{index} AS ({_part(index, form)})" for index, form in enumerate(forms)]
+
+
+def _part(index: int, form: int | None) -> str:
+    if form == 1:
+        return (
+            f"UPDATE {{schema}}kv SET value = :kv{index}_value, version = version + 1, updated_at = :now"
+            " WHERE tenant_id = :tenant AND kind = 'thread' AND scope_id = :thread AND namespace = ''"
+            f" AND key = :kv{index}_key AND version = :kv{index}_expected AND EXISTS (SELECT FROM tip) RETURNING 1"
+        )
+    values = f":tenant::text, 'thread', :thread::text, '', :kv{index}_key::text, :kv{index}_value::text"
+    source = f"SELECT {values}, :kv_version::bigint, :now::timestamptz FROM tip"
+    return f"{_INTO} {source} {_OR_NOTHING if form == 0 else _OR_UPDATE}"
+
+
+def moved(forms: Forms) -> str:
+    """The number of tips that moved. Where one did, divided by zero unless every value was written."""
+    if not forms:
+        return "count(*)"
+    written = " + ".join(f"(SELECT count(*) FROM kv{index})" for index in range(len(forms)))
+    return f"CASE WHEN count(*) = 0 THEN 0 ELSE count(*) / ({written} = {len(forms)})::int END"

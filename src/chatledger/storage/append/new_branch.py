@@ -1,0 +1,100 @@
+"""An append that follows an earlier message: where its branch leaves the path, and what the rules know there.
+
+At the end of a branch such an append is a plain one. Before the end the messages get a branch of their own, which
+shares the path up to that message and becomes the active one, in the write that stores them (`write.py::NewBranch`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chatledger.errors import InvalidCursor, MessageNotFound
+from chatledger.ids import new_stamp
+from chatledger.rules import Tip
+from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.write import NewBranch
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.fold import fold_tip
+from chatledger.storage.history.path import Path, forked, stands_on, write_lineage
+from chatledger.storage.history.window import Window
+from chatledger.storage.schema.text import decode_text
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The last shared position of the path, and how many positions up to it hold no message."""
+
+    at: int
+    absent: int = 0
+
+
+def find_other_branch(request: AppendRequest, seen: Seen) -> int | None:
+    """The branch of which the request is a repeat, if an id of its batch stands there and not on the asked branch."""
+    places = [place for place in seen.found.values() if not stands_on(seen.path, *place)]
+    return places[0][0] if places else None
+
+
+def find_cut(sql: Sql, request: AppendRequest, seen: Seen) -> Cut | None:
+    """Where the new branch leaves the path; None if no message follows, so that the append is a plain one.
+
+    Raises InvalidCursor for a seq that the branch does not have, and MessageNotFound for an id that is not on it.
+    """
+    assert seen.tip is not None
+    assert seen.branch is not None
+    assert seen.after is not None
+    at, last_seq = _position(request, seen), seen.tip.last_seq
+    if not 0 <= at <= last_seq:
+        detail = f"branch {seen.branch} ends at seq {last_seq}; messages follow seq 0 to {last_seq}"
+        raise InvalidCursor(at, detail)
+    if at == last_seq:
+        return None
+    if not seen.absent:
+        return Cut(at)
+    shared, nearest, latest = _count(sql, request, seen, at)
+    if nearest != at:
+        raise InvalidCursor(at, f"branch {seen.branch} has no message there any more; the one before it is {nearest}")
+    return Cut(at, at - shared) if latest > at else None
+
+
+def _position(request: AppendRequest, seen: Seen) -> int:
+    assert seen.after is not None
+    if isinstance(request.after, int):
+        return request.after
+    place = seen.after.place
+    if place is None or not stands_on(seen.path, *place):
+        elsewhere = "" if place is None else f"on branch {seen.branch}; it stands on branch {place[0]}"
+        raise MessageNotFound(request.thread_id, decode_text(request.after or ""), detail=elsewhere)
+    return place[1]
+
+
+_COUNT = """
+SELECT count(CASE WHEN seq <= :at THEN 1 END), max(CASE WHEN seq <= :at THEN seq END), max(seq) FROM {schema}messages
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
+"""
+
+
+def _count(sql: Sql, request: AppendRequest, seen: Seen, at: int) -> tuple[int, int, int]:
+    """The number of messages up to `at`, the last of them, and the last message of the branch. Only a branch with
+    positions that hold no message pays for this.
+    """
+    shared = nearest = latest = 0
+    for branch, first, last in seen.path:
+        place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch}
+        count, up_to, end = sql.fetch(_COUNT, {**place, "first": first, "last": last, "at": at})[0]
+        shared, nearest, latest = shared + count, max(nearest, up_to or 0), max(latest, end or 0)
+    return shared, nearest, latest
+
+
+def branch_off(sql: Sql, request: AppendRequest, seen: Seen, cut: Cut) -> tuple[int, Tip, NewBranch]:
+    """The number of the new branch, the tip that the batch is judged on, and what the write makes."""
+    assert seen.tip is not None
+    assert seen.branch is not None
+    assert seen.after is not None
+    window = Window(request.tenant, request.thread, request.thread_id, seen.branch)
+    path = Path(seen.branch, seen.tip.last_seq, list(seen.path), seen.stamp)
+    number = seen.after.last_branch + 1
+    lineage = write_lineage(forked(path.segments, number, cut.at))
+    absent = None if seen.absent is None else cut.absent
+    new = NewBranch(lineage, seen.branch, seen.active_branch, new_stamp(), absent)
+    return number, fold_tip(sql, window, path, cut.at), new

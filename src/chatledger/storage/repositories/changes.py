@@ -1,0 +1,257 @@
+"""Changes of stored messages: each takes the next position of its branch and leaves a record in `revisions`.
+
+A caller locks the branches of the thread first (`hold_changeable`). The position of the change holds no message, nor do
+those of the messages that it removes, so positions never move and are never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, insert, select, update
+
+from chatledger.errors import BranchNotFound, DraftLive
+from chatledger.ids import new_stamp
+from chatledger.models import ChangeKind, ChatMessage, RulesLevel, is_redacted
+from chatledger.rules import Tip
+from chatledger.storage.append.attempt import attempt_locked
+from chatledger.storage.append.partial import is_live
+from chatledger.storage.append.preflight import read_tip
+from chatledger.storage.append.request import make_request
+from chatledger.storage.append.write import ACTIVITY_RESOLUTION, tip_columns
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import (
+    Path,
+    Segment,
+    cut,
+    damaged_active_branch,
+    load_range,
+    read_path,
+    write_lineage,
+)
+from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.deletion import hold_branches
+from chatledger.storage.rows.changes import Change, change_values, to_change
+from chatledger.storage.rows.encryption import decrypt_values
+from chatledger.storage.schema.tables import branches, messages, revisions, threads
+from chatledger.storage.schema.text import decode_json
+
+# --- The branches of a thread, locked ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBranch:
+    path: Path
+    tip: Tip
+
+    def stores(self) -> list[Segment]:
+        """The intervals of the path, up to its end."""
+        return cut(self.path.segments, 1, self.path.last_seq)
+
+    def has(self, branch: int, seq: int) -> bool:
+        """Whether the row at (branch, seq) is on the path."""
+        return any(branch == one.branch and one.first <= seq <= one.last for one in self.stores())
+
+
+@dataclass(frozen=True, slots=True)
+class HeldThread:
+    """The branches of a thread by number, and its active branch and rules, until the transaction ends."""
+
+    active: int
+    rules: RulesLevel | None
+    branches: dict[int, HeldBranch]
+
+    def choose(self, window: Window) -> HeldBranch:
+        """The branch that the window names. Raises BranchNotFound."""
+        number = self.active if window.branch is None else window.branch
+        if number in self.branches:
+            return self.branches[number]
+        if window.branch is None:
+            raise damaged_active_branch(window.thread_id)
+        raise BranchNotFound(window.thread_id, number)
+
+    def with_row(self, branch: int, seq: int) -> list[HeldBranch]:
+        """The branches that have the row at (branch, seq) on their path."""
+        return [held for held in self.branches.values() if held.has(branch, seq)]
+
+
+_HELD = """
+SELECT t.rules, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent,
+  b.last_role, b.open_calls, b.partial_seq
+FROM {schema}threads t
+JOIN {schema}branches b ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread
+ORDER BY b.branch
+"""
+
+
+def hold_changeable(sql: Sql, window: Window) -> HeldThread:
+    """Lock the branches of the thread and read them. Raises ThreadNotFound and DamagedCell."""
+    hold_branches(sql, window.tenant, window.thread_id)
+    rows = sql.fetch(_HELD, {"tenant": window.tenant.key, "thread": window.thread})
+    if not rows:
+        raise damaged_active_branch(window.thread_id)
+    held: dict[int, HeldBranch] = {}
+    for _, *place, last_role, open_calls, partial_seq in rows:
+        path = read_path(window, place)
+        tip = read_tip(window.thread_id, path.branch, path.last_seq, last_role, open_calls, partial_seq)
+        held[path.branch] = HeldBranch(path, tip)
+    return HeldThread(rows[0][2], rows[0][0], held)
+
+
+def refuse_live(sql: Sql, window: Window, held: HeldBranch) -> None:
+    """Raises DraftLive if somebody is writing the message at the end of the branch."""
+    if not is_live(held.tip):
+        return
+    seq, lease = held.tip.partial_seq or 0, held.tip.lease
+    assert lease is not None
+    partial = load_range(sql, window.tenant, window.thread, held.path.branch, seq, seq)
+    raise DraftLive(window.thread_id, held.path.branch, seq, partial[0].message_id if partial else None, lease.ends)
+
+
+def settle(sql: Sql, window: Window, affected: Sequence[HeldBranch], seq: int) -> bool:
+    """Before a change of the message `seq` of these branches: interrupt an abandoned partial message at the end of one,
+    as an append would, because the change takes the position behind it. Whether there was another one than the message
+    itself; then the caller reads the branches again. Raises DraftLive, with nothing written.
+    """
+    for held in affected:
+        refuse_live(sql, window, held)
+    abandoned = [held for held in affected if held.tip.partial_seq not in (None, seq)]
+    for held in abandoned:
+        number = held.path.branch
+        request = make_request(window.tenant, window.thread_id, [], limits=None, branch=number, interrupt=True)
+        attempt_locked(sql, request)
+    return bool(abandoned)
+
+
+# --- A change ---------------------------------------------------------------------------------------------------------
+
+
+def take_position(
+    sql: Sql,
+    window: Window,
+    held: HeldBranch,
+    tip: Tip,
+    *,
+    removed: int = 0,
+    segments: list[Segment] | None = None,
+) -> None:
+    """Move the branch to its next position, which is that of the change. `tip` is that of its messages now, `removed`
+    counts those that left. The lineage becomes `segments` if they are given.
+    """
+    path = held.path
+    tip = tip._replace(last_seq=path.last_seq + 1)
+    values: dict[str, Any] = {**tip_columns(tip), "stamp": new_stamp(), "absent": (path.absent or 0) + 1 + removed}
+    values |= {"last_role": tip.last_role, "open_calls": decode_json(values["open_calls"])}
+    if segments is not None:
+        values["lineage"] = write_lineage(segments)
+    own = and_(_of_thread(branches, window), branches.c.branch == path.branch)
+    sql.execute(update(branches).where(own).values(**values))
+
+
+def note_changed(sql: Sql, window: Window, now: datetime) -> None:
+    """Note on the branches of the thread that a message of it was changed or removed: from then on, an append with a
+    key looks for removed messages too. Only the first change of a thread writes to other branches than its own. Also
+    move the thread's `active_at`.
+    """
+    unaware = and_(_of_thread(branches, window), branches.c.absent.is_(None))
+    sql.execute(update(branches).where(unaware).values(absent=0, stamp=new_stamp()))
+    stale = and_(_of_thread(threads, window), threads.c.active_at < now - ACTIVITY_RESOLUTION)
+    sql.execute(update(threads).where(stale).values(active_at=now))
+
+
+def record_change(
+    sql: Sql,
+    window: Window,
+    kind: ChangeKind,
+    place: tuple[int, int],
+    changed: Sequence[ChatMessage],
+    now: datetime,
+    *,
+    with_bodies: bool = True,
+) -> None:
+    """Record that the change at `place`, its branch and the position that it took, changed these stored messages. Their
+    rows are still as they were. Without `with_bodies`, another row of `revisions` has what they were.
+    """
+    branch, seq = place
+    changes = [
+        Change(
+            branch=branch,
+            seq=seq,
+            idx=idx,
+            kind=kind,
+            target_branch=message.branch or 0,
+            target_seq=message.seq or 0,
+            message_id=message.message_id,
+            message=message if with_bodies else None,
+            created_at=now,
+            digest=_digest_of(sql, window, message) if with_bodies else None,
+        )
+        for idx, message in enumerate(changed)
+    ]
+    sql.execute(insert(revisions), [change_values(window.tenant, window.thread_id, change) for change in changes])
+
+
+def _of_thread(table: Any, window: Window) -> Any:
+    return and_(table.c.tenant_id == window.tenant.name, table.c.thread_id == window.thread_id)
+
+
+def _digest_of(sql: Sql, window: Window, message: ChatMessage) -> str | None:
+    """The digest of the words that a redaction removed from a message."""
+    if not is_redacted(message):
+        return None
+    place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
+    own = and_(_of_thread(messages, window), messages.c.branch == message.branch, messages.c.seq == message.seq)
+    found = sql.execute(select(messages.c.digest).where(own)).mappings().one()
+    kept: str | None = decrypt_values(window.tenant, messages, dict(found), **place)["digest"]
+    return kept
+
+
+# --- What was recorded ------------------------------------------------------------------------------------------------
+
+
+def load_changes(sql: Sql, window: Window, message_id: str) -> list[Change]:
+    """The changes of the messages that have, or had, this id, in the order of their times. Raises DamagedCell and
+    EncryptionError.
+    """
+    return _load(sql, window, revisions.c.message_id == message_id)
+
+
+def load_bodies(sql: Sql, window: Window, branch: int, seq: int) -> list[Change]:
+    """The changes of the message whose rows stood, or stand, at this place, that hold what it was. Raises as
+    `load_changes`.
+    """
+    of_message = and_(revisions.c.target_branch == branch, revisions.c.target_seq == seq)
+    return _load(sql, window, and_(of_message, revisions.c.body.is_not(None)))
+
+
+def _load(sql: Sql, window: Window, own: ColumnElement[bool]) -> list[Change]:
+    in_order = (revisions.c.created_at, revisions.c.branch, revisions.c.seq, revisions.c.idx)
+    rows = sql.execute(select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)).mappings()
+    return [to_change(window.tenant, dict(row)) for row in rows]
+
+
+def replace_body(sql: Sql, window: Window, change: Change) -> None:
+    """Store the body and the digest of a stored change anew."""
+    values = change_values(window.tenant, window.thread_id, change)
+    own = and_(*(column == values.pop(column.name) for column in revisions.primary_key))
+    sql.execute(update(revisions).where(own).values(body=values["body"], digest=values["digest"]))
+
+
+def load_empty(sql: Sql, window: Window) -> set[int]:
+    """The positions of which the records say that they hold no message, on one branch or another. A fork has those of
+    the branches that it comes from, and its lineage need not name them.
+    """
+    columns = (revisions.c.seq, revisions.c.kind, revisions.c.target_seq)
+    rows: Any = sql.execute(select(*columns).where(_of_thread(revisions, window)))
+    return {position for seq, kind, target_seq in rows for position in empty_positions(seq, kind, target_seq)}
+
+
+def empty_positions(seq: int, kind: str, target_seq: int) -> tuple[int, ...]:
+    """The positions that hold no message because of a row of `revisions`: that of the change, and that of a message
+    that was removed.
+    """
+    return (seq,) if kind == "revised" else (seq, target_seq)

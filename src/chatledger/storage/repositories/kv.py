@@ -1,0 +1,244 @@
+"""State beside the messages: JSON values of the tenant, of a user or of a thread, by key."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, and_, delete, select, type_coerce
+
+from chatledger.arguments import INT, INT_OR_NONE, STR, STR_OR_NONE, Kind, require
+from chatledger.errors import InvalidArgument, KvConflict, LimitExceeded, TenantOnly, ThreadNotFound
+from chatledger.models import KvValue, Page
+from chatledger.models.json import JsonValue
+from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, require_version, store, version_of
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.owned import owned
+from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
+from chatledger.storage.schema.tables import kv, threads
+from chatledger.storage.schema.text import decode_text, encode_key
+
+KvScope = tuple[str, ...]
+"""Whose values: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may stand behind it."""
+
+_DICT = Kind("a dict", dict)
+_FORMS = "('tenant',), ('user', user_id) or ('thread', thread_id), or one of these with a namespace behind it"
+_LENGTHS = {"tenant": 1, "user": 2, "thread": 2}
+
+
+class KvRepository:
+    """What an application or a framework keeps beside messages: preferences, plans, counters, checkpoints.
+
+    A scope says whose value it is: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may stand
+    behind it, as in `("thread", thread_id, "adk")`: the same key is another value there. Keys and namespaces have 1 to
+    512 bytes. Values are any JSON, null included, and come back with the order of their keys.
+
+    The values of a thread are deleted with it, those of a user by `erasures.erase_user`. With keys, values are
+    encrypted; scopes, namespaces and keys are not. Calls about a thread that does not exist raise ThreadNotFound.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    async def get(self, scope: KvScope, key: str) -> KvValue | None:
+        """The value, or None if there is none."""
+        place = _place(scope)
+        require(STR, key=key)
+        encode_key(key, "key")
+        return await self._scope.read(lambda sql: _get(sql, self._scope.tenant, place, key))
+
+    async def list(self, scope: KvScope, *, limit: int = 50, cursor: str | None = None) -> Page[KvValue]:
+        """The values of a scope in the order of their keys. Without a namespace: those that are in none. The page's
+        `damaged` tells of those that cannot be read.
+        """
+        place = _place(scope)
+        require(INT, limit=limit)
+        require(STR_OR_NONE, cursor=cursor)
+        size = page_size(limit)
+        return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, place, size, cursor))
+
+    async def put(self, scope: KvScope, key: str, value: JsonValue, *, expected: int | None = None) -> KvValue:
+        """Store a value under a key, whether or not there is one.
+
+        With `expected`, the version of a value that was read, or 0 for none, the call raises KvConflict if another one
+        is stored by now. A value may have as many bytes as an append: LimitExceeded.
+        """
+        place = _place(scope)
+        require(STR, key=key)
+        _require_expected(expected)
+        write = make_write(key, value, expected, named="key", argument="value")
+        _refuse_too_large(write, self._scope.limits.bytes)
+        return await self._scope.write(lambda sql: _put(sql, self._scope.tenant, place, write, value))
+
+    async def merge(self, scope: KvScope, key: str, values: dict[str, Any], *, expected: int | None = None) -> KvValue:
+        """Set the given keys of a stored object and keep its others, or store the object if there is none. Nested
+        objects are replaced, not merged, and None is stored as null. Returns the whole value.
+
+        Writers wait for each other, so none undoes what another one set. `expected` is as in `put`. Raises
+        InvalidArgument if the stored value is no object.
+        """
+        place = _place(scope)
+        require(STR, key=key)
+        require(_DICT, values=values)
+        _require_expected(expected)
+        make_write(key, values, expected, named="key", argument="values")  # checks both before the database is asked
+        tenant, maximum = self._scope.tenant, self._scope.limits.bytes
+        return await self._scope.write(lambda sql: _merge(sql, tenant, place, key, values, expected, maximum))
+
+    async def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool:
+        """Delete a value. Returns False if there is none. `expected` is as in `put`."""
+        place = _place(scope)
+        require(STR, key=key)
+        _require_expected(expected)
+        encode_key(key, "key")
+        return await self._scope.write(lambda sql: _delete(sql, self._scope.tenant, place, key, expected))
+
+
+def _require_expected(expected: int | None) -> None:
+    require(INT_OR_NONE, expected=expected)
+    if expected is not None:
+        require_version("expected", expected)
+
+
+def _refuse_too_large(write: KvWrite, maximum: int) -> None:
+    if write.bytes > maximum:
+        raise LimitExceeded("bytes of a value", write.bytes, maximum)
+
+
+# --- Scopes -----------------------------------------------------------------------------------------------------------
+
+
+def _place(scope: KvScope) -> KvPlace:
+    """Raises InvalidArgument and LimitExceeded."""
+    if not isinstance(scope, tuple) or not all(isinstance(name, str) for name in scope):
+        raise InvalidArgument("scope", f"must be {_FORMS}, not {_shape(scope)}")
+    kind, *rest = scope or ("",)
+    length = _LENGTHS.get(kind)
+    if length is None or not length <= len(scope) <= length + 1:
+        raise InvalidArgument("scope", f"must be {_FORMS}, not {_shape(scope)}")
+    id_ = encode_key(rest[0], f"{kind}_id") if length == 2 else ""
+    namespace = encode_key(scope[length], "namespace") if len(scope) > length else ""
+    return KvPlace(kind, id_, namespace)
+
+
+def _shape(scope: object) -> str:
+    """What was given, without ids."""
+    if not isinstance(scope, tuple):
+        return type(scope).__name__
+    first = repr(scope[0]) if scope and isinstance(scope[0], str) and len(scope[0]) < 20 else None
+    types = [type(name).__name__ for name in scope]
+    return f"({', '.join([first or types[0], *types[1:]])})" if scope else "()"
+
+
+def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = False) -> None:
+    """Raises ThreadNotFound for the scope of a thread that does not exist. With `lock`, the thread is not deleted
+    before the transaction ends. On a user's ledger, raises TenantOnly for the scope of the tenant, and InvalidArgument
+    for that of another user.
+    """
+    if tenant.user is not None and place.kind == "tenant":
+        raise TenantOnly("kv of the tenant")
+    if place.kind == "user" and tenant.user not in (None, place.scope_id):
+        raise InvalidArgument("scope", "is that of another user, and this ledger is the view of one")
+    if place.kind == "thread":
+        thread_id = decode_text(place.scope_id)
+        own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
+        found = select(threads.c.thread_id).where(own)
+        if lock:
+            found = found.with_for_update(read=True, key_share=True)
+        if sql.execute(found).one_or_none() is None:
+            raise ThreadNotFound(thread_id)
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+KV_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    *(kv.c[name] for name in ("kind", "scope_id", "namespace", "key", "version", "updated_at")),
+    type_coerce(kv.c.value, Text()).label("value"),
+)
+"""The columns that `to_value` reads. The value is read as it is stored, because a stored null is a value."""
+
+
+def to_value(tenant: Tenant, row: Any) -> KvValue:
+    """Raises DamagedCell and EncryptionError."""
+    fields = decrypt_values(tenant, kv, {name: row[name] for name in row if name != "value"})
+    value = decrypt_json(tenant, kv, "value", row)
+    given = {name: fields[name] for name in ("key", "version", "updated_at")}
+    return to_model(KvValue, kv, row, {**given, "value": value})
+
+
+def _of(tenant: Tenant, place: KvPlace) -> ColumnElement[bool]:
+    """The rows of a scope."""
+    ids = zip(("scope_id", "namespace"), map(decode_text, place[1:]), strict=True)
+    own = (kv.c[name] == value for name, value in ids)
+    return and_(kv.c.tenant_id == tenant.name, kv.c.kind == place.kind, *own)
+
+
+def _get(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
+    _require_scope(sql, tenant, place)
+    row = sql.execute(select(*KV_COLUMNS).where(_of(tenant, place), kv.c.key == key)).mappings().one_or_none()
+    return None if row is None else to_value(tenant, row)
+
+
+def _list(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | None) -> Page[KvValue]:
+    _require_scope(sql, tenant, place)
+    statement = select(*KV_COLUMNS).where(_of(tenant, place)).order_by(kv.c.key)
+    if cursor is not None:
+        (last,) = read_cursor(cursor, str)
+        statement = statement.where(kv.c.key > last)
+    rows = sql.execute(statement.limit(limit + 1)).mappings().all()
+    return to_page(rows, limit, lambda row: to_value(tenant, row), "key")
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------------
+
+
+def _put(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, value: JsonValue) -> KvValue:
+    _require_scope(sql, tenant, place, lock=True)
+    now = datetime.now(UTC)
+    version = put(sql, tenant, place, write, now)
+    return KvValue(key=decode_text(write.key), value=value, version=version, updated_at=now)
+
+
+def _merge(
+    sql: Sql, tenant: Tenant, place: KvPlace, key: str, values: dict[str, Any], expected: int | None, maximum: int
+) -> KvValue:
+    """Reads, merges and writes under the lock of the row. There may be none to lock: then only the first writer's row
+    is stored, and the others begin again.
+    """
+    _require_scope(sql, tenant, place, lock=True)
+    while True:
+        found = _hold(sql, tenant, place, key)
+        version = 0 if found is None else found.version
+        if expected not in (None, version):
+            raise KvConflict(key, expected or 0, version)
+        if found is not None and not isinstance(found.value, dict):
+            raise InvalidArgument("key", f"{key!r} holds a value that is no object, which put can replace")
+        merged = values if found is None else {**found.value, **values}
+        write = make_write(key, merged, 0 if found is None else None, named="key", argument="values")
+        _refuse_too_large(write, maximum)
+        now = datetime.now(UTC)
+        if (written := store(sql, tenant, place, write, now)) is not None:
+            return KvValue(key=key, value=merged, version=written, updated_at=now)
+
+
+def _hold(sql: Sql, tenant: Tenant, place: KvPlace, key: str) -> KvValue | None:
+    """The value, whose row nobody changes before the transaction ends."""
+    statement = select(*KV_COLUMNS).where(_of(tenant, place), kv.c.key == key)
+    row = sql.execute(statement.with_for_update()).mappings().one_or_none()
+    return None if row is None else to_value(tenant, row)
+
+
+def _delete(sql: Sql, tenant: Tenant, place: KvPlace, key: str, expected: int | None) -> bool:
+    _require_scope(sql, tenant, place)
+    statement = delete(kv).where(_of(tenant, place), kv.c.key == key)
+    if expected is not None:
+        statement = statement.where(kv.c.version == expected)
+    while not sql.execute(statement).rowcount:
+        found = version_of(sql, tenant, place, encode_key(key, "key"))
+        if expected is not None and found != expected:
+            raise KvConflict(key, expected, found)
+        if not found:
+            return False
+    return True

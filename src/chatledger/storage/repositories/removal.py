@@ -1,0 +1,178 @@
+"""Removes stored messages: the last one of a branch (pop), all after a position (rewind), or any one (retract).
+
+The rows of a removed message are deleted, so nobody who reads has to leave anything out. Only a row that another branch
+still has stays where it is, and the branch that gives it up gets a gap in its lineage. Each change leaves the removed
+messages in `revisions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, update
+
+from chatledger.errors import InvalidCursor, MessageNotFound, RuleViolation
+from chatledger.models import ChatMessage, RulesLevel, Violation
+from chatledger.storage.append.request import moved_since
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.fold import fold_tip
+from chatledger.storage.history.path import Segment, cut, find_message, load_path, load_range, nearest, without
+from chatledger.storage.history.window import END, Window
+from chatledger.storage.repositories.changes import (
+    HeldBranch,
+    HeldThread,
+    hold_changeable,
+    note_changed,
+    record_change,
+    refuse_live,
+    settle,
+    take_position,
+)
+from chatledger.storage.schema.tables import messages
+from chatledger.storage.schema.text import Mark
+
+# --- From the end -----------------------------------------------------------------------------------------------------
+
+
+def pop(sql: Sql, window: Window, expected: Mark | None) -> ChatMessage | None:
+    """Remove the last message of the branch, in a transaction, and return it; None without one. Raises ThreadNotFound,
+    BranchNotFound, VersionConflict and DraftLive.
+    """
+    thread, held = _hold(sql, window, expected)
+    last = nearest(sql, window, held.path, 1, held.path.last_seq, 1, backward=True)
+    if last is None:
+        return None
+    (removed,) = _remove_after(sql, window, thread, held, last[0] - 1)
+    return removed
+
+
+def rewind(sql: Sql, window: Window, to: int, expected: Mark | None) -> list[ChatMessage]:
+    """Remove all messages after seq `to`, in a transaction, and return them in order. Raises as `pop`, and
+    InvalidCursor.
+    """
+    thread, held = _hold(sql, window, expected)
+    end = held.path.last_seq
+    if not 0 <= to <= end:
+        raise InvalidCursor(to, f"branch {held.path.branch} ends at seq {end}; rewind it to 0 to {end}")
+    return _remove_after(sql, window, thread, held, to)
+
+
+def _hold(sql: Sql, window: Window, expected: Mark | None) -> tuple[HeldThread, HeldBranch]:
+    thread = hold_changeable(sql, window)
+    held = thread.choose(window)
+    if expected is not None and expected != (held.path.branch, held.path.last_seq, held.path.stamp):
+        raise moved_since(expected, window.thread_id, held.path.branch, held.path.last_seq)
+    refuse_live(sql, window, held)
+    return thread, held
+
+
+def _remove_after(sql: Sql, window: Window, thread: HeldThread, held: HeldBranch, to: int) -> list[ChatMessage]:
+    path, now = held.path, datetime.now(UTC)
+    removed = load_path(sql, window, path, to + 1, path.last_seq)
+    if not removed:
+        return []
+    at = path.last_seq + 1
+    record_change(sql, window, "popped", (path.branch, at), removed, now)
+    others = [segment for other in thread.branches.values() if other is not held for segment in other.stores()]
+    tail = cut(path.segments, to + 1, path.last_seq)
+    unshared = without(tail, others)
+    for segment in unshared:
+        _delete_rows(sql, window, segment)
+    shares = unshared != tail
+    segments = [*cut(path.segments, 1, to), Segment(path.branch, at + 1, END)] if shares else None
+    tip = fold_tip(sql, replace(window, branch=path.branch), path, to)
+    take_position(sql, window, held, tip, removed=len(removed), segments=segments)
+    note_changed(sql, window, now)
+    return removed
+
+
+# --- From the middle --------------------------------------------------------------------------------------------------
+
+
+def retract(sql: Sql, window: Window, message_id: str, default_rules: RulesLevel) -> ChatMessage:
+    """Remove the message from every branch that has it, in a transaction, and return it. Raises ThreadNotFound,
+    MessageNotFound, DraftLive, and RuleViolation for half of a call and its result unless the thread is lenient.
+    """
+    thread = hold_changeable(sql, window)
+    found = find_message(sql, window, message_id)
+    if found is None:
+        raise MessageNotFound(window.thread_id, message_id)
+    branch, seq = found.branch or 0, found.seq or 0
+    if settle(sql, window, thread.with_row(branch, seq), seq):
+        thread = hold_changeable(sql, window)
+    (message,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)  # as it is now
+    _part_from_pairs(sql, window, message, thread.rules or default_rules)
+    now = datetime.now(UTC)
+    _delete_rows(sql, window, Segment(branch, seq, seq))
+    for number, held in enumerate(thread.with_row(branch, seq)):
+        place = (held.path.branch, held.path.last_seq + 1)
+        record_change(sql, window, "retracted", place, [message], now, with_bodies=number == 0)
+        own = replace(window, branch=held.path.branch)
+        take_position(sql, window, held, fold_tip(sql, own, held.path, held.path.last_seq), removed=1)
+    note_changed(sql, window, now)
+    return message
+
+
+_OF_RESULT = """
+SELECT call_branch, call_seq FROM {schema}tool_results
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
+"""
+_OF_CALLS = """
+SELECT branch, seq FROM {schema}tool_results
+WHERE tenant_id = :tenant AND thread_id = :thread AND call_branch = :branch AND call_seq = :seq
+"""
+
+
+def _part_from_pairs(sql: Sql, window: Window, message: ChatMessage, level: RulesLevel) -> None:
+    """Record R6 on the calls and results that stay without the message. Raises RuleViolation unless the level is
+    lenient.
+    """
+    place = _place(window) | {"branch": message.branch, "seq": message.seq}
+    halves = [(half, "the result of a call was retracted") for half in sql.fetch(_OF_RESULT, place)]
+    halves += [(half, "the call that it answered was retracted") for half in sql.fetch(_OF_CALLS, place)]
+    if halves and level != "lenient":
+        (_, seq), _ = halves[0]
+        detail = (
+            f"a call and its result stay together, and the other half is seq {seq}; redact it, or rewind the branch"
+        )
+        raise RuleViolation("R6", message.seq or 0, detail, where=f"seq {message.seq}")
+    for (branch, seq), detail in halves:
+        (half,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)
+        violations = [*half.violations, Violation(rule="R6", detail=detail)]
+        stored = [violation.model_dump() for violation in violations]
+        sql.execute(update(messages).where(_at(window, branch, seq)).values(violations=stored))
+
+
+def _at(window: Window, branch: int, seq: int) -> Any:
+    place = {"tenant_id": window.tenant.name, "thread_id": window.thread_id, "branch": branch, "seq": seq}
+    return and_(*(messages.c[name] == value for name, value in place.items()))
+
+
+# --- Rows -------------------------------------------------------------------------------------------------------------
+
+_ROWS = "tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
+# A score keeps its address, which nobody else will ever have, and gets the id of the message that stood there.
+_NAME_IN_FEEDBACK = f"""
+UPDATE {{schema}}feedback SET message_id = (
+  SELECT m.message_id FROM {{schema}}messages m
+  WHERE m.tenant_id = :tenant AND m.thread_id = :thread AND m.branch = :branch AND m.seq = feedback.seq)
+WHERE {_ROWS} AND message_id IS NULL
+"""
+_UNLINK = """
+DELETE FROM {schema}tool_results WHERE tenant_id = :tenant AND thread_id = :thread
+  AND call_branch = :branch AND call_seq BETWEEN :first AND :last
+"""
+_CHILDREN_FIRST = ("outputs", "tool_results", "tool_calls", "message_parts", "messages")
+_DELETE = (_NAME_IN_FEEDBACK, _UNLINK, *(f"DELETE FROM {{schema}}{table} WHERE {_ROWS}" for table in _CHILDREN_FIRST))
+
+
+def _delete_rows(sql: Sql, window: Window, segment: Segment) -> None:
+    place = _place(window) | {"branch": segment.branch, "first": segment.first, "last": segment.last}
+    for statement in _DELETE:
+        sql.fetch(statement, place)
+
+
+def _place(window: Window) -> dict[str, Any]:
+    return {"tenant": window.tenant.key, "thread": window.thread}

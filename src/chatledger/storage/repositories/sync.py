@@ -1,0 +1,98 @@
+"""Compares a history that a service sends whole with the stored one, and cuts a branch where the sent one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import select
+
+from chatledger.ids import derived_id
+from chatledger.models import Appended, ChatMessage, History, RulesLevel
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import Path, cut, find_path, read_lineage
+from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.branches import make_fork, own_rows
+from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.schema.tables import branches
+from chatledger.storage.schema.text import Mark, write_mark
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The first `same` messages of the batch are stored, the last of them at seq `after` or before synthetic results
+    that end there. `difference` says how the histories differ beyond; None if the batch begins with all that is stored.
+    """
+
+    same: int
+    after: int
+    difference: str | None = None
+
+
+def compare(history: History, messages: Sequence[ChatMessage], *, answers_anew: bool = False) -> Comparison:
+    """The ledger made the synthetic results, so a sender that does not know them may leave them out. With
+    `answers_anew`, results of the batch that come where synthetic ones stand at the end are a difference.
+    """
+    same = after = synthetic = 0
+    for stored in history.messages:
+        seq = stored.seq or 0
+        if same < len(messages) and _is_same(stored, messages[same]):
+            same, after, synthetic = same + 1, seq, 0
+        elif stored.state == "synthetic":
+            synthetic = seq
+        else:
+            differs = f"message {same} of the batch differs from seq {seq}"
+            missing = f"the batch ends before seq {seq}"
+            return _cut(messages, same, after, synthetic, differs if same < len(messages) else missing)
+    anew = answers_anew and synthetic > 0 and _answers(messages, same)
+    return _cut(messages, same, after, synthetic, f"message {same} of the batch is another result" if anew else None)
+
+
+def _cut(messages: Sequence[ChatMessage], same: int, after: int, synthetic: int, difference: str | None) -> Comparison:
+    """Synthetic results stay on the path, unless the batch has results of its own in their place."""
+    keeps = synthetic > 0 and not _answers(messages, same)
+    return Comparison(same, synthetic if keeps else after, difference)
+
+
+def _answers(messages: Sequence[ChatMessage], index: int) -> bool:
+    return index < len(messages) and messages[index].role == "tool"
+
+
+def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
+    """Whether the content is equal, and the id and the run if the sender gives them."""
+    filled = {name: getattr(stored, name) for name in ("message_id", "run_id") if getattr(given, name) is None}
+    return encode_message(stored) == encode_message(given.model_copy(update=filled))
+
+
+def key_of(history: History, after: int, rest: Sequence[ChatMessage], run_id: str | None) -> str:
+    """A key for the messages that part from a branch which the caller names. That branch stays as it is, so the same
+    list differs from it again: the key makes that a repeat.
+    """
+    contents = [repr(encode_message(message)) for message in rest]
+    return derived_id("sync", str(history.branch), str(after), repr(run_id), *contents)
+
+
+def shorten(sql: Sql, window: Window, at: int, mark: Mark, rules: RulesLevel) -> Appended:
+    """Make a branch that ends at `at`. If the caller names the branch, one that is there already is a repeat."""
+    found = None if window.branch is None else _find_short(sql, window, at)
+    if found is not None:
+        return Appended(at + 1, at, at, [], replayed=True, mark=_mark(window, found))
+    made = make_fork(sql, window, at, True, mark, rules)
+    return Appended(at + 1, at, at, [], mark=_mark(window, find_path(sql, replace(window, branch=made.branch))))
+
+
+def _find_short(sql: Sql, window: Window, at: int) -> Path | None:
+    """A branch that shares the path up to `at`, and has no message of its own."""
+    path = find_path(sql, window)
+    shared = cut(path.segments, 1, at)
+    columns = (branches.c.branch, branches.c.last_seq, branches.c.lineage, branches.c.stamp)
+    ending = select(*columns).where(own_rows(branches, window), branches.c.last_seq == at).order_by(branches.c.branch)
+    for row in sql.execute(ending):
+        lineage = read_lineage(row.lineage, window.thread_id, row.branch)
+        if row.branch != path.branch and lineage[:-1] == shared:
+            return Path(row.branch, row.last_seq, lineage, row.stamp)
+    return None
+
+
+def _mark(window: Window, path: Path) -> str:
+    return write_mark(window.thread, path.branch, path.last_seq, path.stamp)

@@ -1,0 +1,317 @@
+"""The statement that reads threads, each with the count and the preview of its active branch; lists and counts them.
+
+The preview is looked up when a thread is read, and stored nowhere: a redaction or an erasure would have to find every
+copy. The look-up reads at most the last 50 positions of the branch, whoever stores them, and takes only the beginning
+of a text out of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import Integer, RowMapping, TextClause, TextualSelect, bindparam, select, text
+from sqlalchemy.types import TypeEngine
+
+from chatledger.errors import InvalidCursor, ThreadNotFound
+from chatledger.models import Page, Thread
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.path import damaged_active_branch, read_lineage
+from chatledger.storage.repositories.cursors import read_cursor, to_page
+from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, to_model
+from chatledger.storage.schema.columns import Key, Moment
+from chatledger.storage.schema.tables import branches, message_parts, messages, threads
+from chatledger.storage.schema.text import CIPHERTEXT_MARK, ESCAPE_MARK
+
+ThreadOrder: TypeAlias = Literal["active", "created"]
+
+PREVIEW_CHARACTERS = 200
+_POSITIONS = 50
+"""How far back from the end of its branch a preview is looked for."""
+_LONGEST_ESCAPE = len("\\ud800")
+_SEALED_BYTES = 8_192
+"""Ciphertext is opened whole or not at all. The text of a longer cell has no preview."""
+_COLUMNS = tuple(column for column in threads.c if column.name != "tenant_id")
+
+
+# --- The statement ----------------------------------------------------------------------------------------------------
+
+# Ciphertext of an empty text: the base64 of nonce and tag alone, which has no colon in it.
+_SEALED_EMPTY = f"'{CIPHERTEXT_MARK}%\\:{'_' * 40}'"  # SQLAlchemy takes a bare colon for a parameter
+
+
+def _has_words(cell: str) -> str:
+    """Whether a text is not empty. Long texts are measured, because a comparison would read them whole."""
+    return f"CASE WHEN {{bytes}}({cell}) > 200 THEN true ELSE {cell} <> '' AND {cell} NOT LIKE {_SEALED_EMPTY} END"
+
+
+def _beginning(cell: str) -> str:
+    """What a preview needs of a text: escaped text as far as every character may be an escape, and ciphertext whole."""
+    return f"""CASE substr({cell}, 1, 1)
+    WHEN '{ESCAPE_MARK}' THEN substr({cell}, 1, {1 + PREVIEW_CHARACTERS * _LONGEST_ESCAPE})
+    WHEN '{CIPHERTEXT_MARK}' THEN CASE WHEN {{bytes}}({cell}) <= {_SEALED_BYTES} THEN {cell} END
+    ELSE substr({cell}, 1, {PREVIEW_CHARACTERS}) END"""
+
+
+_PARTS = f"""
+FROM {{schema}}message_parts p WHERE p.tenant_id = m.tenant_id AND p.thread_id = m.thread_id AND p.branch = m.branch
+  AND p.seq = m.seq AND p.channel = 'content' AND p.kind = 'text' AND {_has_words("p.text")} ORDER BY p.idx LIMIT 1
+"""
+# A scalar subquery in place of EXISTS: that one PostgreSQL may answer by reading all parts of the table.
+_MESSAGES = f"""
+FROM {{schema}}messages m WHERE m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND {{in_segment}}
+  AND m.role IN ('user', 'assistant')
+  AND ({_has_words("m.text")} OR (m.content_form = 'parts' AND (SELECT p.idx {_PARTS}) IS NOT NULL))
+ORDER BY m.seq DESC LIMIT 1
+"""
+_FOUND = f"""
+SELECT {", ".join(f"t.{column.name}" for column in _COLUMNS)}, b.lineage, b.last_seq, b.absent,
+  m.branch, m.seq, {_beginning("m.text")}, p.idx, {_beginning("p.text")}
+"""
+_TYPES: tuple[Any, ...] = (
+    *_COLUMNS,
+    *(branches.c[name] for name in ("lineage", "last_seq", "absent")),
+    *(messages.c[name].label(f"said_{name}") for name in ("branch", "seq", "text")),
+    *(message_parts.c[name].label(f"part_{name}") for name in ("idx", "text")),
+)
+
+# The page comes first, whatever the planner expects: it then joins by key what belongs to those threads. The limit of
+# each join repeats what its key guarantees, because the planner would expect many rows where an id is in many tenants.
+# The shape of a lineage is tested before it is read as JSON: a damaged one must not fail the statement of a whole page.
+_POSTGRESQL = f"""
+WITH page AS MATERIALIZED (SELECT t.* FROM {{schema}}threads t WHERE {{where}}{{order}})
+{_FOUND}
+FROM page t
+LEFT JOIN LATERAL (
+  SELECT * FROM {{schema}}branches b
+  WHERE b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch LIMIT 1
+) b ON true
+LEFT JOIN LATERAL (
+  SELECT m.* FROM (
+    SELECT (e.value->>0)::int AS branch, greatest((e.value->>1)::bigint, b.last_seq - {_POSITIONS - 1}) AS low,
+      least(coalesce((e.value->>2)::bigint, b.last_seq), b.last_seq) AS high
+    FROM json_array_elements(CASE WHEN b.lineage ~ '{{shape}}' THEN b.lineage::json END) AS e (value)
+    WHERE (e.value->>1)::bigint <= b.last_seq
+      AND coalesce((e.value->>2)::bigint, b.last_seq) > b.last_seq - {_POSITIONS}
+  ) s CROSS JOIN LATERAL (SELECT m.* {_MESSAGES}) m ORDER BY m.seq DESC LIMIT 1
+) m ON true
+LEFT JOIN LATERAL (SELECT p.idx, p.text {_PARTS}) p ON m.content_form = 'parts'
+{{again}}
+"""
+_SEGMENT = "[[][0-9]{1,9},[0-9]{1,18},([0-9]{1,18}|null)[]]"
+_SHAPE = f"^[[]{_SEGMENT}(,{_SEGMENT})*[]]$"
+
+# SQLite has no lateral joins, and joins in the order of the index that it lists threads by.
+_LOW, _HIGH = (f"json_extract(b.lineage, json_each.fullkey || '[{place}]')" for place in (1, 2))
+_IN_SEGMENT = f"""
+m.branch = json_extract(b.lineage, json_each.fullkey || '[0]')
+  AND m.seq BETWEEN max({_LOW}, b.last_seq - {_POSITIONS - 1}) AND min(coalesce({_HIGH}, b.last_seq), b.last_seq)
+"""
+_SQLITE = f"""
+{_FOUND}
+FROM {{schema}}threads t
+LEFT JOIN {{schema}}branches b
+  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = t.active_branch
+LEFT JOIN {{schema}}messages m ON m.rowid = (
+  SELECT found FROM (
+    SELECT (SELECT m.rowid {_MESSAGES}) AS found
+    FROM json_each(CASE WHEN json_valid(b.lineage) THEN b.lineage ELSE '[]' END)
+    WHERE {_LOW} <= b.last_seq AND coalesce({_HIGH}, b.last_seq) > b.last_seq - {_POSITIONS}
+    ORDER BY json_each.key DESC LIMIT {_POSITIONS}
+  ) WHERE found IS NOT NULL LIMIT 1
+)
+LEFT JOIN {{schema}}message_parts p ON m.content_form = 'parts' AND p.rowid = (SELECT p.rowid {_PARTS})
+WHERE {{where}}{{order}}
+"""
+_BINDS: dict[str, TypeEngine[Any]] = {
+    "tenant": Key(),
+    "thread_id": Key(),
+    "user_id": Key(),
+    "kind": Key(),
+    "place": Moment(),
+    "since": Moment(),
+    "until": Moment(),
+    "size": Integer(),
+}
+
+
+@lru_cache(maxsize=256)
+def _statement(dialect: str, schema: str | None, where: str, order: str = "", again: str = "") -> TextualSelect:
+    template, in_segment, octets = (
+        (_POSTGRESQL, "m.branch = s.branch AND m.seq BETWEEN s.low AND s.high", "octet_length")
+        if dialect == "postgresql"
+        else (_SQLITE, _IN_SEGMENT, "length")
+    )
+    names = {"bytes": octets, "schema": _prefix(schema), "shape": _SHAPE, "where": where, "order": order}
+    return _bound(template.format(**names, in_segment=in_segment, again=again)).columns(*_TYPES)
+
+
+def _bound(statement: str) -> TextClause:
+    """The statement with the types of its parameters."""
+    written = text(statement)
+    names = [name for name in _BINDS if f":{name}" in statement]
+    binds = [bindparam(name, type_=_BINDS[name]) for name in names]
+    if ":ids" in statement:
+        binds.append(bindparam("ids", type_=Key(), expanding=True))
+    return written.bindparams(*binds)
+
+
+def _prefix(schema: str | None) -> str:
+    return f'"{schema}".' if schema else ""
+
+
+# --- Threads by id ----------------------------------------------------------------------------------------------------
+
+
+def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
+    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant)
+    found = _read(sql, f"{where} AND t.thread_id = :thread_id", {**given, "thread_id": thread_id})
+    return _to_thread(tenant, found[0]) if found else None
+
+
+def find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
+    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant)
+    found: dict[str, Thread] = {}
+    for at in range(0, len(thread_ids), _IDS_AT_ONCE):
+        rows = _read(sql, f"{where} AND t.thread_id IN :ids", {**given, "ids": thread_ids[at : at + _IDS_AT_ONCE]})
+        found |= {row["thread_id"]: _to_thread(tenant, row) for row in rows}
+    return found
+
+
+_IDS_AT_ONCE = 500
+
+
+def _read(sql: Sql, where: str, given: dict[str, Any], order: str = "", again: str = "") -> Sequence[RowMapping]:
+    statement = _statement(sql.dialect, sql.schema, where, order, again)
+    return sql.execute(statement, given).mappings().all()
+
+
+def _to_thread(tenant: Tenant, row: RowMapping) -> Thread:
+    """Raises DamagedCell and EncryptionError."""
+    fields = decrypt_values(tenant, threads, {column.name: row[column.name] for column in _COLUMNS})
+    thread_id, active = row["thread_id"], row["active_branch"]
+    if row["lineage"] is None:
+        raise damaged_active_branch(thread_id)
+    read_lineage(row["lineage"], thread_id, active)
+    numbers = {"last_seq": row["last_seq"], "absent": 0 if row["absent"] is None else row["absent"]}
+    for name, number in numbers.items():
+        if type(number) is not int:
+            raise damaged_cell(branches, name, {"thread_id": thread_id, "branch": active})
+    beside = {
+        "revision": fields["revision"] or 0,
+        "message_count": numbers["last_seq"] - numbers["absent"],
+        "preview": _preview(tenant, row),
+    }
+    return to_model(Thread, threads, fields, {**fields, **beside})
+
+
+def _preview(tenant: Tenant, row: RowMapping) -> str | None:
+    place = {"thread_id": row["thread_id"], "branch": row["said_branch"], "seq": row["said_seq"]}
+    if row["part_text"] is not None:
+        found = decrypt_values(tenant, message_parts, {"text": row["part_text"]}, **place, idx=row["part_idx"])
+    elif row["said_text"] is not None:
+        found = decrypt_values(tenant, messages, {"text": row["said_text"]}, **place)
+    else:
+        return None
+    said: str = found["text"]
+    return said[:PREVIEW_CHARACTERS]  # an escape that the statement cut in two lies behind these
+
+
+# --- Lists ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadFilter:
+    """Which threads a list or a count is of. None means all; `archived` None means archived threads and others."""
+
+    user_id: str | None = None
+    kind: str | None = None
+    archived: bool | None = False
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def condition(self, tenant: Tenant) -> tuple[str, dict[str, Any]]:
+        """The condition on `t`, and its parameters."""
+        given = {"user_id": self.user_id, "kind": self.kind, "since": self.since, "until": self.until}
+        given = {name: value for name, value in given.items() if value is not None}
+        found = ["t.tenant_id = :tenant", *(_CONDITIONS[name] for name in given)]
+        if self.archived is not None:
+            found.append(f"t.archived_at IS {'NOT ' if self.archived else ''}NULL")
+        return " AND ".join(found), {"tenant": tenant.name, **given}
+
+
+_CONDITIONS = {
+    "user_id": "t.user_id = :user_id",
+    "kind": "t.kind = :kind",
+    "since": "t.active_at >= :since",
+    "until": "t.active_at < :until",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadWindow:
+    """The page of a list: its order, and where it begins. At most one of `cursor` and `after` is given."""
+
+    order: ThreadOrder
+    newest_first: bool
+    limit: int
+    cursor: str | None = None
+    after: str | None = None
+
+    @property
+    def column(self) -> str:
+        return f"{self.order}_at"
+
+    @property
+    def name(self) -> str:
+        """The order as a cursor keeps it, because its place means nothing in another order."""
+        return f"{self.order} {'desc' if self.newest_first else 'asc'}"
+
+
+def list_threads(sql: Sql, tenant: Tenant, chosen: ThreadFilter, window: ThreadWindow) -> Page[Thread]:
+    """Raises InvalidCursor and ThreadNotFound."""
+    condition, given = chosen.condition(tenant)
+    behind = "<" if window.newest_first else ">"
+    if window.cursor is not None:
+        name, moment, thread_id = read_cursor(window.cursor, str, datetime, str)
+        if name != window.name:
+            raise InvalidCursor(window.cursor, f"of a list in another order ({name}, not {window.name})")
+        condition += f" AND (t.{window.column}, t.thread_id) {behind} (:place, :thread_id)"
+        given |= {"place": moment, "thread_id": thread_id}
+    elif window.after is not None:
+        condition += f" AND (t.{window.column}, t.thread_id) {behind} (({_place_of(sql, chosen, window)}), :thread_id)"
+        given["thread_id"] = window.after
+    direction = "DESC" if window.newest_first else "ASC"
+    again = f" ORDER BY t.{window.column} {direction}, t.thread_id {direction}"
+    rows = _read(sql, condition, {**given, "size": window.limit + 1}, f"{again} LIMIT :size", again)
+    if not rows and window.after is not None:
+        _require_found(sql, tenant, chosen, window.after)
+    return to_page(rows, window.limit, lambda row: _to_thread(tenant, row), window.column, "thread_id", of=window.name)
+
+
+def _place_of(sql: Sql, chosen: ThreadFilter, window: ThreadWindow) -> str:
+    """The time of the thread that a page begins behind, as a subquery. One of another user has no place."""
+    own = "" if chosen.user_id is None else " AND a.user_id = :user_id"
+    return (
+        f"SELECT a.{window.column} FROM {_prefix(sql.schema)}threads a"
+        f" WHERE a.tenant_id = :tenant AND a.thread_id = :thread_id{own}"
+    )
+
+
+def _require_found(sql: Sql, tenant: Tenant, chosen: ThreadFilter, thread_id: str) -> None:
+    """Raises ThreadNotFound. Only an empty page asks: one with threads has found the place that it begins behind."""
+    found = select(threads.c.thread_id).where(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+    if chosen.user_id is not None:
+        found = found.where(threads.c.user_id == chosen.user_id)
+    if sql.execute(found).one_or_none() is None:
+        raise ThreadNotFound(thread_id)
+
+
+def count_matching(sql: Sql, tenant: Tenant, chosen: ThreadFilter) -> int:
+    condition, given = chosen.condition(tenant)
+    counted = f"SELECT count(*) FROM {_prefix(sql.schema)}threads t WHERE {condition}"
+    found: int = sql.execute(_bound(counted), given).scalar_one()
+    return found
