@@ -247,6 +247,7 @@ def trust_a_stale_memory() -> None:
 
 
 def share_one_too_many() -> None:
+    from chatledger.storage.append import new_branch
     from chatledger.storage.history.path import Segment, forked
     from chatledger.storage.repositories import branches
 
@@ -254,6 +255,7 @@ def share_one_too_many() -> None:
         return forked(segments, branch, at + 1 if at else at)
 
     _put(branches, forked=further)
+    _put(new_branch, forked=further)
 
 
 def meet_types_anywhere() -> None:
@@ -462,6 +464,30 @@ def leave_the_bodies() -> None:
     _put(redaction, load_bodies=lambda *_: [])
 
 
+def delete_what_others_share() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, without=lambda segments, others: list(segments))
+
+
+def forget_what_was_removed() -> None:
+    from chatledger.storage.append import attempt
+
+    _put(attempt, find_removed=lambda *_, **__: {})
+
+
+def tell_nobody_of_a_removal() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, note_changed=lambda *_: None)
+
+
+def count_positions() -> None:
+    from chatledger.storage.history import page
+
+    _put(page, _counted=lambda sql, window, path, low, high: page._interval(window, low, high))
+
+
 def let_a_revision_change_all() -> None:
     from chatledger.storage.repositories import revise
 
@@ -504,6 +530,50 @@ def forget_scores_elsewhere() -> None:
         return erasures._bury(sql, tenant, "user", subject, rows, scores)
 
     _put(erasures, _erase_feedback=bury)
+
+
+def let_the_erased_come_back_with_an_append() -> None:
+    from chatledger.storage.append import create
+
+    _put(create, _ERASED="SELECT 1 FROM {schema}erasures WHERE :tenant <> :tenant AND :subject <> :subject")
+
+
+def trust_the_cached_owner() -> None:
+    """The cached tip is used whoever asks."""
+    from chatledger.storage.append import attempt
+    from chatledger.storage.databases import postgresql_append
+
+    plan = attempt.plan_on_cached_tip
+
+    def of_anybody(request: Any, cached: Any) -> Any:
+        return plan(request, replace(cached, user_id=request.tenant.user))
+
+    _put(attempt, plan_on_cached_tip=of_anybody)
+    _put(postgresql_append, plan_on_cached_tip=of_anybody)
+
+
+def look_at_threads_of_others() -> None:
+    """A preflight sees the threads of all users."""
+    from chatledger.storage.append import create, preflight
+
+    read = preflight.read_seen
+
+    def of_all(request: Any, rows: Any) -> Any:
+        return read(replace(request, tenant=replace(request.tenant, user=None)), rows)
+
+    _put(preflight, read_seen=of_all)
+    _put(create, read_seen=of_all)
+
+
+def own_everything() -> None:
+    """Rows of all users of the tenant, outside of appends and histories."""
+    from chatledger.storage.repositories import feedback, partials, runs
+
+    def of_tenant(table: Any, tenant: Any) -> Any:
+        return table.c.tenant_id == tenant.name
+
+    for module in (feedback, partials, runs):
+        _put(module, owned=of_tenant)
 
 
 def delete_what_was_idle() -> None:
@@ -588,6 +658,34 @@ def read_plain_text() -> None:
     Encryption.plaintext = property(lambda self: True, lambda self, given: None)  # type: ignore[assignment,misc]
 
 
+def see_no_mark_before_an_append() -> None:
+    from chatledger.storage.append import preflight
+    from chatledger.storage.rows.encryption import ENCRYPTED_TENANT
+
+    mark = f"EXISTS ({ENCRYPTED_TENANT})"
+    _put(preflight, _PREFLIGHTS={key: text.replace(mark, "false") for key, text in preflight._PREFLIGHTS.items()})
+
+
+def see_no_mark_before_a_write() -> None:
+    from chatledger.storage.databases import scope
+
+    _put(scope, refuse_without_keys=lambda *_: None)
+
+
+def remember_a_mark_that_may_go() -> None:
+    """Also one that a transaction may take back."""
+    from chatledger.storage.databases.scope import Scope
+
+    mark = Scope.mark_encrypted
+
+    async def and_remember(self: Any) -> None:
+        await mark(self)
+        if self.tenant.encryption is not None:
+            self.tenant.encryption.remember_marked()
+
+    Scope.mark_encrypted = and_remember  # type: ignore[method-assign]
+
+
 def plan_without_encryption() -> None:
     """And read what comes of it: nothing but the search of the files is to notice."""
     from chatledger.storage.append import attempt, write
@@ -607,6 +705,51 @@ def repeat_the_nonce() -> None:
     from chatledger.storage.rows import keys
 
     _put(keys, os=SimpleNamespace(urandom=bytes))
+
+
+def append_whatever_the_values_are() -> None:
+    from chatledger.storage.append import kv
+
+    _put(kv, moved=lambda _: "count(*)")
+
+
+def expect_no_version() -> None:
+    from chatledger.storage.append import kv
+
+    store = kv.store
+    _put(kv, store=lambda sql, tenant, place, write, now: store(sql, tenant, place, replace(write, expected=None), now))
+
+
+def share_a_statement_with_values() -> None:
+    from chatledger.storage.databases import append_queue
+
+    _put(append_queue, _may_share=lambda waiter, first, characters: not waiter.alone)
+
+
+def merge_without_the_lock() -> None:
+    from chatledger.storage.repositories import kv
+
+    _put(kv, _hold=kv._get)
+
+
+def put_beside_a_deletion() -> None:
+    from chatledger.storage.repositories import kv
+
+    require = kv._require_scope
+    _put(kv, _require_scope=lambda sql, tenant, place, lock=False: require(sql, tenant, place))
+
+
+def update_without_the_lock() -> None:
+    from chatledger.storage.repositories import threads
+
+    _put(threads, _lock_row=lambda *_: None)
+
+
+def expect_no_revision() -> None:
+    from chatledger.storage.repositories import threads
+
+    update: Any = threads._update_thread
+    _put(threads, _update_thread=lambda *given: update(*given[:-1], None))
 
 
 MUTANTS = (
@@ -817,6 +960,55 @@ MUTANTS = (
         compare_only_versions,
     ),
     Mutant(
+        "kv-append",
+        "../storage/repositories/test_kv.py -k 'of_eight_appends and postgresql'",
+        "the versions that the statement of an append compares",
+        r"== 1",
+        append_whatever_the_values_are,
+    ),
+    Mutant(
+        "kv-expected",
+        "../storage/repositories/test_kv.py -k 'conflict_of_one_value and sqlite'",
+        "the version that a write expects",
+        "DID NOT RAISE",
+        expect_no_version,
+    ),
+    Mutant(
+        "kv-group",
+        "../storage/repositories/test_kv.py -k 'wait_behind_each_other and postgresql'",
+        "keeping an append with values out of a group",
+        "assert",
+        share_a_statement_with_values,
+    ),
+    Mutant(
+        "kv-merge",
+        "../storage/repositories/test_kv.py -k 'no_merge_undoes and postgresql'",
+        "the lock of the row that is merged",
+        "assert",
+        merge_without_the_lock,
+    ),
+    Mutant(
+        "kv-deletion",
+        "../storage/repositories/test_kv.py -k 'outlives and postgresql'",
+        "the lock of the thread whose value is put",
+        "assert",
+        put_beside_a_deletion,
+    ),
+    Mutant(
+        "thread-merge",
+        "../storage/repositories/test_threads.py -k 'no_merge_of_metadata and postgresql'",
+        "the lock of the thread that is updated",
+        "assert",
+        update_without_the_lock,
+    ),
+    Mutant(
+        "thread-revision",
+        "../storage/repositories/test_threads.py -k 'each_update and sqlite'",
+        "the revision that an update expects",
+        "DID NOT RAISE",
+        expect_no_revision,
+    ),
+    Mutant(
         "repeats-after-a-fork",
         "../storage/append/test_marks.py -k 'inherited_part and sqlite'",
         "looking for a repeat on what a fork shares",
@@ -925,6 +1117,34 @@ MUTANTS = (
         leave_the_bodies,
     ),
     Mutant(
+        "pop-shared",
+        "../storage/repositories/test_removal.py -k 'shares_the_messages_keeps and sqlite'",
+        "keeping the rows that another branch shares",
+        "AssertionError",
+        delete_what_others_share,
+    ),
+    Mutant(
+        "pop-repeat",
+        "../storage/repositories/test_removal.py -k 'key_is_a_promise and sqlite and pop'",
+        "looking among the removed messages for a repeat under a key",
+        "IdConflict|assert False",
+        forget_what_was_removed,
+    ),
+    Mutant(
+        "pop-unaware",
+        "../storage/repositories/test_removal.py -k 'knew_of_no_change and sqlite'",
+        "telling the other branches that a message was removed",
+        "AssertionError",
+        tell_nobody_of_a_removal,
+    ),
+    Mutant(
+        "holes",
+        "../storage/history/test_holes.py -k 'every_read and sqlite and 0'",
+        "counting messages where positions are empty",
+        "AssertionError",
+        count_positions,
+    ),
+    Mutant(
         "revise-words-only",
         "../storage/repositories/test_revise.py -k 'what_stays_is_refused and sqlite'",
         "comparing what a revision must leave as it is",
@@ -937,6 +1157,41 @@ MUTANTS = (
         "asking the tombstones",
         "DID NOT RAISE",
         let_the_erased_come_back,
+    ),
+    Mutant(
+        "erased-by-create",
+        "../storage/append/test_create.py -k 'stays_erased and sqlite'",
+        "the look for a tombstone where an append creates its thread",
+        "DID NOT RAISE",
+        let_the_erased_come_back_with_an_append,
+    ),
+    Mutant(
+        "erased-by-create-pg",
+        "../storage/append/test_create.py -k 'stays_erased and postgresql'",
+        "the look for a tombstone in the statement that creates a thread",
+        "DID NOT RAISE",
+        let_the_erased_come_back_with_an_append,
+    ),
+    Mutant(
+        "owner-cached",
+        "../storage/repositories/test_users.py -k 'cached_tip and sqlite'",
+        "the owner in the cached tip",
+        "DID NOT RAISE",
+        trust_the_cached_owner,
+    ),
+    Mutant(
+        "owner-preflight",
+        "../storage/repositories/test_users.py -k 'judges_the_owner and sqlite'",
+        "the owner in the preflight",
+        "DID NOT RAISE|IdConflict",
+        look_at_threads_of_others,
+    ),
+    Mutant(
+        "owner-rows",
+        "../storage/repositories/test_users.py -k 'any_call and sqlite'",
+        "the owner in the condition on rows",
+        "AssertionError",
+        own_everything,
     ),
     Mutant(
         "retain",
@@ -1017,6 +1272,28 @@ MUTANTS = (
         "refusing plain text where there are keys",
         "DID NOT RAISE",
         read_plain_text,
+    ),
+    Mutant(
+        "mark-append",
+        "../storage/rows/test_encrypted_tenants.py::test_every_call_that_writes_is_refused_and_stores_nothing",
+        "the look for the mark of an encrypted tenant before an append without keys",
+        r"assert \{",
+        see_no_mark_before_an_append,
+    ),
+    Mutant(
+        "mark-write",
+        "../storage/rows/test_encrypted_tenants.py::test_every_call_that_writes_is_refused_and_stores_nothing",
+        "the look for the mark of an encrypted tenant before any other write without keys",
+        r"assert \{",
+        see_no_mark_before_a_write,
+    ),
+    Mutant(
+        "mark-remembered",
+        "../storage/rows/test_encrypted_tenants.py"
+        "::test_a_transaction_of_the_caller_that_is_rolled_back_leaves_no_mark_and_no_memory",
+        "looking again for a mark that a transaction may have taken back",
+        r"assert \[\] == \['default'\]",
+        remember_a_mark_that_may_go,
     ),
     Mutant(
         "encryption-append",

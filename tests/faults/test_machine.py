@@ -99,6 +99,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.own = self.ledger.tenant(uuid4().hex)
         self.model = Model()
+        self.edits: list[tuple[str, list[ChatMessage], Any]] = []
 
     def do(self, call: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(call)
@@ -362,12 +363,59 @@ class Machine(RuleBasedStateMachine):
             found.paths.append(found.path[:at])
             found.active = branch.branch if activate else found.active
 
-    @rule(thread=threads, back=st.integers(0, 3), text=st.text(max_size=3))
-    def edit(self, thread: str, back: int, text: str) -> None:
-        """What a fork is for: go back, and on in another way."""
+    @rule(thread=threads, back=st.integers(-1, 3), text=st.text(max_size=3), by_id=st.booleans())
+    def edit(self, thread: str, back: int, text: str, by_id: bool) -> None:
+        """Go back, and on in another way. At the end of the branch it is a plain append."""
         found = self.model.threads.get(thread)
-        self.fork(thread, max(0, (len(found.path) if found else 0) - back), True)
-        self.append_turn(thread, text, None)
+        after = max(0, (len(found.path) if found else 0) - back)
+        if found is None or not back:
+            self.append_as(thread, [user(text), assistant("at the end")], after=after)
+            return
+        shared = found.path[:after]
+        place = shared[-1].message_id if by_id and shared and back > 0 else after
+        editing = self.own.messages.append(thread, [user(text), assistant("edited")], after=place)
+        if after > len(found.path):
+            self.refuses(InvalidCursor, editing)
+        elif after == len(found.path):
+            editing.close()
+        elif found.is_open(shared):
+            self.refuses(RuleViolation, editing)
+        else:
+            stored = self.do(editing)
+            assert (stored.first_seq, stored.version) == (after + 1, after + 2)
+            self.appended[0] += 2
+            found.paths.append([*shared, *stored.messages])
+            found.active = len(found.paths) - 1
+            self.edits.append((thread, stored.messages, place))
+
+    @rule()
+    def repeat_an_edit(self) -> None:
+        """The first result, whatever is active by now, and no other branch."""
+        for thread, messages, place in self.edits[-2:]:
+            found = self.model.threads.get(thread)
+            if found is None or not any(messages[0] in path for path in found.paths):
+                continue
+            whole = next(path for path in found.paths if messages[0] in path)
+            index = whole.index(messages[0])
+            again = self.do(self.own.messages.append(thread, whole[index : index + 2], after=place))
+            assert (again.replayed, again.messages) == (True, messages)
+
+    @rule(thread=threads, seq=st.integers(1, 4))
+    def alternatives(self, thread: str, seq: int) -> None:
+        found = self.model.threads.get(thread)
+        if found is None or seq > len(found.path):
+            return
+        before = [message.message_id for message in found.path[: seq - 1]]
+        ids = {
+            path[seq - 1].message_id
+            for path in found.paths
+            if len(path) >= seq and [message.message_id for message in path[: seq - 1]] == before
+        }
+        listed = self.do(self.own.branches.alternatives(thread, seq))
+        assert {one.message.message_id for one in listed} == ids
+        assert [one.message.message_id for one in listed if one.current] == [found.path[seq - 1].message_id]
+        for one in listed:
+            assert found.paths[one.branch][seq - 1].message_id == one.message.message_id
 
     @rule(thread=threads, number=st.integers(0, 3))
     def activate(self, thread: str, number: int) -> None:

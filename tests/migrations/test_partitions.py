@@ -59,7 +59,7 @@ async def test_deleting_a_thread_leaves_no_row(partitioned: Database) -> None:
         deleted = await ledger.threads.delete("t")
         assert deleted.rows == {
             "feedback": 1, "tool_results": 2, "tool_calls": 2, "message_parts": 0,
-            "messages": 6, "runs": 1, "branches": 2, "threads": 1, "outputs": 0, "agents": 0, "revisions": 0,
+            "messages": 6, "runs": 1, "branches": 2, "threads": 1, "outputs": 0, "agents": 0, "revisions": 0, "kv": 0,
         }  # fmt: skip
 
 

@@ -11,8 +11,9 @@ ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
 
 
 class Revision(Model):
-    """One change of a stored message. `message` is the message as it was before the change; None once a redaction took
-    its words. The change took the position `seq` of `branch`, which no message has.
+    """One change of a stored message. `message` is the message as it was before the change. Once a redaction took its
+    words, it is None, or the redacted message where the change removed it. The change took the position `seq` of
+    `branch`, which no message has.
     """
 
     kind: ChangeKind

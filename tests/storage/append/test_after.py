@@ -477,7 +477,7 @@ async def test_the_last_message_is_the_end_though_a_change_took_a_later_position
     assert await told(asked) == [(0, None, 8, True)]
     await asked.messages.append("t", [user("after the gap")], after=3)
     assert texts(await asked.messages.history("t")) == ["?", "!", "??", "after the gap"]
-    assert await query(database, "SELECT absent FROM branches ORDER BY branch") == [(2,), (None,)]
+    assert await query(database, "SELECT absent FROM branches ORDER BY branch") == [(2,), (0,)]
 
 
 async def test_calls_behind_a_gap_are_known_by_their_own_positions(ledger: Ledger, database: Database) -> None:
@@ -487,3 +487,24 @@ async def test_calls_behind_a_gap_are_known_by_their_own_positions(ledger: Ledge
     await ledger.messages.append("t", [result("a", "again"), assistant("done")], after=3)
     links = await query(database, "SELECT seq, call_branch, call_seq FROM tool_results WHERE branch = 1")
     assert links == [(4, 0, 3)]
+
+
+async def test_after_a_pop_and_a_rewind_it_follows_what_is_left(asked: Ledger) -> None:
+    """And what was popped is not stored again by a retry."""
+    made = await asked.messages.append("t", [assistant("k")], after=3, idempotency_key="k")
+    assert (await asked.messages.pop("t")) == made.messages[0]
+    for _ in range(2):
+        assert (await asked.messages.append("t", [assistant("k")], after=3, idempotency_key="k")).replayed
+    assert texts(await asked.messages.history("t")) == ["?", "!", "??"]
+    await asked.messages.append("t", [assistant("plain")], after=3)
+    assert len(await told(asked)) == 2
+    await asked.branches.rewind("t", 1)
+    await asked.messages.append("t", [assistant("end")], after="q1")
+    assert texts(await asked.messages.history("t")) == ["?", "end"]
+    assert len(await told(asked)) == 2
+    await asked.messages.append("t", [assistant("branch")], after=1)
+    assert texts(await asked.messages.history("t")) == ["?", "branch"]
+    found = await asked.branches.alternatives("t", 2)
+    assert [(one.message.text, one.branch) for one in found] == [("!", 0), ("end", 1), ("branch", 2)]
+    assert not await asked.threads.check("t")
+    assert (await asked.threads.copy("t", branch=1)).message_count == 2

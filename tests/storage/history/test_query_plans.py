@@ -386,16 +386,19 @@ async def test_partial_messages_are_searched_by_their_own_index(
     assert unwanted([first, second]) == []
 
 
-GROUPING = ["CO-ROUTINE anon_1", "SCAN anon_1", "USE TEMP B-TREE FOR GROUP BY"]
-"""What two searches found, the scores that are there and those that were kept, is read row by row and grouped."""
-
-
 @named(SUMMARIES)
 async def test_a_summary_searches_and_groups(
     ledger: Ledger, sqlite_seeded: Database, statements: list[str], work: Work
 ) -> None:
+    """What two searches found, the scores that are there and those that were kept, is ranked and grouped: of the rest,
+    every step reads what another step made, or sorts it.
+    """
     (ran,) = await ran_by(work, ledger, statements)
-    assert unwanted(plan(sqlite_seeded.url, ran)) == GROUPING
+    steps = unwanted(plan(sqlite_seeded.url, ran))
+    made = {step.removeprefix("CO-ROUTINE ") for step in steps if step.startswith("CO-ROUTINE ")}
+    rest = [step for step in steps if step.removeprefix("CO-ROUTINE ").removeprefix("SCAN ") not in made]
+    assert len(rest) == 2
+    assert all(step.startswith("USE TEMP B-TREE FOR ") for step in rest)
 
 
 def test_the_search_for_unwanted_steps_finds_a_scan(sqlite_seeded: Database) -> None:

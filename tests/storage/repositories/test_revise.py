@@ -377,3 +377,74 @@ async def test_the_view_shows_the_new_words(database: Database) -> None:
         await ledger.messages.append("t", [user("old", message_id="m")])
         await ledger.messages.revise("t", "m", user("new"))
         assert await query(database, "SELECT text FROM transcript") == [("new",)]
+
+
+# --- Removed messages -------------------------------------------------------------------------------------------------
+
+
+async def remove(ledger: Ledger, how: str) -> None:
+    if how == "pop":
+        await ledger.messages.pop("t")
+    else:
+        await ledger.messages.retract("t", "m")
+
+
+@pytest.mark.parametrize("how", ["pop", "retract"])
+@pytest.mark.parametrize("redacted_first", [True, False])
+async def test_the_words_of_a_removed_message_are_redacted_by_its_seq(
+    database: Database, ledger: Ledger, how: str, redacted_first: bool
+) -> None:
+    await ledger.threads.create("t")
+    forms = [user(f"{CANARY} {number}", message_id="m") for number in range(2)]
+    await ledger.messages.append("t", forms[:1])
+    await ledger.messages.revise("t", "m", forms[1])
+    if redacted_first:
+        await ledger.messages.redact("t", 1)
+        await remove(ledger, how)
+    else:
+        await remove(ledger, how)
+        assert [change.message and change.message.text for change in await ledger.messages.revisions("t", "m")] == [
+            f"{CANARY} 0",
+            f"{CANARY} 1",
+        ]
+        await ledger.messages.redact("t", 1)
+    assert CANARY not in await stored(database)
+    revised, removed = await ledger.messages.revisions("t", "m")
+    assert (revised.message, removed.kind) == (None, "popped" if how == "pop" else "retracted")
+    assert removed.message == await ledger.messages.redact("t", 1)
+    assert removed.message.text == "[redacted]"
+    with pytest.raises(MessageNotFound):
+        await ledger.messages.revise("t", "m", user("x"))
+
+
+@pytest.mark.parametrize("redacted_first", [True, False])
+async def test_a_repeat_by_key_of_a_popped_and_redacted_message_is_a_replay(
+    database: Database, ledger: Ledger, redacted_first: bool
+) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [user(CANARY)], idempotency_key="k")
+    if redacted_first:
+        await ledger.messages.redact("t", 1)
+    await ledger.messages.pop("t")
+    redacted = await ledger.messages.redact("t", 1)
+    again = await ledger.messages.append("t", [user(CANARY)], idempotency_key="k")
+    assert (again.replayed, list(again.messages)) == (True, [redacted])
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("t", [user(f"{CANARY}!")], idempotency_key="k")
+    assert CANARY not in await stored(database)
+    assert (await ledger.messages.history("t")).messages == []
+
+
+async def test_windows_and_check_pass_over_the_positions_of_revisions(asked: Ledger) -> None:
+    for text in ("one", "two"):
+        await asked.messages.revise("t", "m0", user(text))
+        await asked.messages.append("t", [user(text), assistant("!")])
+    messages = (await asked.messages.history("t")).messages
+    assert [message.seq for message in messages] == [1, 2, 3, 4, 5, 7, 8, 10, 11]
+    assert (await asked.messages.history("t", last_turns=2)).messages == messages[5:]
+    assert (await asked.messages.history("t", newest=3)).messages == messages[6:]
+    assert (await asked.messages.history("t", limit=4, before=10)).messages == messages[3:7]
+    assert [message async for message in asked.messages.iterate("t")] == messages
+    assert [one for one in await asked.threads.check("t") if one.severity == "error"] == []
+    branch = await asked.branches.fork("t", 9)
+    assert (await asked.messages.history("t", branch=branch.branch)).messages == messages[:7]

@@ -15,6 +15,7 @@ from chatledger import (
     InvalidCursor,
     Ledger,
     LimitExceeded,
+    RevisionConflict,
     RuleViolation,
     Thread,
     ThreadNotFound,
@@ -125,9 +126,9 @@ async def test_a_thread_shows_the_count_and_last_text_of_its_active_branch(ledge
 async def test_update_changes_only_the_given_fields(ledger: Ledger) -> None:
     made = await ledger.threads.create("t", title="a", user_id="ada", metadata={"k": 1}, rules="lenient")
     assert await ledger.threads.update("t") == made
-    assert await ledger.threads.update("t", title="b") == made.model_copy(update={"title": "b"})
+    assert await ledger.threads.update("t", title="b") == made.model_copy(update={"title": "b", "revision": 1})
     cleared = await ledger.threads.update("t", title=None, metadata=None, rules=None)
-    assert cleared == made.model_copy(update={"title": None, "metadata": None, "rules": None})
+    assert cleared == made.model_copy(update={"title": None, "metadata": None, "rules": None, "revision": 2})
     assert await ledger.threads.get("t") == cleared
 
 
@@ -148,6 +149,72 @@ async def test_update_refuses_invalid_values(ledger: Ledger) -> None:
     assert await ledger.threads.get("t") == made
     with pytest.raises(ThreadNotFound):
         await ledger.threads.update("nowhere", title="x")
+
+
+async def test_each_update_raises_the_revision(ledger: Ledger) -> None:
+    made = await ledger.threads.create("t", title="a", metadata={"b": {"x": 1}, "a": 1})
+    assert made.revision == 0
+    renamed = await ledger.threads.update("t", title="b", expected=made.revision)
+    assert (renamed.revision, renamed.title) == (1, "b")
+    with pytest.raises(RevisionConflict) as caught:
+        await ledger.threads.update("t", title="c", expected=made.revision)
+    assert (caught.value.thread_id, caught.value.expected, caught.value.actual) == ("t", 0, 1)
+    assert await ledger.threads.update("t", expected=1) == renamed
+    merged = await ledger.threads.update("t", metadata={"c": None, "b": {"y": 2}}, merge=True, expected=1)
+    assert list((merged.metadata or {}).items()) == [("b", {"y": 2}), ("a", 1), ("c", None)]
+    assert await ledger.threads.get("t") == merged
+    assert (await ledger.threads.list()).items == [merged]
+    cleared = await ledger.threads.update("t", metadata=None)
+    assert (cleared.metadata, cleared.revision) == (None, 3)
+    assert (await ledger.threads.update("t", metadata={"n": 1}, merge=True)).metadata == {"n": 1}
+    for wrong in ({}, {"metadata": None}, {"title": "x"}):
+        with pytest.raises(InvalidArgument, match="merge needs metadata, the keys to set"):
+            await ledger.threads.update("t", merge=True, **wrong)
+
+
+async def test_no_merge_of_metadata_undoes_another(database: Database, ledger: Ledger) -> None:
+    """Through two ledgers, as two processes would, while others rename the thread and write to it."""
+    await ledger.threads.create("t", metadata={"kept": True}, rules="lenient")
+    async with database.open() as other:
+
+        async def merge(writer: int) -> None:
+            for number in range(20):
+                await (ledger, other)[writer % 2].threads.update("t", metadata={f"{writer} {number}": 1}, merge=True)
+
+        async def rename() -> None:
+            for number in range(20):
+                await ledger.threads.update("t", title=str(number))
+                await other.threads.update("t", rules=("strict", "lenient")[number % 2])
+                await other.messages.append("t", turn())
+
+        await asyncio.gather(rename(), *map(merge, range(16)))
+    found = await ledger.threads.get("t")
+    wanted = {f"{writer} {number}" for writer in range(16) for number in range(20)}
+    assert set(found.metadata or {}) == {"kept"} | wanted
+    assert (found.title, found.rules, found.message_count, found.revision) == (
+        "19",
+        "lenient",
+        20 * len(turn()),
+        16 * 20 + 40,
+    )
+
+
+async def test_of_updates_that_expect_a_revision_one_wins(database: Database, ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+
+    async def race(racer: int, expected: int) -> bool:
+        try:
+            await (ledger, other)[racer % 2].threads.update("t", title=str(racer), expected=expected)
+        except RevisionConflict:
+            return False
+        return True
+
+    async with database.open() as other:
+        for number in range(20):
+            won = await asyncio.gather(*(race(racer, number) for racer in range(8)))
+            assert won.count(True) == 1
+            found = await ledger.threads.get("t")
+            assert (found.title, found.revision) == (str(won.index(True)), number + 1)
 
 
 async def test_stricter_rules_are_checked_on_every_branch_first(ledger: Ledger) -> None:
@@ -254,6 +321,7 @@ async def test_deleting_counts_what_it_removes_and_removes_nothing_else(database
         "agents": 0,
         "outputs": 0,
         "revisions": 0,
+        "kv": 0,
     }
     assert (deleted.rows, deleted.total) == (rows, 18)
     assert await count_rows(database) == {name: number - rows[name] for name, number in kept.items()}

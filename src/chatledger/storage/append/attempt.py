@@ -113,7 +113,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
     if isinstance(plan, NothingToWrite):
         return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
-        raise draft_live(sql, request, seen)
+        raise _draft_live(sql, request, seen)
     return _write(sql, plan, seen, locked=lock)
 
 
@@ -246,7 +246,7 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq =
 """
 
 
-def draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
+def _draft_live(sql: Sql, request: AppendRequest, seen: Seen) -> DraftLive:
     """The error for a draft that `is_live` found. Only a refused append pays for the look-up of its id."""
     assert seen.tip is not None
     assert seen.tip.lease is not None
@@ -271,7 +271,7 @@ def close_open_calls(sql: Sql, request: AppendRequest, reason: str) -> Appended:
     seen = preflight(sql, request, lock=True)
     _, tip = _require_branch(request, seen)
     if is_live(tip):
-        raise draft_live(sql, request, seen)
+        raise _draft_live(sql, request, seen)
     return attempt_locked(sql, replace(request.insert(0, closing_results(tip, reason=reason)), interrupt=True))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from chatledger.errors import IdConflict
 from chatledger.models import Appended, ChatMessage
@@ -14,7 +15,7 @@ from chatledger.storage.append.write import Moved
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Segment, cut, load_range, stands_on
 from chatledger.storage.history.window import END
-from chatledger.storage.rows.changes import body_form, decode_body
+from chatledger.storage.rows.changes import decode_body
 from chatledger.storage.rows.digest import digest
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import decode_text, write_mark
@@ -139,19 +140,23 @@ def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -
     ids = [id_ for message, id_ in pairs if message.message_id is None and id_ not in seen.found]
     if not ids:
         return {}
-    given: object = ids if sql.dialect == "postgresql" else dumps(ids)
-    rows = sql.fetch(_CHANGES[sql.dialect], {"tenant": request.tenant.key, "thread": request.thread, "ids": given})
-    if (encryption := request.tenant.encryption) is not None:
-        rows = encryption.decrypt("revisions", _COLUMNS, rows, request.thread)
     found: dict[str | None, Removed] = {}
-    for row in rows:
-        cells = dict(zip(_COLUMNS, row, strict=True))
+    for cells in _changes_of(sql, request, ids):
         removed = found.setdefault(cells["message_id"], Removed())
         if cells["body"] is not None:
             removed.forms.append(decode_body(request.thread_id, cells))
         if cells["digest"] is not None:
             removed.digests.append((cells["target_branch"], cells["target_seq"], decode_text(cells["digest"])))
     return found
+
+
+def _changes_of(sql: Sql, request: AppendRequest, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of the changes of messages with these ids, as stored and decrypted."""
+    given: object = ids if sql.dialect == "postgresql" else dumps(ids)
+    rows = sql.fetch(_CHANGES[sql.dialect], {"tenant": request.tenant.key, "thread": request.thread, "ids": given})
+    if (encryption := request.tenant.encryption) is not None:
+        rows = encryption.decrypt("revisions", _COLUMNS, rows, request.thread)
+    return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
 
 
 def replay_removed(sql: Sql, request: AppendRequest, seen: Seen, removed: Mapping[str | None, Removed]) -> Appended:
@@ -193,11 +198,6 @@ _DIGEST = """
 SELECT branch, seq, digest FROM {schema}messages
 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq = :seq
 """
-_CHANGED = """
-SELECT branch, seq, idx, body, digest FROM {schema}revisions
-WHERE tenant_id = :tenant AND thread_id = :thread AND message_id = :message_id
-  AND target_branch = :branch AND target_seq = :seq
-"""
 
 
 def _had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMessage) -> bool:
@@ -207,12 +207,13 @@ def _had(sql: Sql, request: AppendRequest, stored: ChatMessage, given: EncodedMe
     branch, seq = stored.branch or 0, stored.seq or 0
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
     own = sql.fetch(_DIGEST, place)
-    changed = sql.fetch(_CHANGED, {**place, "message_id": given.message_id})
     if (encryption := request.tenant.encryption) is not None:
         own = encryption.decrypt("messages", ("branch", "seq", "digest"), own, request.thread)
-        columns = ("branch", "seq", "idx", "body", "digest")
-        changed = encryption.decrypt("revisions", columns, changed, request.thread)
-    if any(body is not None and body_form(request.thread_id, at, body) == given for *at, body, _ in changed):
+    changes = _changes_of(sql, request, [given.message_id or ""])
+    changes = [one for one in changes if (one["target_branch"], one["target_seq"]) == (branch, seq)]
+    bodies = (decode_body(request.thread_id, one) for one in changes if one["body"] is not None)
+    if any(encode_message(body) == given for body in bodies):
         return True
-    digests = {decode_text(row[-1]) for row in (*own, *changed) if row[-1] is not None}
+    cells = (*(row[-1] for row in own), *(one["digest"] for one in changes))
+    digests = {decode_text(cell) for cell in cells if cell is not None}
     return bool(digests) and digest(request.tenant.key, request.thread, branch, seq, given) in digests

@@ -126,15 +126,19 @@ def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:
     # Sorted by key, so that rows that are neighbours in the tables and their indexes are inserted one after the other.
     new = sorted(new, key=lambda one: one.rows["threads"][0][:2])
     try:
-        for table, columns in _COLUMNS.items():
-            rows = [row for thread in new for row in thread.rows[table]]
-            if rows:
-                sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else as_on_sqlite(columns, rows)))
+        for table in _COLUMNS:
+            load_rows_of(sql, table, [row for thread in new for row in thread.rows[table]])
     except Exception as error:
         failure = read_failure(error)
         if failure is None or failure.kind is not Kind.UNIQUE:
             raise
         raise AlreadyExists("", f"one of {len(new)} new threads is stored already: {failure.detail}") from error
+
+
+def load_rows_of(sql: Sql, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    columns = _COLUMNS[table]
+    if rows:
+        sql.load(table, *((columns, rows) if sql.dialect == "postgresql" else as_on_sqlite(columns, rows)))
 
 
 def _ids_by_tenant(new: Sequence[NewThread]) -> dict[Tenant, list[str]]:

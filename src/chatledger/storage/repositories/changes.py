@@ -159,6 +159,11 @@ def note_changed(sql: Sql, window: Window, now: datetime) -> None:
     """
     unaware = and_(_of_thread(branches, window), branches.c.absent.is_(None))
     sql.execute(update(branches).where(unaware).values(absent=0, stamp=new_stamp()))
+    note_active(sql, window, now)
+
+
+def note_active(sql: Sql, window: Window, now: datetime) -> None:
+    """Move the thread's `active_at`."""
     stale = and_(_of_thread(threads, window), threads.c.active_at < now - ACTIVITY_RESOLUTION)
     sql.execute(update(threads).where(stale).values(active_at=now))
 

@@ -374,8 +374,9 @@ class MessageRepository:
         """Remove the words from a stored message, for good: text, reasoning, media, arguments, metadata, and the fields
         of its own format. Its position, role, ids and links stay, so the thread stays whole. A violation of R11 in the
         message records the time. Forks that share the message see the redacted one. With `dry_run`, returns the
-        message as it would be, and writes nothing. What `revisions` keeps of the message loses its words as well. A
-        late repeat of its append stays a repeat, and brings no word back.
+        message as it would be, and writes nothing. What `revisions` keeps of the message loses its words as well, also
+        where the message itself was popped or retracted. A late repeat of its append stays a repeat, and brings no word
+        back.
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """

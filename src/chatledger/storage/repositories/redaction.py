@@ -34,26 +34,31 @@ REDACTED = "[redacted]"
 def redact_message(sql: Sql, window: Window, seq: int) -> ChatMessage:
     """Redact the message and return it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
     hold_thread(sql, window.tenant, window.thread_id)
-    stored = _find(sql, window, seq)
-    redacted = without_words(stored, datetime.now(UTC))
-    if redacted is not stored:  # else its digest is there
-        _keep_digest(sql, window, stored)
-    _store(sql, window.tenant, window.thread_id, redacted)
+    message, stored = _find(sql, window, seq)
+    redacted = without_words(message, datetime.now(UTC))
+    if stored:
+        if redacted is not message:  # else the digest is there
+            _keep_digest(sql, window, message)
+        _store(sql, window.tenant, window.thread_id, redacted)
     _forget_bodies(sql, window, redacted)
     return redacted
 
 
 def find_redacted(sql: Sql, window: Window, seq: int) -> ChatMessage:
     """The message as redacting it leaves it. Raises ThreadNotFound, BranchNotFound and MessageNotFound."""
-    return without_words(_find(sql, window, seq), datetime.now(UTC))
+    return without_words(_find(sql, window, seq)[0], datetime.now(UTC))
 
 
-def _find(sql: Sql, window: Window, seq: int) -> ChatMessage:
+def _find(sql: Sql, window: Window, seq: int) -> tuple[ChatMessage, bool]:
+    """The message, and whether it is stored. If it was removed, it is what its last change keeps of it."""
     path = find_path(sql, window)
     for branch, first, last in cut(path.segments, seq, min(seq, path.last_seq)):
         found = load_range(sql, window.tenant, window.thread, branch, first, last)
         if found:
-            return found[0]
+            return found[0], True
+        removed = [change.message for change in load_bodies(sql, window, branch, seq) if change.message is not None]
+        if removed:
+            return removed[-1], False
     raise MessageNotFound(window.thread_id, seq=seq)
 
 
@@ -108,12 +113,15 @@ def _digest(window: Window, message: ChatMessage) -> str:
     return digest(window.tenant.key, window.thread, *place, encode_message(message))
 
 
-def _forget_bodies(sql: Sql, window: Window, message: ChatMessage) -> None:
-    """Remove what the message was before each of its changes. A digest of it stays."""
-    for change in load_bodies(sql, window, message.branch or 0, message.seq or 0):
+def _forget_bodies(sql: Sql, window: Window, redacted: ChatMessage) -> None:
+    """Remove what the message was before each of its changes. A digest of it stays, and where it was removed, the
+    redacted message: a repeat by its key returns it.
+    """
+    for change in load_bodies(sql, window, redacted.branch or 0, redacted.seq or 0):
         if change.message is not None:
+            left = None if change.kind == "revised" else redacted
             kept = change.digest or _digest(window, change.message)
-            replace_body(sql, window, replace(change, message=None, digest=kept))
+            replace_body(sql, window, replace(change, message=left, digest=kept))
 
 
 def _at(table: Any, tenant: Tenant, thread_id: str, message: ChatMessage) -> Any:

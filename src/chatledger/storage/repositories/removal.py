@@ -104,11 +104,12 @@ def retract(sql: Sql, window: Window, message_id: str, default_rules: RulesLevel
         thread = hold_changeable(sql, window)
     (message,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)  # as it is now
     _part_from_pairs(sql, window, message, thread.rules or default_rules)
-    now = datetime.now(UTC)
-    _delete_rows(sql, window, Segment(branch, seq, seq))
-    for number, held in enumerate(thread.with_row(branch, seq)):
+    now, affected = datetime.now(UTC), thread.with_row(branch, seq)
+    for number, held in enumerate(affected):
         place = (held.path.branch, held.path.last_seq + 1)
         record_change(sql, window, "retracted", place, [message], now, with_bodies=number == 0)
+    _delete_rows(sql, window, Segment(branch, seq, seq))
+    for held in affected:
         own = replace(window, branch=held.path.branch)
         take_position(sql, window, held, fold_tip(sql, own, held.path, held.path.last_seq), removed=1)
     note_changed(sql, window, now)

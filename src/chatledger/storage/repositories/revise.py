@@ -8,27 +8,29 @@ once. What the message was stays in `revisions` until it is redacted or erased.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import and_, func, update
 
 from chatledger.errors import InvalidArgument, MessageNotFound, RuleViolation
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, Revision, ToolCall, Violation
+from chatledger.models import ChatMessage, Revision, RulesLevel, ToolCall, Violation
 from chatledger.models.trusted import copy_with
 from chatledger.rules import arguments_not_json
-from chatledger.storage.append.attempt import draft_live
-from chatledger.storage.append.partial import PartialKey, is_live, overwrite
-from chatledger.storage.append.preflight import Seen, preflight
+from chatledger.storage.append.partial import overwrite
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import find_message, find_path, read_lineage
+from chatledger.storage.history.path import find_message, find_path
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.changes import load_changes, record_change
-from chatledger.storage.repositories.deletion import hold_thread
-from chatledger.storage.repositories.partials import interrupt_partial
+from chatledger.storage.repositories.changes import (
+    hold_changeable,
+    load_changes,
+    note_active,
+    record_change,
+    settle,
+    take_position,
+)
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.tables import branches, messages
 
@@ -43,23 +45,34 @@ def revise_message(sql: Sql, window: Window, request: AppendRequest, message_id:
     """Give the stored message the words of the one message of the request, and return it. Raises as
     `MessageRepository.revise`.
     """
-    hold_thread(sql, window.tenant, window.thread_id)
-    find_path(sql, window)
+    thread = hold_changeable(sql, window)
     stored = find_message(sql, window, message_id)
     if stored is None:
         raise MessageNotFound(window.thread_id, message_id)
     revised = _with_words_of(request.messages[0], stored)
     if encode_message(revised) == encode_message(stored):
         return stored
-    request = replace(request, branch=stored.branch)
-    seen = _settle_end(sql, request, stored)
-    revised = _judged(revised, request, seen)
-    position = _take_position(sql, window, stored)
-    record_change(sql, window, "revised", (stored.branch or 0, position), [stored], datetime.now(UTC))
+    branch, seq = stored.branch or 0, stored.seq or 0
+    if settle(sql, window, [thread.branches[branch]], seq):
+        thread = hold_changeable(sql, window)
+    if stored.state == "partial":
+        raise InvalidArgument("message_id", _ABANDONED)
+    revised = _judged(revised, thread.rules or request.default_rules)
+    held, now = thread.branches[branch], datetime.now(UTC)
+    record_change(sql, window, "revised", (branch, held.path.last_seq + 1), [stored], now)
     overwrite(sql, window.tenant, revised)
     counted = {"revision": func.coalesce(messages.c.revision, 0) + 1, "digest": None}
-    sql.execute(update(messages).where(_own(messages, window), *_at(stored)).values(**counted))
+    own = and_(_of_thread(messages, window), messages.c.branch == branch, messages.c.seq == seq)
+    sql.execute(update(messages).where(own).values(**counted))
+    take_position(sql, window, held, held.tip)
+    others = [other.path.branch for other in thread.with_row(branch, seq) if other is not held]
+    sharing = and_(_of_thread(branches, window), branches.c.branch.in_(others))
+    sql.execute(update(branches).where(sharing).values(stamp=new_stamp()))  # so nobody writes on an earlier read
+    note_active(sql, window, now)
     return revised
+
+
+_ABANDONED = "is that of a message that its writer abandoned; end it with partials.interrupt, then revise it"
 
 
 def list_revisions(sql: Sql, window: Window, message_id: str) -> list[Revision]:
@@ -103,60 +116,17 @@ def _with_arguments_of(given: Sequence[ToolCall] | None, stored: Sequence[ToolCa
     return [call.model_copy(update={"id": own.id}) for call, own in zip(given, stored, strict=True)]
 
 
-def _judged(message: ChatMessage, request: AppendRequest, seen: Seen) -> ChatMessage:
+def _judged(message: ChatMessage, level: RulesLevel) -> ChatMessage:
     """The message with its violations. Of the rules for a message alone, words can only break that arguments are JSON.
     The violations of its place stay, because nothing around it changes. Raises RuleViolation.
     """
     not_json = arguments_not_json(message)
-    if not_json and (request.rules or seen.rules or request.default_rules) == "ordered":
+    if not_json and level == "ordered":
         place = f"seq {message.seq} of branch {message.branch}"
         raise RuleViolation("R13", message.seq or 0, not_json[0].detail, where=place)
     kept: list[Violation] = [one for one in message.violations if one.rule not in ("R9", "R11")]
     return copy_with(message, {"violations": [*kept, *not_json]})
 
 
-# --- The branches -----------------------------------------------------------------------------------------------------
-
-
-def _settle_end(sql: Sql, request: AppendRequest, stored: ChatMessage) -> Seen:
-    """The end of the branch that stores the message, where nothing is partial. As before an append, a partial message
-    there is interrupted if its lease is over. Raises DraftLive, and InvalidArgument if it is the one to revise.
-    """
-    seen = preflight(sql, request)
-    if seen.tip is None or seen.tip.partial_seq is None:
-        return seen
-    if is_live(seen.tip):
-        raise draft_live(sql, request, seen)
-    if seen.tip.partial_seq == stored.seq:
-        detail = "is that of a message that its writer abandoned; end it with partials.interrupt, then revise it"
-        raise InvalidArgument("message_id", detail)
-    key = PartialKey(request.tenant, request.thread, stored.branch or 0, seen.tip.partial_seq, None)
-    interrupt_partial(sql, request, key)
-    return seen
-
-
-def _take_position(sql: Sql, window: Window, stored: ChatMessage) -> int:
-    """Take the next position of the branch that stores the message, for the change. Every branch that shares the
-    message gets a new stamp, so that nobody writes to it on an earlier read.
-    """
-    own = and_(_own(branches, window), branches.c.branch == stored.branch)
-    moved = {"last_seq": branches.c.last_seq + 1, "absent": func.coalesce(branches.c.absent, 0) + 1}
-    sql.execute(update(branches).where(own).values(**moved))
-    rows = sql.execute(select(branches.c.branch, branches.c.lineage).where(_own(branches, window))).all()
-    sharing = [row.branch for row in rows if _shares(read_lineage(row.lineage, window.thread_id, row.branch), stored)]
-    renewed = and_(_own(branches, window), branches.c.branch.in_(sharing))
-    sql.execute(update(branches).where(renewed).values(stamp=new_stamp()))
-    position: int = sql.execute(select(branches.c.last_seq).where(own)).scalar_one()
-    return position
-
-
-def _shares(lineage: Sequence[Any], stored: ChatMessage) -> bool:
-    return any(one.branch == stored.branch and one.first <= (stored.seq or 0) <= one.last for one in lineage)
-
-
-def _own(table: Any, window: Window) -> Any:
+def _of_thread(table: Any, window: Window) -> Any:
     return and_(table.c.tenant_id == window.tenant.name, table.c.thread_id == window.thread_id)
-
-
-def _at(stored: ChatMessage) -> tuple[Any, Any]:
-    return messages.c.branch == stored.branch, messages.c.seq == stored.seq

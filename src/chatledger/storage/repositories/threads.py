@@ -28,7 +28,7 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, ThreadNotFound
+from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, RevisionConflict, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime, refusing
@@ -37,11 +37,12 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.history.path import Segment, write_lineage
-from chatledger.storage.history.window import END
+from chatledger.storage.history.window import END, Window
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
+from chatledger.storage.repositories.copy import copy_messages
 from chatledger.storage.repositories.cursors import page_size
-from chatledger.storage.repositories.deletion import delete_thread, retain
+from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
 from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.reencrypt import threads_after
@@ -118,6 +119,40 @@ class ThreadRepository:
             self._scope.learn(encode_key(thread.thread_id, "thread_id"), made.seen)
         return made.thread
 
+    async def copy(
+        self,
+        source: str,
+        thread_id: str | None = None,
+        *,
+        at: int | None = None,
+        branch: int | None = None,
+        title: str | Unset | None = UNSET,
+    ) -> Thread:
+        """Make a thread of a path of another one: the messages of `branch` (None: the active one) up to and including
+        seq `at` (None: all). It has as many messages as the path has, 1, 2, 3 …, on its one branch.
+
+        Owner, kind, metadata, rules and, unless you give another one, the title are those of the source. The messages
+        keep their ids, times and recorded violations; a message id is unique within a thread. Runs, feedback, outputs
+        and everything else stay with the source, so the copied messages name no run. A call that has no result yet
+        waits for one in the copy too.
+
+        One transaction copies all, 500 messages at a time; a SQLite file has no other writer until it is done. Raises
+        ThreadNotFound, BranchNotFound, AlreadyExists and Erased, InvalidCursor for a seq that the branch does not have,
+        and RuleViolation if the last message is still being written.
+        """
+        require(STR, source=source)
+        require(STR_OR_NONE, thread_id=thread_id)
+        require(INT_OR_NONE, at=at, branch=branch)
+        require(_STR_OR_UNSET, title=title)
+        window = Window.of(self._scope.tenant, source, branch)
+        copy_id = new_id() if thread_id is None else thread_id
+        encode_key(copy_id, "thread_id")
+        given = {} if title is UNSET else {"title": title}
+        made = await self._scope.write(lambda sql: _copy_thread(sql, window, copy_id, at, given))
+        if made.seen is not None:
+            self._scope.learn(encode_key(copy_id, "thread_id"), made.seen)
+        return made.thread
+
     def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
         """Judge a whole new thread for `load`, without the database. Raises RuleViolation, IdConflict and
         LimitExceeded.
@@ -174,17 +209,27 @@ class ThreadRepository:
         title: str | Unset | None = UNSET,
         metadata: dict[str, Any] | Unset | None = UNSET,
         rules: RulesLevel | Unset | None = UNSET,
+        merge: bool = False,
+        expected: int | None = None,
     ) -> Thread:
-        """Change the given fields and return the thread. Stricter rules are first checked against the stored messages
-        of every branch; RuleViolation names a message that breaks them.
+        """Change the given fields and return the thread. Each update raises its `revision` by 1. Stricter rules are
+        first checked against the stored messages of every branch; RuleViolation names a message that breaks them.
+
+        `merge` sets the top-level keys of `metadata` and keeps the others. With `expected`, the `revision` of the
+        thread that was read, the call raises RevisionConflict if somebody updated the thread since.
         """
         require(STR, thread_id=thread_id)
         require(_STR_OR_UNSET, title=title)
         require(_DICT_OR_UNSET, metadata=metadata)
         require(_RULES_OR_UNSET, rules=rules)
+        require(BOOL, merge=merge)
+        require(INT_OR_NONE, expected=expected)
+        if merge and not isinstance(metadata, dict):
+            raise InvalidArgument("merge", "needs metadata, the keys to set")
         given = {"title": title, "metadata": metadata, "rules": rules}
         values = {name: value for name, value in given.items() if value is not UNSET}
-        return await self._scope.write(lambda sql: _update_thread(sql, self._scope.tenant, thread_id, values))
+        tenant = self._scope.tenant
+        return await self._scope.write(lambda sql: _update_thread(sql, tenant, thread_id, values, merge, expected))
 
     async def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]:
         """The rules that a branch (None: the active one) breaks, R13 included, and the calls that are open at its end,
@@ -367,6 +412,23 @@ def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -
     return Made(existing)
 
 
+def _copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given: dict[str, Any]) -> Made:
+    tenant = source.tenant
+    held = select(threads.c.thread_id).where(_key(tenant, source.thread_id)).with_for_update(read=True, key_share=True)
+    original = find_thread(sql, tenant, source.thread_id) if sql.execute(held).one_or_none() else None
+    if original is None:
+        raise ThreadNotFound(source.thread_id)
+    now = datetime.now(UTC)
+    own = {"thread_id": thread_id, "created_at": now, "active_at": now, **given}
+    inherited = original.model_dump(include={"user_id", "kind", "title", "metadata", "rules"})
+    with refusing():
+        thread = Thread.model_validate({**inherited, **own})
+    made = create_thread(sql, tenant, thread, exist_ok=False)
+    assert made.seen is not None
+    seen = copy_messages(sql, source, at, thread, made.seen)
+    return Made(find_thread(sql, tenant, thread_id) or thread, seen)
+
+
 def _first_branch(tenant: Tenant, thread: Thread) -> dict[str, Any]:
     return {
         "tenant_id": tenant.name,
@@ -394,21 +456,38 @@ def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = Fal
         raise ThreadNotFound(thread_id)
 
 
-def _update_thread(sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, Any]) -> Thread:
+def _update_thread(
+    sql: Sql, tenant: Tenant, thread_id: str, values: dict[str, Any], merge: bool, expected: int | None
+) -> Thread:
+    if "rules" in values:
+        hold_thread(sql, tenant, thread_id)  # with its branches, so that no message comes while they are checked
+    else:
+        _lock_row(sql, tenant, thread_id)
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
         raise ThreadNotFound(thread_id)
+    if expected is not None and expected != thread.revision:
+        raise RevisionConflict(thread_id, expected, thread.revision)
+    if not values:
+        return thread
+    values["revision"] = thread.revision + 1
+    if merge:
+        values["metadata"] = {**(thread.metadata or {}), **values["metadata"]}
     with refusing():
         changed = Thread.model_validate(thread.model_dump() | values)
     if changed.rules in ("strict", "ordered") and changed.rules != thread.rules:
         require_level(sql, tenant, thread_id, changed.rules)
     if "rules" in values:  # the tip caches of other processes hold the earlier rules
         own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
-        sql.execute(update(branches).where(own).values(stamp=new_stamp()))  # before the thread, in an append's order
-    if values:
-        encrypted = encrypt_values(tenant, threads, values, thread_id=thread_id)
-        sql.execute(update(threads).where(_key(tenant, thread_id)).values(**encrypted))
+        sql.execute(update(branches).where(own).values(stamp=new_stamp()))
+    encrypted = encrypt_values(tenant, threads, values, thread_id=thread_id)
+    sql.execute(update(threads).where(_key(tenant, thread_id)).values(**encrypted))
     return changed
+
+
+def _lock_row(sql: Sql, tenant: Tenant, thread_id: str) -> None:
+    """Other updates of the thread wait until the transaction ends. Appends, new runs and forks do not."""
+    sql.execute(select(threads.c.thread_id).where(_key(tenant, thread_id)).with_for_update(key_share=True))
 
 
 def _archive(sql: Sql, tenant: Tenant, thread_id: str, archived_at: datetime | None) -> Thread:

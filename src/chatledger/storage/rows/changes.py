@@ -6,7 +6,7 @@ another way than that of a stored message. It is one cell, encrypted for its own
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,6 @@ from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_val
 from chatledger.storage.rows.messages import (
     GIVEN_COLUMNS,
     MESSAGE_COLUMNS,
-    EncodedMessage,
     decode_messages,
     encode_message,
 )
@@ -129,22 +128,6 @@ def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
     parts, calls = ([(branch, seq, *one) for one in body[name]] for name in ("parts", "calls"))
     (decoded,) = decode_messages(_PLAIN_TENANT, thread_id, [message], parts, calls)
     return decoded
-
-
-def body_form(thread_id: str, key: Sequence[int], stored: str) -> EncodedMessage:
-    """The message of a body cell as its encoder makes it. `key` holds branch, seq and idx of the row. Raises
-    DamagedCell, and KeyUnavailable for ciphertext.
-    """
-    text = decode_text(stored)
-    try:
-        body = loads(text)
-        cells, parts, calls = body["message"], body["parts"], body["calls"]
-        message = tuple(cells.get(name) for name in GIVEN_COLUMNS)
-        return EncodedMessage(message, tuple(map(tuple, parts)), tuple(map(tuple, calls)))
-    except UNREADABLE:
-        place = dict(zip(("branch", "seq", "idx"), key, strict=True))
-        damaged = damaged_cell(revisions, "body", {"thread_id": thread_id, **place})
-    raise damaged  # outside of the handler, because the error there may quote the cell
 
 
 _PLAIN_TENANT = Tenant("", "")

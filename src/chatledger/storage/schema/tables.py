@@ -95,7 +95,9 @@ branches = Table(
     Column("open_calls", JsonText(dict)),  # the rules' state of calls without results; NULL if there is none
     Column("partial_seq", Position),
     Column("created_at", Moment, nullable=False),
-    Column("absent", Position),  # positions up to last_seq without a message: changes, and removed messages; NULL is 0
+    # The positions up to last_seq without a message: those of changes and of removed messages. NULL is 0, and says also
+    # that no message of the thread was ever removed.
+    Column("absent", Position),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch"),
     ForeignKeyConstraint(["tenant_id", "thread_id"], [threads.c.tenant_id, threads.c.thread_id]),
     CheckConstraint("last_seq >= 0", name="last_seq"),
