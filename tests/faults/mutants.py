@@ -1190,7 +1190,7 @@ MUTANTS = (
         "owner-rows",
         "../storage/repositories/test_users.py -k 'any_call and sqlite'",
         "the owner in the condition on rows",
-        "AssertionError",
+        "assert|Error",
         own_everything,
     ),
     Mutant(
