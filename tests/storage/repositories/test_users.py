@@ -98,6 +98,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "feedback_id": "bob's score",
         "message": user("?"),
         "to": 1,
+        "source": "bob's",
         "thread_ids": ["bob's", "nobody's"],
         "mark": mark,
         "listed": [ThreadAgent(name="a", definition={})],
