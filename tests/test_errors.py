@@ -74,6 +74,7 @@ ERRORS: list[tuple[ChatLedgerError, dict[str, object]]] = [
     (errors.LimitExceeded("messages", 1_001, 1_000), {"limit": "messages", "given": 1_001, "maximum": 1_000}),
     (errors.InvalidArgument("limit", "must be an int"), {"argument": "limit"}),
     (errors.InvalidCursor("x"), {"cursor": "x"}),
+    (errors.TenantOnly("reencrypt"), {"call": "reencrypt"}),
     (errors.OutcomeUnknown(["m", "n"]), {"message_ids": ("m", "n")}),
     (errors.StorageError("locked", retryable=True), {"retryable": True}),
     (

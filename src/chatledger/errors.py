@@ -26,6 +26,7 @@
       LimitExceeded             .limit .given .maximum
       InvalidArgument           .argument
       InvalidCursor             .cursor
+      TenantOnly                .call
       OutcomeUnknown            .message_ids
       StorageError              .retryable
         DamagedCell             .table .column .key
@@ -39,7 +40,7 @@
 
 Building a model raises Pydantic's ValidationError for errors that the model itself can see: an unknown role, a date
 without a zone, a NaN score. A call raises InvalidArgument for them. Both are ValueErrors. The library raises no other
-types. To a tenant, the ids of another tenant do not exist.
+types. To a tenant, the ids of another tenant do not exist, and to a user's ledger those of other users.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _text(given: object, form: str = "") -> str:
 
 
 class NotFound(ChatLedgerError):
-    """The requested object does not exist for this tenant."""
+    """The requested object does not exist for this tenant or, on a user's ledger, for this user."""
 
 
 class ThreadNotFound(NotFound):
@@ -301,6 +302,14 @@ class InvalidCursor(ChatLedgerError):
     def __init__(self, cursor: object, detail: str = "not a cursor that this list gave") -> None:
         super().__init__(detail if cursor is None else f"cursor {_text(cursor)}: {detail}")
         self.cursor = cursor
+
+
+class TenantOnly(ChatLedgerError):
+    """The call concerns all users of a tenant, and this ledger is the view of one user. The call did nothing."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(f"{call} concerns the whole tenant, and this ledger is a user's view; use the tenant's ledger")
+        self.call = call
 
 
 class OutcomeUnknown(ChatLedgerError):

@@ -57,6 +57,11 @@ def _version_8(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-{_VARIANT[digits[16]]}{digits[17:20]}-{digits[20:32]}"
 
 
+def erasure_digest(kind: str, id_: str) -> str:
+    """What the tombstone of an erased thread, user or tenant holds in place of the id."""
+    return derived_id("erased", kind, id_)
+
+
 def new_stamp() -> int:
     """63 random bits. Every write of a branch row stores new ones, which refuse a write judged on an older state."""
     return int.from_bytes(os.urandom(8), "big") >> 1

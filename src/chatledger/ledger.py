@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -25,6 +26,7 @@ from chatledger.storage.repositories.reencrypt import Progress, reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
+from chatledger.storage.schema.text import encode_key
 from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]
@@ -116,10 +118,26 @@ class Ledger(Repositories):
         return Opening(opened)
 
     def tenant(self, name: str) -> Ledger:
-        """The same database seen as another tenant. Closing that ledger does nothing: this one owns the pool."""
+        """The same database seen as another tenant. Closing that ledger does nothing: this one owns the pool. Raises
+        TenantOnly on a user's ledger.
+        """
         require(STR, name=name)
+        self._scope.refuse_view("tenant")
         scope = self._guard.scope(name, self._scope.rules, self._scope.limits)
         return Ledger(self._guard, scope, owner=False)
+
+    def user(self, user_id: str) -> Ledger:
+        """The same tenant as one user sees it: the threads whose `user_id` it is, and their messages, branches, runs,
+        feedback, drafts, outputs and agents. All else is not found, as if it did not exist, also a thread without a
+        user. The threads that it creates are the user's; a transaction of it, from `begin()`, is the user's too.
+
+        Lists and summaries are of the user's own. `erasures.erase_user` erases this user only. Calls that concern all
+        users raise TenantOnly: `tenant`, `reencrypt`, `check` without a thread, `threads.prepare`, `load` and `retain`,
+        `erasures.erase_tenant`, `find_thread` and `list`. Closing that ledger does nothing: this one owns the pool.
+        """
+        require(STR, user_id=user_id)
+        encode_key(user_id, "user_id")
+        return Ledger(self._guard, replace(self._scope, tenant=self._scope.tenant.seen_by(user_id)), owner=False)
 
     async def position(self) -> str:
         """The position in the database's write-ahead log that comes after every commit up to now. Pass it to a reader
@@ -150,6 +168,7 @@ class Ledger(Repositories):
         the ledger without `plaintext`. Raises EncryptionError without keys, and for a cell that cannot be decrypted.
         """
         require(FUNCTION_OR_NONE, progress=progress)
+        self._scope.refuse_view("reencrypt")
         return await reencrypt(self._scope, progress)
 
     @property

@@ -26,7 +26,7 @@ from chatledger.arguments import (
     require,
     require_between,
 )
-from chatledger.errors import DecodeError, InvalidArgument
+from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
 from chatledger.ids import new_stamp
 from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
 from chatledger.rules import CheckedThread
@@ -89,6 +89,10 @@ class Repositories:
         size: int = SIZE,
         lease: float = LEASE,
         after: int | str | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
     ) -> Draft:
         """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
         `await draft.feed(delta)` for each piece.
@@ -136,6 +140,10 @@ class Repositories:
             lease=lease,
             draft=new_stamp(),
             after=after,
+            create=create,
+            user_id=user_id,
+            kind=kind,
+            title=title,
         )
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
@@ -146,10 +154,13 @@ class Repositories:
 
         Threads are read in batches, so memory stays bounded and the number of statements grows with the number of
         batches. A damaged cell stops nothing. `progress` receives the number of threads done and the number of all
-        threads. Raises ThreadNotFound for the given thread, and KeyUnavailable.
+        threads. Raises ThreadNotFound for the given thread, KeyUnavailable, and TenantOnly for all threads on a user's
+        ledger.
         """
         require(STR_OR_NONE, thread_id=thread_id)
         require(FUNCTION_OR_NONE, progress=progress)
+        if thread_id is None:
+            self._scope.refuse_view("check of all threads")
         return check(self._scope, thread_id, progress)
 
     async def append(
@@ -168,6 +179,10 @@ class Repositories:
         after: int | str | None = None,
         kv: dict[str, Any] | None = None,
         kv_expected: dict[str, int] | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
     ) -> Appended:
         """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
 
@@ -180,6 +195,8 @@ class Repositories:
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
+        require(BOOL, create=create)
+        require(STR_OR_NONE, user_id=user_id, kind=kind, title=title)
         require(INT_OR_NONE, branch=branch, expected_version=expected_version)
         require(RULES_OR_NONE, rules=rules)
         require(ON_OPEN_CALLS, on_open_calls=on_open_calls)
@@ -188,7 +205,7 @@ class Repositories:
         from chatledger.formats import get_codec, recognise
 
         codec = recognise(payload) if format is None else get_codec(format)
-        decoded = await self._decode(thread_id, codec, payload, rules)
+        decoded = await self._decode(thread_id, codec, payload, rules, user_id, create=create)
         appended = await self.messages.append(
             thread_id,
             decoded.messages,
@@ -202,10 +219,23 @@ class Repositories:
             after=after,
             kv=kv,
             kv_expected=kv_expected,
+            create=create,
+            user_id=user_id,
+            kind=kind,
+            title=title,
         )
         return replace(appended, losses=tuple(decoded.losses)) if decoded.losses else appended
 
-    async def _decode(self, thread_id: str, codec: Codec, payload: object, rules: RulesLevel | None) -> Decoded:
+    async def _decode(
+        self,
+        thread_id: str,
+        codec: Codec,
+        payload: object,
+        rules: RulesLevel | None,
+        user_id: str | None,
+        *,
+        create: bool,
+    ) -> Decoded:
         """Decode a payload at the level that will judge its messages.
 
         All levels decode alike what strict accepts. So the thread's level is read only if strict refuses the payload.
@@ -215,7 +245,10 @@ class Repositories:
         try:
             return codec.decode(payload)
         except DecodeError:
-            if ((await self.threads.get(thread_id)).rules or self._scope.rules) != "lenient":
+            thread = await self.threads.find(thread_id, user_id=user_id)
+            if thread is None and not create:
+                raise ThreadNotFound(thread_id) from None
+            if ((thread and thread.rules) or self._scope.rules) != "lenient":
                 raise
         return codec.decode(payload, rules="lenient")
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from chatledger.arguments import BOOL, RULES, STR, Kind, require
+from chatledger.arguments import BOOL, RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.external_connection import ExternalConnection
@@ -15,6 +15,7 @@ from chatledger.storage.rows.encryption import EncryptionKeys, Tenant
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.row_security import only_postgresql
 from chatledger.storage.schema.tables import SCHEMA
+from chatledger.storage.schema.text import encode_key
 
 _CONNECTION = Kind("an AsyncConnection", AsyncConnection)
 
@@ -25,7 +26,8 @@ class Transaction(Repositories):
 
     `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection, and commits with
     it. Each call that writes is a savepoint, so a refused call does not end the caller's transaction. With `rls`, each
-    call first sets the tenant for row-level security. `keys` and `plaintext` are those of `Ledger.open`.
+    call first sets the tenant for row-level security. `keys` and `plaintext` are those of `Ledger.open`. With `user`,
+    only that user's threads exist in it, as in `ledger.user`.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Transaction(Repositories):
         rls: bool = False,
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
+        user: str | None = None,
     ) -> None:
         require(_CONNECTION, connection=connection)
         require(STR, tenant=tenant, schema=schema)
@@ -46,10 +49,13 @@ class Transaction(Repositories):
         require(LIMITS_OR_NONE, limits=limits)
         require(BOOL, rls=rls, plaintext=plaintext)
         require(KEYS, keys=keys)
+        require(STR_OR_NONE, user=user)
+        if user is not None:
+            encode_key(user, "user")
         postgresql = connection.dialect.name == "postgresql"
         if rls and not postgresql:
             raise only_postgresql()
-        owner = Tenant.of(tenant, EncryptionKeys(keys, plaintext=plaintext))
+        owner = Tenant.of(tenant, EncryptionKeys(keys, plaintext=plaintext)).seen_by(user)
         database = ExternalConnection(connection, schema if postgresql else None, check=True, secured=rls)
         super().__init__(Scope(database, owner, rules, limits or Limits()))
 

@@ -532,6 +532,50 @@ def forget_scores_elsewhere() -> None:
     _put(erasures, _erase_feedback=bury)
 
 
+def let_the_erased_come_back_with_an_append() -> None:
+    from chatledger.storage.append import create
+
+    _put(create, _ERASED="SELECT 1 FROM {schema}erasures WHERE :tenant <> :tenant AND :subject <> :subject")
+
+
+def trust_the_cached_owner() -> None:
+    """The cached tip is used whoever asks."""
+    from chatledger.storage.append import attempt
+    from chatledger.storage.databases import postgresql_append
+
+    plan = attempt.plan_on_cached_tip
+
+    def of_anybody(request: Any, cached: Any) -> Any:
+        return plan(request, replace(cached, user_id=request.tenant.user))
+
+    _put(attempt, plan_on_cached_tip=of_anybody)
+    _put(postgresql_append, plan_on_cached_tip=of_anybody)
+
+
+def look_at_threads_of_others() -> None:
+    """A preflight sees the threads of all users."""
+    from chatledger.storage.append import create, preflight
+
+    read = preflight.read_seen
+
+    def of_all(request: Any, rows: Any) -> Any:
+        return read(replace(request, tenant=replace(request.tenant, user=None)), rows)
+
+    _put(preflight, read_seen=of_all)
+    _put(create, read_seen=of_all)
+
+
+def own_everything() -> None:
+    """Rows of all users of the tenant, outside of appends and histories."""
+    from chatledger.storage.repositories import feedback, partials, runs
+
+    def of_tenant(table: Any, tenant: Any) -> Any:
+        return table.c.tenant_id == tenant.name
+
+    for module in (feedback, partials, runs):
+        _put(module, owned=of_tenant)
+
+
 def delete_what_was_idle() -> None:
     from chatledger.storage.repositories import deletion
 
@@ -1113,6 +1157,41 @@ MUTANTS = (
         "asking the tombstones",
         "DID NOT RAISE",
         let_the_erased_come_back,
+    ),
+    Mutant(
+        "erased-by-create",
+        "../storage/append/test_create.py -k 'stays_erased and sqlite'",
+        "the look for a tombstone where an append creates its thread",
+        "DID NOT RAISE",
+        let_the_erased_come_back_with_an_append,
+    ),
+    Mutant(
+        "erased-by-create-pg",
+        "../storage/append/test_create.py -k 'stays_erased and postgresql'",
+        "the look for a tombstone in the statement that creates a thread",
+        "DID NOT RAISE",
+        let_the_erased_come_back_with_an_append,
+    ),
+    Mutant(
+        "owner-cached",
+        "../storage/repositories/test_users.py -k 'cached_tip and sqlite'",
+        "the owner in the cached tip",
+        "DID NOT RAISE",
+        trust_the_cached_owner,
+    ),
+    Mutant(
+        "owner-preflight",
+        "../storage/repositories/test_users.py -k 'judges_the_owner and sqlite'",
+        "the owner in the preflight",
+        "DID NOT RAISE|IdConflict",
+        look_at_threads_of_others,
+    ),
+    Mutant(
+        "owner-rows",
+        "../storage/repositories/test_users.py -k 'any_call and sqlite'",
+        "the owner in the condition on rows",
+        "assert|Error",
+        own_everything,
     ),
     Mutant(
         "retain",

@@ -36,6 +36,7 @@ from chatledger.rules import (
     interrupted,
     judge,
 )
+from chatledger.storage.append.create import create_thread
 from chatledger.storage.append.new_branch import branch_off, find_cut, find_other_branch
 from chatledger.storage.append.partial import is_live, overwrite_partial, overwrites_partial
 from chatledger.storage.append.preflight import Seen, preflight
@@ -78,9 +79,13 @@ class NeedsPreflight:
     """
 
 
-def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Attempted | Moved:
-    """One preflight, one judgement, one guarded write."""
-    seen = preflight(sql, request, lock=lock)
+def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen | None = None) -> Attempted | Moved:
+    """One preflight, one judgement, one guarded write. `seen` is the preflight if it is made already."""
+    seen = seen or preflight(sql, request, lock=lock)
+    if request.creation is not None and not seen.thread_exists and not seen.hidden:
+        if sql.dialect == "postgresql" and not lock:
+            return Moved()  # this attempt may be no transaction, which could end with an empty thread
+        seen = create_thread(sql, request) or preflight(sql, request, lock=lock)
     other = None if request.after is None else find_other_branch(request, seen)
     if other is not None:
         request = replace(request, branch=other, after=None)
@@ -214,7 +219,8 @@ def _plan(request: AppendRequest, seen: Seen, branch: int, tip: Tip, new_branch:
 
 def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
     """Raises ThreadNotFound, BranchNotFound, InvalidArgument and VersionConflict, in this order."""
-    if not seen.thread_exists:
+    another = request.tenant.user not in (None, seen.user_id)  # a cached tip may be that of another user's thread
+    if not seen.thread_exists or another:
         raise ThreadNotFound(request.thread_id)
     if seen.branch is None or seen.tip is None:
         raise BranchNotFound(request.thread_id, seen.active_branch if request.branch is None else request.branch)
@@ -289,7 +295,18 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
     active, absent = seen.active_branch, seen.absent
     if plan.new_branch is not None:
         active, absent = plan.branch, plan.new_branch.absent
-    return Seen(True, seen.rules, active, plan.branch, tip, stamp, forked=forked, touched=touched, absent=absent)
+    return Seen(
+        True,
+        seen.rules,
+        active,
+        plan.branch,
+        tip,
+        stamp,
+        forked=forked,
+        touched=touched,
+        absent=absent,
+        user_id=seen.user_id,
+    )
 
 
 def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:

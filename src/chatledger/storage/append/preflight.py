@@ -32,8 +32,8 @@ from chatledger.storage.schema.text import (
 )
 
 _PREFLIGHT_SQLITE = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp, b.absent,
-       b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp,
+       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
@@ -45,8 +45,8 @@ WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 # One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
 # has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
-SELECT t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp, b.absent,
-       b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
+SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp,
+       b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
 FROM {schema}threads t
 LEFT JOIN {schema}branches b
   ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch::int, t.active_branch)
@@ -63,10 +63,11 @@ _PREFLIGHTS = {
     dialect: statement.replace("{encrypted}", ENCRYPTED_TENANT)
     for dialect, statement in (("postgresql", _PREFLIGHT_POSTGRESQL), ("sqlite", _PREFLIGHT_SQLITE))
 }
+LOOK = _PREFLIGHTS["postgresql"]
 # What an append `after` a message must know as well, to make a branch.
 _LAST_BRANCH = "(SELECT max(n.branch) FROM {schema}branches n WHERE n.tenant_id = :tenant AND n.thread_id = :thread)"
 _PREFLIGHTS_AFTER = {
-    dialect: statement.replace("SELECT t.rules", f"SELECT {_LAST_BRANCH}, t.rules", 1)
+    dialect: statement.replace("SELECT t.user_id", f"SELECT {_LAST_BRANCH}, t.user_id", 1)
     for dialect, statement in _PREFLIGHTS.items()
 }
 _LOCK = """
@@ -99,7 +100,8 @@ class Seen:
     exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a message.
     `forked`: the thread has more than one branch. `touched` is the time of the last update of the thread's `active_at`,
     if known. `absent` is the number of positions of the branch that hold no message; None if no message of the thread
-    was ever removed, so that nothing but `messages` need be asked for an id.
+    was ever removed, so that nothing but `messages` need be asked for an id. `user_id` is the thread's user as stored,
+    who never changes. `hidden`: the thread is not that of the user who asks, so for this call it does not exist.
     """
 
     thread_exists: bool
@@ -114,6 +116,8 @@ class Seen:
     touched: datetime | None = None
     absent: int | None = None
     after: SeenAfter | None = None
+    user_id: str | None = None
+    hidden: bool = False
 
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
@@ -128,10 +132,16 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
     if request.after is not None:
         wanted, statements = _with_after(request), _PREFLIGHTS_AFTER
     ids: Any = wanted if sql.dialect == "postgresql" else dumps(wanted)
-    rows = sql.fetch(statements[sql.dialect], {**place, "ids": ids})
+    return read_seen(request, sql.fetch(statements[sql.dialect], {**place, "ids": ids}))
+
+
+def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
+    """What the rows of a preflight say. Raises DamagedCell and TenantEncrypted."""
     if not rows:
         return Seen(thread_exists=False)
-    rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-15:-3]
+    user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-16:-3]
+    if request.tenant.user not in (None, user_id):  # before all else: no repeat and no damage may tell of it
+        return Seen(thread_exists=False, hidden=True)
     if encrypted and request.tenant.encryption is None:
         raise TenantEncrypted(request.tenant.name)
     for name, number in (("stamp", stamp), ("absent", absent or 0)):
@@ -151,6 +161,7 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
         found=found,
         absent=absent,
         after=after,
+        user_id=user_id,
     )
 
 

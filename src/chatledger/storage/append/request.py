@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from chatledger.arguments import AFTER, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
+from chatledger.arguments import AFTER, BOOL, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
 from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
@@ -23,7 +23,7 @@ from chatledger.rules import Lease
 from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
-from chatledger.storage.schema.text import Mark, decode_text, encode_key, read_mark
+from chatledger.storage.schema.text import Mark, decode_text, encode_key, encode_text, read_mark
 
 OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
 """What an append does where calls are open: refuse a message that must wait, close the calls, or close them and also
@@ -31,6 +31,27 @@ interrupt a live draft.
 """
 LEASE = 10.0
 """Seconds after its last write in which a partial message does not count as abandoned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The title and the kind of a thread that an append creates, as stored."""
+
+    title: str | None = None
+    kind: str | None = None
+
+    @classmethod
+    def of(cls, *, create: bool, title: str | None, kind: str | None) -> Creation | None:
+        """None if nothing is to be created. Raises InvalidArgument."""
+        require(BOOL, create=create)
+        require(STR_OR_NONE, kind=kind, title=title)
+        if not create and (kind is not None or title is not None):
+            given = "title" if kind is None else "kind"
+            raise InvalidArgument(given, "is for a thread that the call creates; pass create=True as well")
+        if not create:
+            return None
+        kind = None if kind is None else encode_key(kind, "kind")
+        return cls(None if title is None else encode_text(title), kind)
 
 
 @dataclass(frozen=True)
@@ -68,6 +89,8 @@ class AppendRequest:
     """The message that the batch follows: its seq on the branch, or its id as stored. None is the end of the branch."""
     kv: tuple[KvWrite, ...] = ()
     """Values of the thread that are written with the messages, or not at all, in the order of their keys."""
+    creation: Creation | None = None
+    """The thread to create if there is none. Its user is the one that the tenant is seen by."""
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -156,9 +179,13 @@ def make_request(
     after: int | str | None = None,
     kv: dict[str, Any] | None = None,
     kv_expected: dict[str, int] | None = None,
+    create: bool = False,
+    user_id: str | None = None,
+    kind: str | None = None,
+    title: str | None = None,
 ) -> AppendRequest:
     """Makes every check that needs no database: raises LimitExceeded, IdConflict, and InvalidArgument. Without `limits`
-    the batch may have any size.
+    the batch may have any size. With `user_id`, only that user's threads exist for the append.
     """
     require_messages(messages)
     strings, numbers = {type(run_id), type(expected), type(idempotency_key)}, {type(branch), type(expected_version)}
@@ -175,6 +202,16 @@ def make_request(
         raise LimitExceeded("messages of an append", len(messages), limits.messages)
     if idempotency_key is not None:
         encode_key(idempotency_key, "idempotency_key")
+    if user_id is not None:
+        require(STR_OR_NONE, user_id=user_id)
+        tenant = tenant.seen_by(user_id)
+    creation = None
+    if create is not False or kind is not None or title is not None:
+        creation = Creation.of(create=create, title=title, kind=kind)
+        if create and after is not None:
+            raise InvalidArgument("create", "does not go with after, which names a message of a thread that exists")
+        if user_id is not None:
+            encode_key(user_id, "user_id")
     values = () if kv is None and kv_expected is None else make_writes(kv, kv_expected)
     if values and not messages:
         raise InvalidArgument("kv", "is written with messages, and there is none; ledger.kv.put writes a value alone")
@@ -206,6 +243,7 @@ def make_request(
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
         after=after,
         kv=values,
+        creation=creation,
     )
     if limits is not None:
         _refuse_too_large(request, limits.bytes)

@@ -193,6 +193,25 @@ def _write_postgresql(sql: Sql, plan: Plan) -> Written | Moved:
 
 def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
     """The whole append as one statement, for `read_written`."""
+    filled, parameters = fill(plan)
+    return _statement(filled), parameters
+
+
+class Filled(NamedTuple):
+    """What a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted. `branches`: it
+    makes a branch. `values` are those of kv.
+    """
+
+    columns: tuple[Columns, ...]
+    touches: bool
+    runs: bool
+    interrupts: bool
+    branches: bool
+    values: kv.Forms
+
+
+def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
+    """What the statement writes, and its parameters."""
     parameters = _place(plan)
     if plan.new_branch is not None:
         parameters |= _new_branch_columns(plan.new_branch) | {"now": plan.request.now}
@@ -205,11 +224,11 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
         parameters["runs"] = plan.request.runs
     if plan.judgement.interrupted is not None:
         parameters["interrupted"] = plan.judgement.interrupted
-    interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
     forms: kv.Forms = ()
     if plan.request.kv:
         forms = kv.bind(plan.request.tenant, plan.request.thread, plan.request.kv, plan.request.now, parameters)
-    return _statement(columns, plan.touches, bool(plan.request.runs), interrupts, branches, forms), parameters
+    interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
+    return Filled(columns, plan.touches, bool(plan.request.runs), interrupts, branches, forms), parameters
 
 
 def read_written(rows: Sequence[Row]) -> Written | Moved:
@@ -264,21 +283,24 @@ _PARAMETERS = {
 
 
 @lru_cache(maxsize=512)
-def _statement(
-    filled: tuple[Columns, ...], touches: bool, runs: bool, interrupted: bool, branches: bool, values: kv.Forms
-) -> str:
+def _statement(filled: Filled) -> str:
     """One chained statement. PostgreSQL checks its foreign keys at the end, so the order inside does not matter."""
-    parts = [_WITH_NEW_BRANCH if branches else f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"]
-    if touches:
+    tip = _WITH_NEW_BRANCH if filled.branches else f"WITH tip AS ({UPDATE_TIP} RETURNING 1)"
+    touched = "(SELECT count(*) FROM touched)" if filled.touches else "0"
+    return ",\n".join([tip, *parts_from_tip(filled)]) + f"\nSELECT {kv.moved(filled.values)}, {touched} FROM tip"
+
+
+def parts_from_tip(filled: Filled) -> list[str]:
+    """The parts of a chained statement that write only if its part `tip` wrote the tip."""
+    parts = []
+    if filled.touches:
         parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
-    if interrupted:
+    if filled.interrupts:
         parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
-    if runs:
+    if filled.runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
-    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled]
-    parts += kv.parts(values)
-    touched = "(SELECT count(*) FROM touched)" if touches else "0"
-    return ",\n".join(parts) + f"\nSELECT {kv.moved(values)}, {touched} FROM tip"
+    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled.columns]
+    return parts + kv.parts(filled.values)
 
 
 _KEY = "tenant_id = :tenant AND thread_id = :thread"

@@ -23,6 +23,8 @@ from chatledger.storage.append.attempt import (
     plan_on_each_other,
     seen_after,
 )
+from chatledger.storage.append.create import creating_statement, new_thread, read_created
+from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import (
@@ -37,7 +39,7 @@ from chatledger.storage.append.write import (
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import BRANCHES_KEY, Failure, Kind, is_away, read_failure, translate
-from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.schema.row_security import begin_as
 
 T = TypeVar("T")
@@ -106,26 +108,47 @@ class PostgresqlAppend:
             return [], 0
         plan, progress = joined(plans), _Progress()
         with suppress(Exception):
-            written = await self._write(plan, progress)
+            written = read_written(await self._write(plan, one_statement(plan), progress))
             if isinstance(written, Written):
                 self._tips.remember(requests[0], seen_after(plan, cached, written))
                 return [appended(plan) for plan in plans], len(plans)
         return [], len(plans) if progress.sent else 0
 
     async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | Moved:
-        if first and (cached := self._tips.take(request)) is not None:
+        cached = self._tips.take(request) if first else None
+        if cached is not None:
             plan = plan_on_cached_tip(request, cached)
             if isinstance(plan, Plan):
                 with suppress(RunConflict):  # on a cached tip; an attempt with a preflight raises it if it is real
-                    written = await self._write(plan, progress)
+                    written = read_written(await self._write(plan, one_statement(plan), progress))
                     if isinstance(written, Moved):
                         return written
                     return Attempted(appended(plan), seen_after(plan, cached, written))
-        return await greenlet_spawn(self._preflight_and_write, request, progress, first)
+        seen = None
+        if first and cached is None and request.creation is not None:
+            created = await self._create(request, progress)
+            if isinstance(created, (Attempted, Moved)):
+                return created
+            seen = created
+        return await greenlet_spawn(self._preflight_and_write, request, progress, first, seen)
 
-    async def _write(self, plan: Plan, progress: _Progress) -> Written | Moved:
+    async def _create(self, request: AppendRequest, progress: _Progress) -> Attempted | Moved | Seen | None:
+        """Create the thread with the messages, or see what a preflight would see; Moved if neither can be. None if the
+        batch cannot begin a thread.
+        """
+        seen = new_thread(request)
+        plan = plan_on_cached_tip(request, seen)
+        if not isinstance(plan, Plan):
+            return None
+        try:
+            created = read_created(request, await self._write(plan, creating_statement(plan), progress))
+        except RunConflict:  # perhaps of a thread that exists by now
+            return Moved()
+        return Attempted(appended(plan), seen_after(plan, seen, created)) if isinstance(created, Written) else created
+
+    async def _write(self, plan: Plan, statement: tuple[str, dict[str, Any]], progress: _Progress) -> Sequence[Row]:
         """Nearly every append is this one statement, awaited on asyncpg itself: a greenlet costs as much as judging."""
-        template, parameters = one_statement(plan)
+        template, parameters = statement
         timeout = self._timeout(plan.request)
         async with await self._connections.checkout() as connection:
             progress.sent = True
@@ -133,17 +156,18 @@ class PostgresqlAppend:
             if self._connections.secured:
                 fetching = _as_tenant(plan.request.tenant.key, connection, fetching, timeout)
             try:
-                rows = await fetching
+                return await fetching
             except Exception as error:
                 raise_run_conflict(plan, error)
                 raise
-        return read_written(rows)
 
-    def _preflight_and_write(self, request: AppendRequest, progress: _Progress, first: bool) -> Attempted | Moved:
+    def _preflight_and_write(
+        self, request: AppendRequest, progress: _Progress, first: bool, seen: Seen | None = None
+    ) -> Attempted | Moved:
         """One attempt with a preflight, inside a greenlet. The first attempt takes no lock."""
         with self._begin(request, first) as sql:
             progress.sent = True
-            return attempt(sql, request, lock=not first)
+            return attempt(sql, request, lock=not first, seen=seen)
 
     def _begin(self, request: AppendRequest, first: bool) -> AbstractContextManager[Sql]:
         timeout = self._timeout(request)

@@ -1,4 +1,4 @@
-"""A scope: a database seen as one tenant, with its rules and limits. Repositories are built on it.
+"""A scope: a database seen as one tenant or one user of it, with its rules and limits. Repositories are built on it.
 
 The scope of a ledger has a guard. The guard refuses a write through the ledger inside an open transaction of the same
 ledger, and every call after `close`. Both would fail silently. On SQLite, such a write would wait for the transaction
@@ -17,7 +17,7 @@ from types import NoneType
 from typing import TypeVar
 
 from chatledger.arguments import Kind
-from chatledger.errors import StorageError
+from chatledger.errors import StorageError, TenantOnly
 from chatledger.models import Appended, History, Limits, RulesLevel
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
@@ -42,6 +42,16 @@ class Scope:
     rules: RulesLevel
     limits: Limits
     guard: Guard | None = None
+
+    @property
+    def user_id(self) -> str | None:
+        """The user whose threads alone exist in this scope. None: the threads of all users do."""
+        return self.tenant.user_id
+
+    def refuse_view(self, call: str) -> None:
+        """Raises TenantOnly if the scope is a user's view, for a call that concerns the whole tenant."""
+        if self.user_id is not None:
+            raise TenantOnly(call)
 
     @property
     def timeout(self) -> float:
@@ -131,7 +141,9 @@ class Guard:
 
     @asynccontextmanager
     async def begin(self, scope: Scope) -> AsyncIterator[Scope]:
-        """The same tenant, rules and limits in one transaction. Inside, the guard refuses writes through the ledger."""
+        """The same tenant, user, rules and limits in one transaction. Inside, the guard refuses writes through the
+        ledger.
+        """
         self.refuse_write()
         await scope.mark_encrypted()
         async with self.database.transaction(scope.tenant) as transaction:

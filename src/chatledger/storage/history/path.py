@@ -58,7 +58,7 @@ def read_path(window: Window, row: Row | None) -> Path:
     """The path of a row (user_id, active_branch, branch, last_seq, lineage, stamp, absent). Raises as `find_path`, and
     DamagedCell.
     """
-    if row is None or (window.user_id is not None and row[0] != encode_text(window.user_id)):
+    if row is None or window.tenant.user not in (None, row[0]):
         raise ThreadNotFound(window.thread_id)
     _, _, branch, last_seq, lineage, stamp, absent = row
     if branch is None:

@@ -40,7 +40,6 @@ class Window:
     max_tokens: int | None = None
     count_tokens: Callable[[ChatMessage], int] | None = None
     run_id: str | None = None
-    user_id: str | None = None
 
     @classmethod
     def of(cls, tenant: Tenant, thread_id: str, branch: int | None = None, **options: Any) -> Self:
@@ -59,8 +58,8 @@ class Window:
             require(INT_OR_NONE, branch=self.branch, limit=self.limit, before=self.before, after=self.after)
             require(INT_OR_NONE, newest=self.newest, last=self.last, last_turns=self.last_turns)
             require(INT_OR_NONE, max_tokens=self.max_tokens)
-        if self.run_id is not None or self.user_id is not None or self.count_tokens is not None:
-            require(STR_OR_NONE, run_id=self.run_id, user_id=self.user_id)
+        if self.run_id is not None or self.count_tokens is not None:
+            require(STR_OR_NONE, run_id=self.run_id)
             require(FUNCTION_OR_NONE, count_tokens=self.count_tokens)
 
     def _check_sizes(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import Table, and_, func, insert, select, update
 
 from chatledger.arguments import BOOL, INT, INT_OR_NONE, STR, STR_OR_NONE, require
 from chatledger.errors import InvalidCursor, RuleViolation, ThreadNotFound
@@ -22,6 +22,7 @@ from chatledger.storage.history.fold import fold_tip
 from chatledger.storage.history.path import Path, Segment, cut, find_path, forked, read_lineage, write_lineage
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.alternatives import find_alternatives
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.removal import rewind
 from chatledger.storage.rows.encryption import damaged_cell, to_model
 from chatledger.storage.schema.tables import branches, threads
@@ -131,8 +132,8 @@ def _key(window: Window) -> dict[str, str]:
     return {"tenant_id": window.tenant.name, "thread_id": window.thread_id}
 
 
-def own_rows(table: Any, window: Window) -> Any:
-    return and_(*(table.c[name] == value for name, value in _key(window).items()))
+def own_rows(table: Table, window: Window) -> Any:
+    return and_(owned(table, window.tenant), table.c.thread_id == window.thread_id)
 
 
 def make_fork(

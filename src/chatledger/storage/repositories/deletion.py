@@ -19,6 +19,7 @@ from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
@@ -32,7 +33,7 @@ def delete_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Deleted:
 
 def count_threads(sql: Sql, tenant: Tenant, *which: ColumnElement[bool]) -> Deleted:
     """The rows that deleting these threads would delete, by table. `which` are conditions on `threads`."""
-    ids = select(threads.c.thread_id).where(threads.c.tenant_id == tenant.name, *which)
+    ids = select(threads.c.thread_id).where(owned(threads, tenant), *which)
     counts = {
         table.name: select(func.count()).select_from(table).where(rows)
         for table, rows in _rows_of(tenant, lambda column: column.in_(ids))
@@ -70,14 +71,14 @@ def hold_branches(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     ThreadNotFound.
     """
     sql.execute(_lock_branches(tenant, thread_id))
-    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+    own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
     if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
         raise ThreadNotFound(thread_id)
     sql.execute(_lock_branches(tenant, thread_id))  # again, for a fork that was made while this waited for the thread
 
 
 def _lock_branches(tenant: Tenant, thread_id: str) -> Select[Any]:
-    own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
+    own = and_(owned(branches, tenant), branches.c.thread_id == thread_id)
     return select(branches.c.branch).where(own).order_by(branches.c.branch).with_for_update()
 
 

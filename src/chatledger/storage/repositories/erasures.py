@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
 from chatledger.errors import Erased, ThreadNotFound
-from chatledger.ids import derived_id, new_id
+from chatledger.ids import erasure_digest, new_id
 from chatledger.models import Deleted, Erasure, ErasureKind, Page
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -50,7 +50,8 @@ class ErasureRepository:
         """Delete a thread with everything that belongs to it, for good. `keep_scores` keeps the numbers of its feedback
         that counts for `feedback.summary`: key, score, agent, model and time, but no words and no ids.
 
-        Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone. Raises
+        Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone; on a
+        user's ledger it raises ThreadNotFound, because a tombstone does not say whose thread it was. Raises
         ThreadNotFound.
 
         With `dry_run`, nothing is written: the result is the tombstone that there would be, with the rows to go.
@@ -62,7 +63,7 @@ class ErasureRepository:
             tombstone = await self._foresee("thread", thread_id, own, keep_scores=keep_scores)
             if tombstone.rows["threads"]:
                 return tombstone
-            earlier = await self.find_thread(thread_id)
+            earlier = await self._find("thread", thread_id)
             if earlier is None:
                 raise ThreadNotFound(thread_id)
             return earlier
@@ -78,6 +79,7 @@ class ErasureRepository:
         """
         require(STR, user_id=user_id)
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
+        self._scope.tenant.seen_by(user_id)  # refuses another user than that of the ledger
         if dry_run:
             own = threads.c.user_id == user_id
             return await self._foresee("user", user_id, own, keep_scores=keep_scores, user_id=user_id)
@@ -86,6 +88,7 @@ class ErasureRepository:
     async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
         """Erase every thread and all values of this ledger's tenant, as `erase_user` does."""
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
+        self._scope.refuse_view("erasures.erase_tenant")
         if dry_run:
             return await self._foresee("tenant", self._scope.tenant.name, keep_scores=keep_scores)
         return await self._erase_all("tenant", None, keep_scores)
@@ -93,22 +96,25 @@ class ErasureRepository:
     async def find_thread(self, thread_id: str) -> Erasure | None:
         """The tombstone of a thread, if it was erased."""
         require(STR, thread_id=thread_id)
+        self._scope.refuse_view("erasures.find_thread")
         return await self._find("thread", thread_id)
 
     async def find_user(self, user_id: str) -> Erasure | None:
         """The newest tombstone of a user, if the user was erased."""
         require(STR, user_id=user_id)
+        self._scope.tenant.seen_by(user_id)  # as in erase_user
         return await self._find("user", user_id)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
         """All tombstones, newest first. The page's `damaged` tells of those that cannot be read."""
         require(INT, limit=limit)
         require(STR_OR_NONE, cursor=cursor)
+        self._scope.refuse_view("erasures.list")
         size = page_size(limit)
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, size, cursor))
 
     async def _find(self, kind: ErasureKind, id_: str) -> Erasure | None:
-        subject = digest(kind, id_)
+        subject = erasure_digest(kind, id_)
         return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, kind, subject))
 
     async def _foresee(
@@ -128,7 +134,7 @@ class ErasureRepository:
             return together([rows, Deleted(rows={kv.name: _how_many(sql, values)})]), scores
 
         rows, scores = await self._scope.read(count, snapshot=True)
-        return _tombstone(kind, digest(kind, id_), rows, scores if keep_scores else 0)
+        return _tombstone(kind, erasure_digest(kind, id_), rows, scores if keep_scores else 0)
 
     async def _erase_all(self, kind: ErasureKind, user_id: str | None, keep_scores: bool) -> Erasure:
         tenant = self._scope.tenant
@@ -142,7 +148,7 @@ class ErasureRepository:
         rows = together(Deleted(rows=one.rows) for one in gone)
         id_ = tenant.name if user_id is None else user_id
         scores = sum(one.scores for one in gone)
-        subject = digest(kind, id_)
+        subject = erasure_digest(kind, id_)
 
         def finish(sql: Sql) -> Erasure:
             values = Deleted(rows={kv.name: sql.execute(delete(kv).where(_beside(tenant, kind, id_))).rowcount})
@@ -154,10 +160,6 @@ class ErasureRepository:
         return await self._scope.write(finish, removes=True)
 
 
-def digest(kind: ErasureKind, id_: str) -> str:
-    return derived_id("erased", kind, id_)
-
-
 def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
     """The values of `kv` that are of no thread, and go with a user or a tenant."""
     own = and_(kv.c.tenant_id == tenant.name, kv.c.kind.in_(["tenant", "user"] if kind == "tenant" else [kind]))
@@ -166,7 +168,7 @@ def _beside(tenant: Tenant, kind: ErasureKind, id_: str) -> ColumnElement[bool]:
 
 def refuse_erased(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> None:
     """Raises Erased if one of the threads was erased."""
-    subjects = {digest("thread", id_): id_ for id_ in thread_ids}
+    subjects = {erasure_digest("thread", id_): id_ for id_ in thread_ids}
     found = select(erasures.c.subject).where(_of(tenant, "thread"), erasures.c.subject.in_(list(subjects)))
     subject = sql.execute(found.limit(1)).scalar()
     if subject is not None:
@@ -185,7 +187,7 @@ def _threads_of(sql: Sql, tenant: Tenant, user_id: str | None) -> Sequence[str]:
 
 
 def _erase_thread(sql: Sql, tenant: Tenant, thread_id: str, keep_scores: bool) -> Erasure:
-    subject = digest("thread", thread_id)
+    subject = erasure_digest("thread", thread_id)
     try:
         hold_thread(sql, tenant, thread_id)
     except ThreadNotFound:
@@ -280,6 +282,9 @@ def _select() -> Select[Any]:
 
 
 def _find(sql: Sql, tenant: Tenant, kind: ErasureKind, subject: str) -> Erasure | None:
+    """None also for a thread on a user's ledger: a tombstone does not say whose thread it was."""
+    if kind == "thread" and tenant.user_id is not None:
+        return None
     own = _select().where(_of(tenant, kind), erasures.c.subject == subject)
     row = sql.execute(own.order_by(erasures.c.created_at.desc()).limit(1)).mappings().one_or_none()
     return None if row is None else _to_erasure(tenant, row)

@@ -30,6 +30,7 @@ from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.runs import find_run
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
@@ -159,7 +160,8 @@ class FeedbackRepository:
 
         `agent` and `model` select by those of the run. A score at `since` is included, one at `until` is not; both are
         compared with the time of the score that counts. The kept scores of erased threads have no thread, run or user,
-        and are left out if one is named. Reads each score of the chosen runs, user and key once.
+        and are left out if one is named, and on a user's ledger. Reads each score of the chosen runs, user and key
+        once.
         """
         require(STR_OR_NONE, key=key, agent=agent, model=model, thread_id=thread_id, run_id=run_id, user_id=user_id)
         require(BOOL, events=events)
@@ -172,7 +174,7 @@ class FeedbackRepository:
         chosen = _chosen(self._scope.tenant, key=key, **of_run, **of_one)
         scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen)
         counted = _in_time(scores, since, until)
-        if not any(value is not None for value in of_one.values()):
+        if self._scope.user_id is None and not any(value is not None for value in of_one.values()):
             kept = (kept_scores.c.tenant_id == self._scope.tenant.name, *_equal(kept_scores, key=key, **of_run))
             counted = counted.union_all(_in_time(kept_scores, since, until).where(*kept))  # type: ignore[assignment]
         statement = _summary(counted.subquery())
@@ -241,7 +243,7 @@ def _message_place(sql: Sql, tenant: Tenant, thread_id: str, message_id: str, ca
 def _retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedback:
     this = feedback.c.feedback_id == feedback_id
     columns = [feedback.c[name] for name in (*_TARGET, "created_at")]
-    said = sql.execute(select(*columns).where(feedback.c.tenant_id == tenant.name, this)).mappings().one_or_none()
+    said = sql.execute(select(*columns).where(owned(feedback, tenant), this)).mappings().one_or_none()
     if said is None:
         raise FeedbackNotFound(feedback_id)
     # Those who retract scores of a run take turns, and nobody can delete the run meanwhile. A record does not wait.
@@ -286,7 +288,7 @@ def _chosen(
     **equal: str | None,
 ) -> list[ColumnElement[bool]]:
     of_run = _equal(runs, thread_id=thread_id, agent=agent, model=model)
-    chosen = [feedback.c.tenant_id == tenant.name, *_equal(feedback, **equal)]
+    chosen = [owned(feedback, tenant), *_equal(feedback, **equal)]
     if of_run:
         ids = select(runs.c.run_id).where(runs.c.tenant_id == tenant.name, *of_run)
         chosen.append(feedback.c.run_id.in_(ids))

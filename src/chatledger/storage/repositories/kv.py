@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Text, and_, delete, select, type_coerce
 
 from chatledger.arguments import INT, INT_OR_NONE, STR, STR_OR_NONE, Kind, require
-from chatledger.errors import InvalidArgument, KvConflict, LimitExceeded, ThreadNotFound
+from chatledger.errors import InvalidArgument, KvConflict, LimitExceeded, TenantOnly, ThreadNotFound
 from chatledger.models import KvValue, Page
 from chatledger.models.json import JsonValue
 from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, require_version, store, version_of
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
 from chatledger.storage.schema.tables import kv, threads
 from chatledger.storage.schema.text import decode_text, encode_key
@@ -133,11 +134,16 @@ def _shape(scope: object) -> str:
 
 def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = False) -> None:
     """Raises ThreadNotFound for the scope of a thread that does not exist. With `lock`, the thread is not deleted
-    before the transaction ends.
+    before the transaction ends. On a user's ledger, raises TenantOnly for the scope of the tenant, and InvalidArgument
+    for that of another user.
     """
+    if tenant.user is not None and place.kind == "tenant":
+        raise TenantOnly("kv of the tenant")
+    if place.kind == "user" and tenant.user not in (None, place.scope_id):
+        raise InvalidArgument("scope", "is that of another user, and this ledger is the view of one")
     if place.kind == "thread":
         thread_id = decode_text(place.scope_id)
-        own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+        own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
         found = select(threads.c.thread_id).where(own)
         if lock:
             found = found.with_for_update(read=True, key_share=True)

@@ -66,6 +66,10 @@ class MessageRepository:
         after: int | str | None = None,
         kv: dict[str, Any] | None = None,
         kv_expected: dict[str, int] | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
     ) -> Appended:
         """Store the messages at the end of the branch (None: the active one), all in this order or none.
 
@@ -103,9 +107,14 @@ class MessageRepository:
         nothing. `ledger.kv` reads them. `kv_expected` has the versions that some of them must have until then, 0 for
         none; another version is a KvConflict. A repeat writes no value.
 
+        With `user_id`, a thread of another user, or of none, is not found. `create=True` creates the thread if there is
+        none, in the same statement: with that user, `kind` and `title`, which change nothing of a thread that exists.
+        An erased thread stays erased. An empty batch creates the thread as well. An id that is not found may be that of
+        another user; let the ledger make ids of threads (`threads.create`), or take random ones.
+
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
-        DraftLive, RuleViolation, RunConflict, KvConflict, StorageError. Raises OutcomeUnknown if the database went away
-        in the middle.
+        DraftLive, RuleViolation, RunConflict, KvConflict, Erased, StorageError. Raises OutcomeUnknown if the database
+        went away in the middle.
         """
         request = make_request(
             self._scope.tenant,
@@ -123,6 +132,10 @@ class MessageRepository:
             after=after,
             kv=kv,
             kv_expected=kv_expected,
+            create=create,
+            user_id=user_id,
+            kind=kind,
+            title=title,
         )
         return await self._scope.append(request)
 
@@ -251,8 +264,12 @@ class MessageRepository:
             require(BOOL, partials=partials)
         if min_position is not None:
             require(STR_OR_NONE, min_position=min_position)
+        tenant = self._scope.tenant
+        if user_id is not None:
+            require(STR_OR_NONE, user_id=user_id)
+            tenant = tenant.seen_by(user_id)
         window = Window.of(
-            self._scope.tenant,
+            tenant,
             thread_id,
             branch,
             limit=limit,
@@ -264,7 +281,6 @@ class MessageRepository:
             max_tokens=max_tokens,
             count_tokens=count_tokens,
             run_id=run_id,
-            user_id=user_id,
         )
         history = await self._scope.history(window, min_position=min_position)
         if partials or not history.messages or history.messages[-1].state != "partial":
@@ -345,8 +361,9 @@ class MessageRepository:
         return await self._scope.read(lambda sql: list_revisions(sql, window, message_id), snapshot=True)
 
     async def find(self, message_id: str) -> Sequence[ChatMessage]:
-        """The messages with that id in all threads of the tenant, in order of their thread ids. An id stands once in a
-        thread, and may stand in many. The first 100 are returned; each names its thread, branch and seq.
+        """The messages with that id in all threads of the tenant, or of the user, in order of their thread ids. An id
+        stands once in a thread, and may stand in many. The first 100 are returned; each names its thread, branch and
+        seq.
         """
         require(STR, message_id=message_id)
         return await self._scope.read(lambda sql: _find(sql, self._scope.tenant, message_id), snapshot=True)
@@ -454,11 +471,16 @@ def _get(sql: Sql, window: Window, message_id: str) -> ChatMessage:
 
 _FIND = """
 SELECT thread_id, branch, seq FROM {schema}messages
-WHERE tenant_id = :tenant AND message_id = :message_id ORDER BY thread_id LIMIT 100
+WHERE tenant_id = :tenant AND message_id = :message_id{of_user} ORDER BY thread_id LIMIT 100
+"""
+_OF_USER = """
+ AND (SELECT user_id FROM {schema}threads t WHERE t.tenant_id = :tenant AND t.thread_id = messages.thread_id) = :user
 """
 
 
 def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
     """By the index of message ids, whose first columns these are."""
-    places = sql.fetch(_FIND, {"tenant": tenant.key, "message_id": encode_text(message_id)})
+    statement = _FIND.replace("{of_user}", "" if tenant.user is None else _OF_USER)
+    given = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}
+    places = sql.fetch(statement, given)
     return [one for thread, branch, seq in places for one in load_range(sql, tenant, thread, branch, seq, seq)]

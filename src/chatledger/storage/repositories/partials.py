@@ -18,6 +18,7 @@ from chatledger.storage.append.preflight import preflight, read_tip
 from chatledger.storage.append.request import AppendRequest, make_request
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_values
 from chatledger.storage.schema.tables import branches, messages
 from chatledger.storage.schema.text import encode_json, encode_key
@@ -33,8 +34,8 @@ class PartialRepository:
         self._scope = scope
 
     async def list(self) -> Sequence[PartialMessage]:
-        """All partial messages of the tenant, those with the oldest last write first. The cost grows only with their
-        number, because an index holds only them.
+        """All partial messages of the tenant, or of the user, those with the oldest last write first. The cost grows
+        only with their number, because an index holds only them.
         """
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
         return [partial for partial, _ in found]
@@ -90,7 +91,7 @@ def _list(sql: Sql, tenant: Tenant) -> list[tuple[PartialMessage, Lease | None]]
     key = ("tenant_id", "thread_id", "branch")
     at_tip = and_(*(messages.c[name] == branches.c[name] for name in key), messages.c.seq == branches.c.partial_seq)
     row = select(branches, messages.c.message_id, messages.c.run_id, messages.c.created_at.label("opened_at"))
-    found = row.join(messages, at_tip).where(branches.c.tenant_id == tenant.name, branches.c.partial_seq.is_not(None))
+    found = row.join(messages, at_tip).where(owned(branches, tenant), branches.c.partial_seq.is_not(None))
     partials = []
     for one in sql.execute(found):
         place = {"thread_id": one.thread_id, "branch": one.branch}

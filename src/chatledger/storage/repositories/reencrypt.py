@@ -19,6 +19,7 @@ from chatledger.ids import new_stamp
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.repositories.deletion import hold_thread
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import ENCRYPTED, TABLES, Encryption, Tenant
 from chatledger.storage.schema.tables import branches, threads
 from chatledger.storage.schema.text import encode_text
@@ -70,12 +71,12 @@ async def _encrypt_thread(scope: Scope, encryption: Encryption, thread_id: str) 
 
 
 def thread_count(sql: Sql, tenant: Tenant) -> int:
-    counted: int = sql.execute(select(func.count()).where(threads.c.tenant_id == tenant.name)).scalar_one()
+    counted: int = sql.execute(select(func.count()).where(owned(threads, tenant))).scalar_one()
     return counted
 
 
 def threads_after(sql: Sql, tenant: Tenant, after: str) -> Sequence[str]:
-    own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id > after)
+    own = and_(owned(threads, tenant), threads.c.thread_id > after)
     in_order = select(threads.c.thread_id).where(own).order_by(threads.c.thread_id).limit(_THREADS)
     # A SQLite file may hold bytes for an id, which no call can name. They come after all texts.
     return [id_ for id_ in sql.execute(in_order).scalars().all() if isinstance(id_, str)]

@@ -18,6 +18,7 @@ from chatledger.models.secrets import masked, masked_text
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
 from chatledger.storage.schema.tables import runs, threads
 from chatledger.storage.schema.text import encode_key
@@ -110,7 +111,7 @@ class RunRepository:
 
 
 def _key(tenant: Tenant, run_id: str) -> Any:
-    return and_(runs.c.tenant_id == tenant.name, runs.c.run_id == run_id)
+    return and_(owned(runs, tenant), runs.c.run_id == run_id)
 
 
 def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Run | None:
@@ -138,7 +139,7 @@ def to_run(tenant: Tenant, row: Any) -> Run:
 
 
 def _start(sql: Sql, tenant: Tenant, run: Run) -> Run:
-    own_thread = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == run.thread_id)
+    own_thread = and_(owned(threads, tenant), threads.c.thread_id == run.thread_id)
     # Hold the thread until the run is stored, so that nobody deletes the thread in between.
     held = select(threads.c.thread_id).where(own_thread).with_for_update(read=True, key_share=True)
     if sql.execute(held).one_or_none() is None:
@@ -189,7 +190,7 @@ def _finish(sql: Sql, tenant: Tenant, run_id: str, status: RunStatus, usage: Usa
 
 
 def _list(sql: Sql, tenant: Tenant, thread_id: str | None, limit: int, cursor: str | None) -> Page[Run]:
-    statement = select(runs).where(runs.c.tenant_id == tenant.name)
+    statement = select(runs).where(owned(runs, tenant))
     if thread_id is not None:
         statement = statement.where(runs.c.thread_id == thread_id)
     if cursor is not None:

@@ -166,19 +166,17 @@ def _prefix(schema: str | None) -> str:
 # --- Threads by id ----------------------------------------------------------------------------------------------------
 
 
-def find_thread(sql: Sql, tenant: Tenant, thread_id: str, user_id: str | None = None) -> Thread | None:
-    where = "t.tenant_id = :tenant AND t.thread_id = :thread_id"
-    found = _read(sql, where, {"tenant": tenant.name, "thread_id": thread_id})
-    if not found or (user_id is not None and found[0]["user_id"] != user_id):
-        return None
-    return _to_thread(tenant, found[0])
+def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
+    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant)
+    found = _read(sql, f"{where} AND t.thread_id = :thread_id", {**given, "thread_id": thread_id})
+    return _to_thread(tenant, found[0]) if found else None
 
 
 def find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
+    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant)
     found: dict[str, Thread] = {}
     for at in range(0, len(thread_ids), _IDS_AT_ONCE):
-        given = {"tenant": tenant.name, "ids": thread_ids[at : at + _IDS_AT_ONCE]}
-        rows = _read(sql, "t.tenant_id = :tenant AND t.thread_id IN :ids", given)
+        rows = _read(sql, f"{where} AND t.thread_id IN :ids", {**given, "ids": thread_ids[at : at + _IDS_AT_ONCE]})
         found |= {row["thread_id"]: _to_thread(tenant, row) for row in rows}
     return found
 

@@ -44,6 +44,7 @@ from chatledger.storage.repositories.copy import copy_messages
 from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
 from chatledger.storage.repositories.erasures import refuse_erased
+from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.reencrypt import threads_after
 from chatledger.storage.repositories.thread_list import (
     ThreadFilter,
@@ -56,7 +57,7 @@ from chatledger.storage.repositories.thread_list import (
 )
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.schema.tables import branches, threads
-from chatledger.storage.schema.text import encode_key
+from chatledger.storage.schema.text import encode_key, encode_text
 
 
 class Unset(Enum):
@@ -92,7 +93,7 @@ class ThreadRepository:
         kind: str | None = None,
     ) -> Thread:
         """Create an empty thread with branch 0. Its owner and its kind, a word of the application's by which lists can
-        choose, are set here and never cleared.
+        choose, are set here and never change. On a user's ledger the owner is that user.
 
         If the thread exists, the call raises AlreadyExists. With `exist_ok` it returns the existing thread unchanged.
         If that belongs to another user than `user_id`, it raises ThreadNotFound, as for a thread that does not exist.
@@ -104,7 +105,7 @@ class ThreadRepository:
         with refusing():
             thread = Thread(
                 thread_id=new_id() if thread_id is None else thread_id,
-                user_id=user_id,
+                user_id=self._scope.tenant.seen_by(user_id).user_id,
                 kind=kind,
                 title=title,
                 metadata=metadata,
@@ -158,6 +159,7 @@ class ThreadRepository:
         """
         require(_THREAD, thread=thread)
         require(MESSAGES, messages=messages)
+        self._scope.refuse_view("threads.prepare")
         require(RULES_OR_NONE, rules=rules)
         with refusing("thread"):
             thread = Thread.model_validate(dict(thread))
@@ -167,6 +169,7 @@ class ThreadRepository:
     async def load(self, new: Sequence[NewThread]) -> None:
         """Store whole new threads (from `prepare`), for imports. Raises AlreadyExists, and then stores none of them."""
         require_items(_NEW_THREAD, new=new)
+        self._scope.refuse_view("threads.load")
         await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
@@ -181,7 +184,8 @@ class ThreadRepository:
     async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, user_id=user_id)
-        return await self._scope.read(lambda sql: find_thread(sql, self._scope.tenant, thread_id, user_id))
+        tenant = self._scope.tenant.seen_by(user_id)
+        return await self._scope.read(lambda sql: find_thread(sql, tenant, thread_id))
 
     async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
         """The existing threads, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
@@ -268,6 +272,7 @@ class ThreadRepository:
         After an interruption, call it again to finish. A thread that gets a write meanwhile stays.
         """
         require(BOOL, dry_run=dry_run)
+        self._scope.refuse_view("threads.retain")
         return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
     async def archive(self, thread_id: str) -> Thread:
@@ -314,7 +319,7 @@ class ThreadRepository:
 
         Raises InvalidCursor, also for the cursor of another order, and ThreadNotFound for `after`.
         """
-        chosen = _filter(user_id, kind, archived, since, until)
+        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
         require(STR_OR_NONE, cursor=cursor, after=after)
         require(INT, limit=limit)
         require(_ORDER, order=order)
@@ -336,12 +341,17 @@ class ThreadRepository:
         """The number of threads that `list` would give with these filters, damaged ones included. Reads each of them:
         10,000 cost some milliseconds.
         """
-        chosen = _filter(user_id, kind, archived, since, until)
+        chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
         return await self._scope.read(lambda sql: count_matching(sql, self._scope.tenant, chosen))
 
 
 def _filter(
-    user_id: str | None, kind: str | None, archived: bool | None, since: datetime | None, until: datetime | None
+    tenant: Tenant,
+    user_id: str | None,
+    kind: str | None,
+    archived: bool | None,
+    since: datetime | None,
+    until: datetime | None,
 ) -> ThreadFilter:
     """Raises InvalidArgument."""
     require(STR_OR_NONE, user_id=user_id, kind=kind)
@@ -350,7 +360,7 @@ def _filter(
         since = _MOMENT.validate_python(since)
     with refusing("until"):
         until = _MOMENT.validate_python(until)
-    return ThreadFilter(user_id, kind, archived, since, until)
+    return ThreadFilter(tenant.seen_by(user_id).user_id, kind, archived, since, until)
 
 
 def _check_keys(thread: Thread) -> None:
@@ -370,7 +380,7 @@ def _is_key(thread_id: str) -> bool:
 
 
 def _key(tenant: Tenant, thread_id: str) -> Any:
-    return and_(threads.c.tenant_id == tenant.name, threads.c.thread_id == thread_id)
+    return and_(owned(threads, tenant), threads.c.thread_id == thread_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,10 +400,13 @@ def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -
             branch = _first_branch(tenant, thread)
             sql.execute(insert(branches).values(**branch))
             stamp, touched = branch["stamp"], thread.active_at
-            return Made(thread, Seen(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=touched))
+            user = None if thread.user_id is None else encode_text(thread.user_id)
+            seen = Seen(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=touched, user_id=user)
+            return Made(thread, seen)
         existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
     if not exist_ok:
-        raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already; exist_ok=True gives it")
+        detail = f"thread {thread.thread_id!r} exists already; exist_ok=True gives it, if it is not another user's"
+        raise AlreadyExists(thread.thread_id, detail)
     if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
         raise ThreadNotFound(thread.thread_id)
     return Made(existing)
@@ -430,7 +443,7 @@ def _first_branch(tenant: Tenant, thread: Thread) -> dict[str, Any]:
 
 def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
     last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
-    own = (threads.c.tenant_id == tenant.name, threads.c.thread_id >= prefix, threads.c.thread_id < last)
+    own = (owned(threads, tenant), threads.c.thread_id >= prefix, threads.c.thread_id < last)
     return (
         sql.execute(select(threads.c.thread_id).where(*own).order_by(threads.c.thread_id).limit(limit)).scalars().all()
     )

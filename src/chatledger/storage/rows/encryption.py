@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
@@ -67,16 +67,32 @@ TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.va
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """The owner of rows: its `name`, its `key` as the column `tenant_id` stores it, and its encryption, if any."""
+    """The owner of rows: its `name`, its `key` as the column `tenant_id` stores it, and its encryption, if any.
+
+    With a `user_id`, which `user` is as stored, it is the tenant as that user sees it: functions that find a thread, or
+    what belongs to one, find only those of the user's own threads.
+    """
 
     name: str
     key: str
     encryption: Encryption | None = None
+    user_id: str | None = None
+    user: str | None = None
 
     @classmethod
     def of(cls, name: str, keys: EncryptionKeys | None = None) -> Self:
         """Raises LimitExceeded and InvalidArgument for a name that cannot be a key."""
         return cls(name, encode_key(name, "tenant"), None if keys is None else keys.of(name))
+
+    def seen_by(self, user_id: str | None) -> Tenant:
+        """The same tenant as the user sees it; with None, as it is. Raises InvalidArgument if it is another user's view
+        already.
+        """
+        if user_id is None or user_id == self.user_id:
+            return self
+        if self.user_id is not None:
+            raise InvalidArgument("user_id", "is not the user of this ledger, which is the view of one; leave it out")
+        return replace(self, user_id=user_id, user=encode_text(user_id))
 
 
 class EncryptionKeys:

@@ -1,0 +1,140 @@
+"""An append that creates its thread, if there is none: `create=True`.
+
+On PostgreSQL one statement creates the thread, its first branch and the messages, and looks as a preflight does. If the
+thread exists, the statement writes nothing, and what it saw is the preflight of the append. If it neither created nor
+saw a thread, somebody else is creating it, or it was erased; the next attempt then looks under the lock. Elsewhere the
+append is in a transaction, and creates the thread before it is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from chatledger.errors import Erased
+from chatledger.ids import erasure_digest, new_stamp
+from chatledger.rules import Tip
+from chatledger.storage.append import kv
+from chatledger.storage.append.preflight import LOOK, Seen, read_seen
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.write import Filled, Moved, Plan, Written, fill, parts_from_tip, tip_columns
+from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.history.path import Segment, write_lineage
+from chatledger.storage.history.window import END, branch_column
+from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, refuse_without_keys
+from chatledger.storage.schema.text import to_microseconds
+
+_LINEAGE = write_lineage([Segment(0, 1, END)])
+_OF_THREAD = "tenant_id = :tenant AND thread_id = :thread"
+_ERASED = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant AND kind = 'thread' AND subject = :subject"
+_TYPES = {
+    **dict.fromkeys(("tenant", "thread", "user", "title", "kind", "lineage", "last_role", "open_calls"), "text"),
+    **dict.fromkeys(("last_seq", "new_stamp", "partial_seq"), "bigint"),
+    "branch": "int",
+    "now": "timestamptz",
+}
+
+
+def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
+    """What a preflight would see of the thread right after its creation."""
+    found = request.branch in (None, 0)
+    return Seen(
+        True,
+        branch=0 if found else None,
+        tip=Tip() if found else None,
+        stamp=stamp,
+        touched=request.now,
+        user_id=request.tenant.user,
+    )
+
+
+def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
+    """Create the thread, in a transaction. None if somebody else was faster. Raises Erased and TenantEncrypted."""
+    seen = new_thread(request, new_stamp())
+    postgresql = sql.dialect == "postgresql"
+    refuse_without_keys(sql, request.tenant)
+    parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}
+    if not postgresql:
+        parameters["now"] = to_microseconds(request.now)
+    if sql.fetch(_insert_thread(typed=postgresql, plain=False), parameters):
+        sql.fetch(_insert_branch(typed=postgresql), parameters)
+        return seen
+    if sql.fetch(_ERASED, parameters):
+        raise Erased(request.thread_id)
+    return None
+
+
+def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
+    """The append as one statement that creates the thread, for `read_created`. The plan is judged on `new_thread`."""
+    filled, parameters = fill(plan)
+    parameters |= _parameters(plan.request)
+    parameters |= {"asked": branch_column(plan.request.branch), "ids": plan.request.message_ids}
+    return _statement(filled, plain=plan.request.tenant.encryption is None), parameters
+
+
+def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Seen | Moved:
+    """What the rows of `creating_statement` say: created and written, or what it saw. Raises DamagedCell."""
+    created, *look = rows[0]
+    if created:
+        return Written(touched=True)
+    if all(cell is None for cell in look):
+        return Moved()
+    return read_seen(request, [row[1:] for row in rows])
+
+
+def _parameters(request: AppendRequest) -> dict[str, Any]:
+    creation, tenant = request.creation, request.tenant
+    assert creation is not None
+    title = creation.title
+    if title is not None and tenant.encryption is not None:
+        ((title,),) = tenant.encryption.encrypt("threads", ("title",), [(title,)], request.thread)
+    return {
+        "tenant": tenant.key,
+        "thread": request.thread,
+        "user": tenant.user,
+        "title": title,
+        "kind": creation.kind,
+        "lineage": _LINEAGE,
+        "now": request.now,
+        "subject": erasure_digest("thread", request.thread_id),
+    }
+
+
+def _insert_thread(*, typed: bool, plain: bool) -> str:
+    """With `plain`, only if the tenant is not encrypted. All conditions are judged in one state: before an erasure has
+    ended, the thread can be seen, so nothing is created; afterwards its tombstone is there.
+    """
+    unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
+    values = _values("tenant, thread, user, title, kind", typed=typed), _values("now, now", typed=typed)
+    return (
+        "INSERT INTO {schema}threads"
+        " (tenant_id, thread_id, user_id, title, kind, active_branch, created_at, active_at)"
+        f" SELECT {values[0]}, 0, {values[1]}"
+        f" WHERE NOT EXISTS ({_ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
+        f"{unless_encrypted} ON CONFLICT DO NOTHING RETURNING 1"
+    )
+
+
+def _insert_branch(*, typed: bool, source: str = "") -> str:
+    names = "tenant, thread, branch, lineage, last_seq, new_stamp, last_role, open_calls, partial_seq, now"
+    return (
+        "INSERT INTO {schema}branches (tenant_id, thread_id, branch, lineage, last_seq, stamp, last_role, open_calls,"
+        f" partial_seq, created_at) SELECT {_values(names, typed=typed)}{source} RETURNING 1"
+    )
+
+
+def _values(names: str, *, typed: bool) -> str:
+    return ", ".join(f":{name}::{_TYPES[name]}" if typed else f":{name}" for name in names.split(", "))
+
+
+@lru_cache(maxsize=64)
+def _statement(filled: Filled, *, plain: bool) -> str:
+    parts = [
+        f"WITH made AS ({_insert_thread(typed=True, plain=plain)})",
+        f"tip AS ({_insert_branch(typed=True, source=' FROM made')})",
+        *parts_from_tip(filled),
+        f"seen AS ({LOOK.replace(':branch::int', ':asked::int')})",
+    ]
+    look = f"SELECT (SELECT {kv.moved(filled.values)} FROM tip), seen.* FROM (SELECT 1) AS one LEFT JOIN seen ON true"
+    return ",\n".join(parts) + "\n" + look

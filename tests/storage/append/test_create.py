@@ -1,0 +1,246 @@
+"""An append that creates its thread: `create=True`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from chatledger import (
+    Erased,
+    IdConflict,
+    InvalidArgument,
+    KvConflict,
+    Ledger,
+    LimitExceeded,
+    RuleViolation,
+    RunConflict,
+    TenantEncrypted,
+    ThreadNotFound,
+    VersionConflict,
+)
+from tests.conftest import KEYS, Database
+from tests.conversations import result, texts, turn, user
+from tests.faults.proxy import Proxy, proxied
+from tests.storage.raw import count_rows, query
+
+
+async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Database) -> None:
+    appended = await ledger.messages.append(
+        "t", turn(), run_id="r", create=True, user_id="ada", kind="chat", title="Weather"
+    )
+    thread = await ledger.threads.get("t")
+    assert (thread.user_id, thread.kind, thread.title, thread.rules) == ("ada", "chat", "Weather", None)
+    assert (thread.message_count, thread.active_branch, thread.revision) == (5, 0, 0)
+    assert (appended.version, appended.replayed) == (5, False)
+    assert (await ledger.messages.history("t")).mark == appended.mark
+    assert [one.findings async for one in ledger.check("t")] == [[]]
+    again = await ledger.messages.append("t", turn(), create=True, user_id="ada", kind="other", title="Other")
+    assert again.version == 10
+    same = await ledger.threads.get("t")
+    assert (same.kind, same.title) == ("chat", "Weather")
+    async with database.open() as other:  # which has no tip of it in its cache
+        assert (await other.messages.append("t", turn(), create=True, user_id="ada")).version == 15
+        created = await other.threads.create("s", user_id="ada", kind="chat", title="Weather")
+    await ledger.messages.append("u", [], create=True, user_id="ada", kind="chat", title="Weather")
+    rows = await query(database, "SELECT thread_id, user_id, rules, active_branch, kind, revision FROM threads")
+    assert {row[1:] for row in rows} == {("ada", None, 0, "chat", None)}
+    assert created.kind == "chat"
+    branches = await query(database, "SELECT lineage, partial_seq, open_calls, absent FROM branches")
+    assert set(branches) == {("[[0,1,null]]", None, None, None)}
+
+
+async def test_without_create_a_missing_thread_is_not_found(ledger: Ledger) -> None:
+    with pytest.raises(ThreadNotFound):
+        await ledger.messages.append("t", turn())
+    with pytest.raises(ThreadNotFound):
+        await ledger.append("t", [{"role": "critic", "content": "?"}], format="openai-chat")
+    for given in ({"kind": "chat"}, {"title": "Weather"}):
+        with pytest.raises(InvalidArgument, match="pass create=True as well"):
+            await ledger.messages.append("t", turn(), **given)  # type: ignore[arg-type]
+    for wrong in ({"kind": ""}, {"user_id": ""}, {"kind": "k" * 513}):
+        with pytest.raises(LimitExceeded):
+            await ledger.messages.append("t", turn(), create=True, **wrong)  # type: ignore[arg-type]
+
+
+async def test_a_refused_append_creates_nothing(ledger: Ledger, database: Database) -> None:
+    await ledger.threads.create("s")
+    await ledger.messages.append("s", turn(), run_id="run of s")
+    before = await count_rows(database)
+    mark = (await ledger.messages.history("s")).mark
+    with pytest.raises(RuleViolation):
+        await ledger.messages.append("t", [result("no call")], create=True)
+    with pytest.raises(RunConflict):
+        await ledger.messages.append("t", turn(), run_id="run of s", create=True)
+    with pytest.raises(VersionConflict):
+        await ledger.messages.append("t", turn(), branch=0, expected_version=3, create=True)
+    with pytest.raises(InvalidArgument):
+        await ledger.messages.append("t", turn(), expected=mark, create=True)
+    with pytest.raises(Exception, match="has no branch 3"):
+        await ledger.messages.append("t", turn(), branch=3, create=True)
+    assert await count_rows(database) == before
+
+
+@pytest.mark.parametrize("cached", [True, False])
+async def test_a_thread_of_another_user_is_not_found(ledger: Ledger, database: Database, cached: bool) -> None:
+    await ledger.messages.append("t", turn(ids="m"), create=True, user_id="bob")
+    await ledger.threads.create("nobody's")
+    async with database.open() as other:
+        owner = ledger if cached else other
+        for user_id in ("ada", "Bob"):
+            for thread_id, messages in (("t", turn(ids="m")), ("t", turn()), ("nobody's", turn())):
+                with pytest.raises(ThreadNotFound):
+                    await owner.messages.append(thread_id, messages, create=True, user_id=user_id)
+                with pytest.raises(ThreadNotFound):
+                    await owner.user(user_id).messages.append(thread_id, messages, create=True)
+        assert await owner.messages.append("t", turn(), create=True)  # on the tenant's ledger nobody was named
+
+
+async def test_on_a_users_ledger_the_thread_is_the_users(ledger: Ledger) -> None:
+    await ledger.user("ada").messages.append("t", turn(), create=True)
+    assert (await ledger.threads.get("t")).user_id == "ada"
+    with pytest.raises(InvalidArgument, match="user_id is not the user"):
+        await ledger.user("ada").messages.append("u", turn(), create=True, user_id="bob")
+    assert await ledger.threads.find("u") is None
+
+
+async def test_an_erased_thread_stays_erased(ledger: Ledger, database: Database) -> None:
+    await ledger.messages.append("t", turn(), create=True, user_id="ada")
+    await ledger.erasures.erase_thread("t")
+    async with database.open() as other:
+        for owner in (ledger, other, ledger.user("ada")):
+            with pytest.raises(Erased):
+                await owner.messages.append("t", turn(), create=True)
+            with pytest.raises(Erased):
+                async with owner.stream("t", create=True):
+                    pass
+    assert await ledger.threads.find("t") is None
+    await ledger.messages.append("deleted", turn(), create=True)
+    await ledger.threads.delete("deleted")
+    assert (await ledger.messages.append("deleted", turn(), create=True)).version == 5
+
+
+async def test_thirty_two_tasks_on_one_new_thread_make_one_thread(ledger: Ledger, database: Database) -> None:
+    async with database.open() as other:
+        for round_ in range(3):
+            name = f"t{round_}"
+            done = await asyncio.gather(
+                *(
+                    owner.messages.append(name, turn(ids=f"{place}.{number} "), create=True, user_id="ada")
+                    for number in range(16)
+                    for place, owner in enumerate((ledger, other))
+                )
+            )
+            assert sorted(one.version for one in done) == list(range(5, 161, 5))
+            ids = [message.message_id or "" for message in (await ledger.messages.history(name)).messages]
+            turns = [ids[at : at + 5] for at in range(0, 160, 5)]
+            assert all([id_[-1] for id_ in one] == list("01234") for one in turns)
+            assert all(len({id_[:-1] for id_ in one}) == 1 for one in turns)
+    assert [one.findings async for one in ledger.check()] == [[], [], []]
+    assert (await count_rows(database))["threads"] == 3
+
+
+async def test_a_repeat_is_a_repeat(ledger: Ledger, database: Database) -> None:
+    first = await ledger.messages.append("t", [user("?")], create=True, idempotency_key="k")
+    async with database.open() as other:
+        for owner in (ledger, other):
+            again = await owner.messages.append("t", [user("?")], create=True, idempotency_key="k")
+            assert (again.replayed, again.messages) == (True, first.messages)
+        with pytest.raises(IdConflict):
+            await other.messages.append("t", [user("other")], create=True, idempotency_key="k")
+
+
+async def test_a_draft_and_a_payload_create_it_too(ledger: Ledger) -> None:
+    async with ledger.stream("t", create=True, user_id="ada", kind="chat", title="W") as draft:
+        await draft.feed("Hi")
+    assert texts(await ledger.messages.history("t")) == ["Hi"]
+    thread = await ledger.threads.get("t")
+    assert (thread.user_id, thread.kind, thread.title) == ("ada", "chat", "W")
+    await ledger.append("p", [{"role": "user", "content": "?"}], create=True, user_id="ada", kind="chat", title="W")
+    assert (await ledger.threads.get("p")).user_id == "ada"
+    with pytest.raises(Exception, match="critic"):
+        await ledger.append("q", [{"role": "critic", "content": "?"}], format="openai-chat", create=True)
+    assert await ledger.threads.find("q") is None
+
+
+async def test_in_a_transaction_it_commits_and_rolls_back_with_it(ledger: Ledger, database: Database) -> None:
+    async with ledger.begin() as transaction:
+        await transaction.messages.append("t", turn(), create=True, user_id="ada")
+        with pytest.raises(RuleViolation):
+            await transaction.messages.append("refused", [result("no call")], create=True)
+    with pytest.raises(ZeroDivisionError):
+        async with ledger.begin() as transaction:
+            await transaction.messages.append("gone", turn(), create=True)
+            raise ZeroDivisionError
+    assert [id_ async for id_ in ledger.threads.ids()] == ["t"]
+
+
+async def test_words_of_a_created_thread_are_encrypted(database: Database) -> None:
+    async with Ledger.open(database.url, keys=KEYS) as ledger:
+        await ledger.messages.append("t", turn(), create=True, title="Weather", user_id="ada", kind="chat")
+        await ledger.user("ada").messages.append("empty", [], create=True, title="Weather")
+        assert {thread.title for thread in (await ledger.threads.list()).items} == {"Weather"}
+        assert [one.findings async for one in ledger.check()] == [[], []]
+    assert all("Weather" not in row[0] for row in await query(database, "SELECT title FROM threads"))
+
+
+# --- What it costs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
+    async with proxied(pg_database.url) as running:
+        yield running
+
+
+async def test_it_costs_one_round_trip(proxy: Proxy, pg_database: Database) -> None:
+    def trips() -> int:
+        return proxy.round_trips
+
+    async with Ledger.open(proxy.url) as ledger, pg_database.open() as other:
+        for number in range(3):
+            await ledger.messages.append(f"before {number}", turn(), create=True, user_id="ada", run_id=f"r{number}")
+        given: dict[str, Any] = {"create": True, "user_id": "ada"}
+        await ledger.messages.append("before 0", turn(), run_id="r0")  # every statement is prepared now
+        before = trips()
+        await ledger.messages.append("t", turn(), run_id="run", **given)
+        assert trips() - before == 1
+        for _ in range(2):  # on the cached tip
+            before = trips()
+            await ledger.messages.append("t", turn(), run_id="run", **given)
+            assert trips() - before == 1
+        await other.messages.append("s", turn(), **given)
+        await other.messages.append("u", turn(), **given)
+        await ledger.messages.append("u", turn(), run_id="run of u", **given)  # prepares what follows
+        before = trips()
+        await ledger.messages.append("s", turn(), run_id="run of s", **given)
+        assert trips() - before == 2  # it looks, and writes
+        for _ in range(2):  # the first time its tip is cached
+            before = trips()
+            with pytest.raises(ThreadNotFound):
+                await ledger.messages.append("s", turn(), run_id="run of s", create=True, user_id="bob")
+        assert trips() - before == 1
+
+
+async def test_values_of_kv_are_written_with_it(ledger: Ledger) -> None:
+    await ledger.messages.append("t", turn(), create=True, user_id="ada", kv={"k": 1}, kv_expected={"k": 0})
+    found = await ledger.kv.get(("thread", "t"), "k")
+    assert found is not None
+    assert found.value == 1
+    with pytest.raises(KvConflict):
+        await ledger.messages.append("u", turn(), create=True, kv={"k": 1}, kv_expected={"k": 7})
+    assert await ledger.threads.find("u") is None
+    with pytest.raises(InvalidArgument, match="create does not go with after"):
+        await ledger.messages.append("u", turn(), create=True, after=1)
+
+
+async def test_without_keys_no_thread_of_an_encrypted_tenant_is_created(database: Database) -> None:
+    async with Ledger.open(database.url, keys=KEYS) as ledger:
+        await ledger.messages.append("t", turn(), create=True)
+    async with Ledger.open(database.url) as ledger:
+        for messages in (turn(), []):
+            with pytest.raises(TenantEncrypted):
+                await ledger.messages.append("u", messages, create=True)
+        assert await ledger.threads.find("u") is None
