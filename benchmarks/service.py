@@ -1,5 +1,5 @@
-"""The calls of a chat service beside its plain append and its plain read: a thread made by its first append, values kept
-with a turn, popped turns, and the list of a user's threads with previews.
+"""The calls of a chat service beside its plain append and its plain read: a thread made by its first append, values
+kept with a turn, popped turns, and the list of a user's threads with previews.
 """
 
 from __future__ import annotations

@@ -82,6 +82,7 @@ async def fill(repositories: Repositories, ids: Ids) -> None:
     await repositories.branches.fork(ids.thread, 5, activate=False)
     await repositories.messages.revise(ids.thread, f"{ids.message}0", user("And in Oslo?"))
     await repositories.outputs.add(ids.thread, [OUTPUT])
+    await repositories.kv.put(("thread", ids.thread), ids.key, {"secret": 1})
     left = assistant("Su", state="partial")
     await repositories.threads.load([repositories.threads.prepare(new_thread(ids.partial), [left])])  # nobody writes it
     await repositories.threads.create(ids.erased, user_id=ids.erased_user)
@@ -267,6 +268,22 @@ CALLS |= {
     ],
 }
 CALLS |= {
+    "kv.get": [
+        lambda s, ids: s.kv.get(("thread", ids.thread), ids.key),
+        lambda s, ids: s.kv.get(("user", "u"), ids.key),
+    ],
+    "kv.list": [lambda s, ids: s.kv.list(("thread", ids.thread)), lambda s, ids: s.kv.list(("user", ids.user))],
+    "kv.put": [lambda s, ids: s.kv.put(("thread", ids.thread), ids.key, 2, expected=0)],
+    "kv.merge": [lambda s, ids: s.kv.merge(("thread", ids.thread), ids.key, {"b": 2})],
+    "kv.delete": [lambda s, ids: s.kv.delete(("thread", ids.thread), ids.key)],
+    "messages.retract": [
+        lambda s, ids: s.messages.retract(ids.thread, f"{ids.message}4"),
+        lambda s, ids: s.messages.retract("mine", f"{ids.message}4"),
+    ],
+    "messages.pop": [lambda s, ids: s.messages.pop(ids.thread), lambda s, ids: s.messages.pop(ids.thread, branch=1)],
+    "branches.rewind": [lambda s, ids: s.branches.rewind(ids.thread, 1)],
+}
+CALLS |= {
     "threads.find_many": [lambda s, ids: find_many(s, [ids.thread, "mine"])],
     "threads.retain": [lambda s, ids: s.threads.retain(older_than=NOON)],
     "messages.redact": [
@@ -329,6 +346,7 @@ async def outcome(repositories: Repositories, call: Call, ids: Ids) -> str:
         told = told.replace(id_, f"<{name}>")
     told = re.sub(r"'[\w-]{32}'", "<mark>", told)
     told = re.sub(r"datetime\.datetime\([^)]*\)", "<time>", told)
+    told = re.sub(r"\b\d{16}\b", "<microseconds>", told)  # the first version of a value
     return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<new id>", told)
 
 

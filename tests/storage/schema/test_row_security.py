@@ -121,7 +121,7 @@ async def test_without_filter_and_policies_foreign_rows_are_read_and_written(
         await ledger.tenant("b").threads.create("mine")
     without_filter(monkeypatch)
     async with Ledger.open(owned, tenant="b") as ledger:
-        assert (await ledger.messages.history(THEIRS.thread)).version == 7
+        assert (await ledger.messages.history(THEIRS.thread)).version == 8
         assert (await ledger.runs.get(THEIRS.run)).agent == THEIRS.agent
         assert (await ledger.threads.update(THEIRS.thread, title="mine now")).title == "mine now"
         assert len((await ledger.threads.list()).items) == 3

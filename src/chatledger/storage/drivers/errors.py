@@ -47,7 +47,7 @@ _FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
-_LAST_COLUMN = re.compile(r"_(message_id|run_id)_(?:fkey|key|idx)\d*$")
+_LAST_COLUMN = re.compile(r"_(message_id|run_id)(?:_thread_id)?_(?:fkey|key|idx)\d*$")
 BRANCHES_KEY = ("tenant_id", "thread_id", "branch")
 """The columns of the key that fires if two callers make the branch of one number."""
 _BRANCHES_PKEY = re.compile(r"(?:^|_)branches(?:_\w*)?_pkey\d*$")

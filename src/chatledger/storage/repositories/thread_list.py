@@ -167,13 +167,13 @@ def _prefix(schema: str | None) -> str:
 
 
 def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
-    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant)
+    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
     found = _read(sql, f"{where} AND t.thread_id = :thread_id", {**given, "thread_id": thread_id})
     return _to_thread(tenant, found[0]) if found else None
 
 
 def find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
-    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant)
+    where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
     found: dict[str, Thread] = {}
     for at in range(0, len(thread_ids), _IDS_AT_ONCE):
         rows = _read(sql, f"{where} AND t.thread_id IN :ids", {**given, "ids": thread_ids[at : at + _IDS_AT_ONCE]})
@@ -233,13 +233,16 @@ class ThreadFilter:
     since: datetime | None = None
     until: datetime | None = None
 
-    def condition(self, tenant: Tenant) -> tuple[str, dict[str, Any]]:
-        """The condition on `t`, and its parameters."""
+    def condition(self, tenant: Tenant, dialect: str) -> tuple[str, dict[str, Any]]:
+        """The condition on `t`, and its parameters. It lets a thread through whose `archived_at` is damaged, which only
+        SQLite can store, so that the page tells of it.
+        """
         given = {"user_id": self.user_id, "kind": self.kind, "since": self.since, "until": self.until}
         given = {name: value for name, value in given.items() if value is not None}
         found = ["t.tenant_id = :tenant", *(_CONDITIONS[name] for name in given)]
         if self.archived is not None:
-            found.append(f"t.archived_at IS {'NOT ' if self.archived else ''}NULL")
+            absent = "t.archived_at IS NULL" if dialect == "postgresql" else "typeof(t.archived_at) <> 'integer'"
+            found.append("t.archived_at IS NOT NULL" if self.archived else absent)
         return " AND ".join(found), {"tenant": tenant.name, **given}
 
 
@@ -273,7 +276,7 @@ class ThreadWindow:
 
 def list_threads(sql: Sql, tenant: Tenant, chosen: ThreadFilter, window: ThreadWindow) -> Page[Thread]:
     """Raises InvalidCursor and ThreadNotFound."""
-    condition, given = chosen.condition(tenant)
+    condition, given = chosen.condition(tenant, sql.dialect)
     behind = "<" if window.newest_first else ">"
     if window.cursor is not None:
         name, moment, thread_id = read_cursor(window.cursor, str, datetime, str)
@@ -311,7 +314,7 @@ def _require_found(sql: Sql, tenant: Tenant, chosen: ThreadFilter, thread_id: st
 
 
 def count_matching(sql: Sql, tenant: Tenant, chosen: ThreadFilter) -> int:
-    condition, given = chosen.condition(tenant)
+    condition, given = chosen.condition(tenant, sql.dialect)
     counted = f"SELECT count(*) FROM {_prefix(sql.schema)}threads t WHERE {condition}"
     found: int = sql.execute(_bound(counted), given).scalar_one()
     return found
