@@ -33,6 +33,7 @@ from benchmarks.ours import Chatledger
 from benchmarks.progress import say
 from benchmarks.report import Row, Target
 from benchmarks.seed import Plan, fill_postgres
+from benchmarks.service import service_rows
 from benchmarks.sizes import postgres_sizes, size_rows
 from chatledger import migrate
 
@@ -53,6 +54,7 @@ def sections(server: Server, extent: Extent) -> dict[str, Callable[[], Outcome]]
         "growth among short threads": partial(_growth_section, server, extent),
         "bytes per turn": partial(_size_section, server, extent),
         "import": partial(_import_section, server, extent),
+        "service": partial(_service_section, server, extent),
     }
 
 
@@ -101,6 +103,13 @@ def _import_section(server: Server, extent: Extent) -> Outcome:
         outcome.rows += asyncio.run(postgres_import_rows(url, extent))
         with delayed(url) as far:
             outcome.rows += asyncio.run(postgres_import_rows(far, extent, label=AWAY))
+    return outcome
+
+
+def _service_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        outcome.rows += asyncio.run(service_rows(url, extent))
     return outcome
 
 

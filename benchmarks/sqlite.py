@@ -34,6 +34,7 @@ from benchmarks.ours import Chatledger
 from benchmarks.progress import say
 from benchmarks.report import Row, Target
 from benchmarks.seed import Plan, fill_sqlite
+from benchmarks.service import service_rows
 from benchmarks.sizes import size_rows, sqlite_sizes
 from benchmarks.starts import start_rows
 from chatledger import migrate
@@ -51,6 +52,7 @@ def sections(extent: Extent) -> dict[str, Callable[[], Outcome]]:
         "bytes per turn": partial(_section, _sizes, extent),
         "import": partial(_section, _imports, extent),
         "start of a process": partial(_section, _starts, extent),
+        "service": partial(_section, _services, extent),
     }
 
 
@@ -81,6 +83,11 @@ def _imports(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> Non
 
 def _starts(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
     outcome.rows += start_rows(extent.starts, _schema(empty))
+
+
+def _services(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    path = shutil.copyfile(empty, folder / "service.db")
+    outcome.rows += asyncio.run(service_rows(str(path), extent))
 
 
 def _schema(path: Path) -> list[str]:
