@@ -145,7 +145,7 @@ def _batches(stored: Stored) -> list[tuple[int, str]]:
 
 
 # What the ledger fills in; `run_id` too, because the recorder names a run.
-_SET = dict.fromkeys(("thread_id", "branch", "seq", "created_at", "run_id"))
+_SET = dict.fromkeys(("thread_id", "branch", "seq", "created_at", "run_id", "answers"))
 
 
 def _check_batch(stored: Stored, index: int, name: str, place: str) -> list[Fault]:

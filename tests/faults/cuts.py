@@ -89,7 +89,7 @@ async def cut_locked_appends(database: Database, side: Side, *, seed: object = N
         async def one(boundary: Boundary) -> None:
             await recorder.append(f"warm {boundary.after}", THREAD)
 
-            def moved(*_: Any) -> Moved:
+            def moved(*_: Any, **__: Any) -> Moved:
                 names["write"] = written
                 proxy.cut(boundary)
                 return Moved()
