@@ -361,6 +361,23 @@ async def test_a_key_is_a_promise_on_a_branch_that_knew_of_no_change(ledger: Led
     assert (await ledger.messages.append("t", said, idempotency_key="k")).messages == first.messages
 
 
+@pytest.mark.parametrize("to", [0, 1])
+@pytest.mark.parametrize("named", [0, 1])
+async def test_a_key_is_a_promise_for_messages_that_have_ids_too(ledger: Ledger, named: int, to: int) -> None:
+    await ledger.threads.create("t")
+    said = [user("keyed"), assistant("answer")]
+    said[named] = said[named].model_copy(update={"message_id": "mine"})
+    first = await ledger.messages.append("t", said, idempotency_key="k")
+    await ledger.branches.rewind("t", to)
+    left = await ledger.messages.history("t")
+    again = await ledger.messages.append("t", said, idempotency_key="k")
+    assert (again.replayed, again.messages) == (True, first.messages)
+    assert await ledger.messages.history("t") == left
+    said[named] = said[named].model_copy(update={"content": "else"})
+    with pytest.raises(IdConflict):
+        await ledger.messages.append("t", said, idempotency_key="k")
+
+
 async def test_an_attempt_whose_acknowledgement_was_lost_is_found_though_it_was_popped(ledger: Ledger) -> None:
     await filled(ledger)
     scope = ledger.messages._scope

@@ -417,6 +417,26 @@ async def test_the_words_of_a_removed_message_are_redacted_by_its_seq(
         await ledger.messages.revise("t", "m", user("x"))
 
 
+@pytest.mark.parametrize("shared", [1, 2])
+async def test_the_words_of_a_message_that_left_a_branch_beside_a_fork_are_redacted(
+    database: Database, ledger: Ledger, shared: int
+) -> None:
+    await ledger.threads.create("t")
+    await ledger.messages.append("t", [user("?", message_id="first"), assistant(CANARY, message_id="m")])
+    await ledger.branches.fork("t", shared, activate=False)
+    for _ in range(2):  # what the fork shares leaves a gap in the lineage
+        await ledger.messages.pop("t")
+    for seq in (0, 3, 4, 5, 2**70):  # the changes have no words
+        with pytest.raises(MessageNotFound):
+            await ledger.messages.redact("t", seq)
+    foreseen = await ledger.messages.redact("t", 2, dry_run=True)
+    redacted = await ledger.messages.redact("t", 2)
+    assert (foreseen.text, redacted.text, redacted.message_id) == ("[redacted]", "[redacted]", "m")
+    assert CANARY not in await stored(database)
+    in_fork = (await ledger.messages.history("t", branch=1)).messages
+    assert [message.text for message in in_fork] == ["?", "[redacted]"][:shared]
+
+
 @pytest.mark.parametrize("redacted_first", [True, False])
 async def test_a_repeat_by_key_of_a_popped_and_redacted_message_is_a_replay(
     database: Database, ledger: Ledger, redacted_first: bool

@@ -131,23 +131,25 @@ class Removed:
 
 
 def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -> dict[str | None, Removed]:
-    """The messages of the batch that were stored and then removed, by the id as stored. Only minted ids are sought:
-    those of an idempotency key, and with `again` those of an earlier attempt. Raises DamagedCell and EncryptionError.
+    """The messages of the batch that were stored and then removed, by the id as stored. Only minted ids show that the
+    batch is a repeat: those of an idempotency key, and with `again` those of an earlier attempt. Raises DamagedCell and
+    EncryptionError.
     """
     if seen.absent is None or not (request.has_key or again):
         return {}
     pairs = zip(request.messages, request.message_ids, strict=True)
-    ids = [id_ for message, id_ in pairs if message.message_id is None and id_ not in seen.found]
-    if not ids:
+    minted = {id_ for message, id_ in pairs if message.message_id is None}
+    missing = [id_ for id_ in request.message_ids if id_ not in seen.found]
+    if not minted or not missing:
         return {}
     found: dict[str | None, Removed] = {}
-    for cells in _changes_of(sql, request, ids):
+    for cells in _changes_of(sql, request, missing):
         removed = found.setdefault(cells["message_id"], Removed())
         if cells["body"] is not None:
             removed.forms.append(decode_body(request.thread_id, cells))
         if cells["digest"] is not None:
             removed.digests.append((cells["target_branch"], cells["target_seq"], decode_text(cells["digest"])))
-    return found
+    return {} if minted.isdisjoint({*found, *seen.found}) else found
 
 
 def _changes_of(sql: Sql, request: AppendRequest, ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -233,6 +233,15 @@ def load_bodies(sql: Sql, window: Window, branch: int, seq: int) -> list[Change]
     return _load(sql, window, and_(of_message, revisions.c.body.is_not(None)))
 
 
+def find_given_up(sql: Sql, window: Window, branch: int, seq: int) -> list[int]:
+    """The branch that stores, or stored, the message that left this branch at `seq`; empty if none did. Where another
+    branch shared what left, the lineage does not name it any more.
+    """
+    left = and_(revisions.c.branch == branch, revisions.c.target_seq == seq, revisions.c.kind != "revised")
+    found = select(revisions.c.target_branch).where(_of_thread(revisions, window), left)
+    return list(sql.execute(found).scalars())
+
+
 def _load(sql: Sql, window: Window, own: ColumnElement[bool]) -> list[Change]:
     in_order = (revisions.c.created_at, revisions.c.branch, revisions.c.seq, revisions.c.idx)
     rows = sql.execute(select(revisions).where(_of_thread(revisions, window), own).order_by(*in_order)).mappings()

@@ -20,7 +20,7 @@ from chatledger.storage.append.partial import overwrite
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import cut, find_path, load_range
 from chatledger.storage.history.window import Window
-from chatledger.storage.repositories.changes import load_bodies, replace_body
+from chatledger.storage.repositories.changes import find_given_up, load_bodies, replace_body
 from chatledger.storage.repositories.deletion import hold_thread
 from chatledger.storage.rows.digest import digest
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
@@ -50,10 +50,15 @@ def find_redacted(sql: Sql, window: Window, seq: int) -> ChatMessage:
 
 
 def _find(sql: Sql, window: Window, seq: int) -> tuple[ChatMessage, bool]:
-    """The message, and whether it is stored. If it was removed, it is what its last change keeps of it."""
+    """The message, and whether it is stored. If it was removed, it is what its last change keeps of it. A message that
+    left this branch, and that another one still shares, is stored.
+    """
     path = find_path(sql, window)
-    for branch, first, last in cut(path.segments, seq, min(seq, path.last_seq)):
-        found = load_range(sql, window.tenant, window.thread, branch, first, last)
+    stores = [segment.branch for segment in cut(path.segments, seq, min(seq, path.last_seq))]
+    if not stores and 0 < seq <= path.last_seq:
+        stores = find_given_up(sql, window, path.branch, seq)
+    for branch in stores:
+        found = load_range(sql, window.tenant, window.thread, branch, seq, seq)
         if found:
             return found[0], True
         removed = [change.message for change in load_bodies(sql, window, branch, seq) if change.message is not None]
