@@ -378,6 +378,44 @@ async def test_a_key_is_a_promise_for_messages_that_have_ids_too(ledger: Ledger,
         await ledger.messages.append("t", said, idempotency_key="k")
 
 
+@pytest.mark.parametrize("after", [None, 1])
+async def test_a_key_is_a_promise_for_a_draft(ledger: Ledger, after: int | None) -> None:
+    await filled(ledger)
+    async with ledger.stream("t", idempotency_key="k", after=after) as draft:
+        await draft.feed("said")
+    assert await ledger.messages.pop("t") == draft.message
+    left = await ledger.messages.history("t")
+    for words in ("said", "said", "else"):
+        async with ledger.stream("t", idempotency_key="k", after=after) as again:
+            await again.feed(words)
+        assert (again.replayed, again.message) == (True, draft.message)
+    assert await ledger.messages.history("t") == left
+    await ledger.messages.redact("t", draft.message.seq or 0)
+    async with ledger.stream("t", idempotency_key="k", after=after) as again:
+        await again.feed("said")
+    assert (again.replayed, again.message.text) == (True, "[redacted]")
+
+
+async def test_a_draft_that_was_removed_unfinished_is_begun_anew_under_its_key(ledger: Ledger) -> None:
+    await filled(ledger)
+    lost = ledger.stream("t", idempotency_key="k")
+    await lost.__aenter__()
+    await lost.feed("sai")
+    await lost.flush()
+    await lost._stop()
+    await pass_time(ledger, 11)
+    popped = await ledger.messages.pop("t")
+    assert popped is not None
+    assert popped.state == "partial"
+    async with ledger.stream("t", idempotency_key="k") as again:
+        await again.feed("said")
+    assert (again.replayed, again.message.text, again.message.message_id) == (False, "said", popped.message_id)
+    await ledger.messages.pop("t")
+    async with ledger.stream("t", idempotency_key="k") as third:
+        await third.feed("said")
+    assert (third.replayed, third.message) == (True, again.message)
+
+
 async def test_an_attempt_whose_acknowledgement_was_lost_is_found_though_it_was_popped(ledger: Ledger) -> None:
     await filled(ledger)
     scope = ledger.messages._scope
