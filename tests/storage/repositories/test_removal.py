@@ -72,6 +72,38 @@ async def test_a_popped_result_leaves_its_call_open_at_any_level(ledger: Ledger,
     assert [found for found in await ledger.threads.check("t") if found.severity == "error"] == []
 
 
+@pytest.mark.parametrize("how", ["append", "close", "transaction", "kv", "cached"])
+async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
+    database: Database, ledger: Ledger, how: str
+) -> None:
+    stored = await filled(ledger, [user("?"), assistant(calls=[call("a")]), result("a", "one"), assistant("!")])
+    other = await ledger.messages.append("t", [assistant("?!")], after=3)
+    await ledger.branches.activate("t", 0)
+    await ledger.branches.rewind("t", 2)
+    again = result("a", "two")
+    if how == "append":
+        await ledger.messages.append("t", [again])
+    elif how == "close":
+        await ledger.messages.append("t", [user("go on")], on_open_calls="close")
+    elif how == "transaction":
+        async with ledger.begin() as tx:
+            await tx.messages.append("t", [again])
+    elif how == "kv":
+        await ledger.messages.append("t", [again], kv={"n": 1}, kv_expected={"n": 0})
+    else:
+        await ledger.messages.append("t", [ChatMessage(role="custom", content="a note")])
+        await ledger.messages.append("t", [again])
+    history = await ledger.messages.history("t")
+    answer = next(message for message in history.messages if message.role == "tool")
+    linked = "SELECT branch, seq, call_branch, call_seq, call_idx FROM tool_results"
+    assert [tuple(row) for row in await query(database, linked)] == [(0, answer.seq, 0, 2, 0)]
+    fork = await ledger.messages.history("t", branch=1)
+    assert fork.messages == [*stored[:3], *other.messages]
+    await ledger.messages.append("t", [user("next")])
+    for branch in (0, 1):
+        assert [found.rule for found in await ledger.threads.check("t", branch=branch) if found.rule != "R13"] == []
+
+
 async def test_popping_a_call_forgets_that_it_was_open(ledger: Ledger) -> None:
     await filled(ledger, PAIR[:2])
     await ledger.messages.pop("t")
@@ -376,6 +408,44 @@ async def test_a_key_is_a_promise_for_messages_that_have_ids_too(ledger: Ledger,
     said[named] = said[named].model_copy(update={"content": "else"})
     with pytest.raises(IdConflict):
         await ledger.messages.append("t", said, idempotency_key="k")
+
+
+@pytest.mark.parametrize("after", [None, 1])
+async def test_a_key_is_a_promise_for_a_draft(ledger: Ledger, after: int | None) -> None:
+    await filled(ledger)
+    async with ledger.stream("t", idempotency_key="k", after=after) as draft:
+        await draft.feed("said")
+    assert await ledger.messages.pop("t") == draft.message
+    left = await ledger.messages.history("t")
+    for words in ("said", "said", "else"):
+        async with ledger.stream("t", idempotency_key="k", after=after) as again:
+            await again.feed(words)
+        assert (again.replayed, again.message) == (True, draft.message)
+    assert await ledger.messages.history("t") == left
+    await ledger.messages.redact("t", draft.message.seq or 0)
+    async with ledger.stream("t", idempotency_key="k", after=after) as again:
+        await again.feed("said")
+    assert (again.replayed, again.message.text) == (True, "[redacted]")
+
+
+async def test_a_draft_that_was_removed_unfinished_is_begun_anew_under_its_key(ledger: Ledger) -> None:
+    await filled(ledger)
+    lost = ledger.stream("t", idempotency_key="k")
+    await lost.__aenter__()
+    await lost.feed("sai")
+    await lost.flush()
+    await lost._stop()
+    await pass_time(ledger, 11)
+    popped = await ledger.messages.pop("t")
+    assert popped is not None
+    assert popped.state == "partial"
+    async with ledger.stream("t", idempotency_key="k") as again:
+        await again.feed("said")
+    assert (again.replayed, again.message.text, again.message.message_id) == (False, "said", popped.message_id)
+    await ledger.messages.pop("t")
+    async with ledger.stream("t", idempotency_key="k") as third:
+        await third.feed("said")
+    assert (third.replayed, third.message) == (True, again.message)
 
 
 async def test_an_attempt_whose_acknowledgement_was_lost_is_found_though_it_was_popped(ledger: Ledger) -> None:

@@ -121,7 +121,9 @@ class Removed:
     """The branch and seq of the message, and the digest."""
 
     def find(self, request: AppendRequest, given: EncodedMessage) -> ChatMessage | None:
-        """The message, if it ever had this form."""
+        """The message, if it ever had this form; of a draft, if it was finished, whatever was fed."""
+        if request.draft is not None:
+            return next((form for form in reversed(self.forms) if _is_finished_draft(request, form)), None)
         same = next((form for form in self.forms if encode_message(form) == given), None)
         if same is not None or not self.forms:
             return same
@@ -149,6 +151,8 @@ def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -
             removed.forms.append(decode_body(request.thread_id, cells))
         if cells["digest"] is not None:
             removed.digests.append((cells["target_branch"], cells["target_seq"], decode_text(cells["digest"])))
+    if request.draft is not None and not any(one.find(request, request.rows[0]) for one in found.values()):
+        return {}  # the draft that was removed was never finished, so this one begins it anew
     return {} if minted.isdisjoint({*found, *seen.found}) else found
 
 

@@ -397,7 +397,8 @@ class MessageRepository:
         a new mark, and another branch that shares the message keeps it.
 
         The message's id is free again. But an append with an `idempotency_key` stays a repeat: called again, it returns
-        its first result and stores nothing.
+        its first result and stores nothing. Messages with ids of their own are not known by the key, so an append of
+        such messages alone is stored again.
 
         Raises ThreadNotFound, BranchNotFound, VersionConflict if the branch moved since the mark `expected`, and
         DraftLive while somebody writes the message.
