@@ -377,10 +377,10 @@ def before_the_write(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], Await
     """Let something happen after the preflight of the next append, once."""
     written = append_module.__dict__["write"]
 
-    def then_write(*arguments: Any) -> Any:
+    def then_write(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr(append_module, "write", written)
         await_only(happen())
-        return written(*arguments)
+        return written(*arguments, **options)
 
     monkeypatch.setattr(append_module, "write", then_write)
 

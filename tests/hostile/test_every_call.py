@@ -103,7 +103,7 @@ async def test_every_call_of_a_ledger_returns_or_raises_an_error_of_ours(databas
             call = next(call for call in calls_of(owner) if call.name == name)
             for arguments in arguments_of(call, usual, random.Random(name), MIXED):
                 await findings.note(call, arguments)
-    assert findings.wrong == {}
+    assert not findings.wrong, "\n".join(map(str, findings.wrong.items()))
     assert findings.outcomes.keys() >= {"returned", "InvalidArgument", "LimitExceeded", "ThreadNotFound"}
 
 
@@ -116,7 +116,7 @@ async def test_every_call_of_a_draft_returns_or_raises_an_error_of_ours(database
             for arguments in arguments_of(method(ledger.stream("t"), name), {}, random.Random(name), 0):
                 async with ledger.stream("t", interval=3_600, lease=7_200) as draft:
                     await findings.note(method(draft, name), arguments)
-    assert findings.wrong == {}
+    assert not findings.wrong, "\n".join(map(str, findings.wrong.items()))
 
 
 def method(target: object, name: str) -> Call:
@@ -133,7 +133,7 @@ async def test_opening_returns_or_raises_an_error_of_ours(tmp_path: Path, monkey
         await findings.note(opening, {"url": "t.db", **arguments})
     for url in URLS:
         await findings.note(opening, {"url": url, "timeout": 0.2})
-    assert findings.wrong == {}
+    assert not findings.wrong, "\n".join(map(str, findings.wrong.items()))
 
 
 AT = f"postgresql://u:{CANARY}@127.0.0.1"
@@ -186,4 +186,4 @@ async def test_every_call_of_a_transaction_leaves_it_usable(database: Database) 
                 for arguments in arguments_of(call, usual, random.Random(name), 0):
                     await findings.note(call, arguments)
                 assert (await tx.threads.create("after")).thread_id == "after", name
-    assert findings.wrong == {}
+    assert not findings.wrong, "\n".join(map(str, findings.wrong.items()))

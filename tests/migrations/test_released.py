@@ -42,8 +42,16 @@ async def test_a_released_database_reads_as_it_did(upgraded: Database, revision:
 
 def _as_then(model: BaseModel, item: dict[str, Any]) -> dict[str, Any]:
     """The model with the fields of the dump. A field that models no longer have is taken as it was."""
-    now = json.loads(json.dumps(model.model_dump(), default=str))
-    return {name: now.get(name, value) for name, value in item.items()}
+    now: dict[str, Any] = json.loads(json.dumps(model.model_dump(), default=str))
+    return _within(now, item)
+
+
+def _within(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: now.get(name, value) for name, value in then.items()}
+    return {
+        name: _within(value, then[name]) if isinstance(value, dict) and isinstance(then[name], dict) else value
+        for name, value in kept.items()
+    }
 
 
 async def test_a_released_database_is_written_on(upgraded: Database) -> None:

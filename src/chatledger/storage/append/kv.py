@@ -64,7 +64,7 @@ def make_writes(kv: dict[str, Any] | None, expected: dict[str, int] | None) -> t
         raise LimitExceeded("values of kv", len(kv), MOST)
     for key, version in expected.items():
         if key not in kv:
-            raise InvalidArgument("kv_expected", f"names the key {key!r}, which kv does not write")
+            raise InvalidArgument("kv_expected", "names a key that kv does not write")
         require_version(f"kv_expected[{key!r}]", version)
     writes = [
         make_write(key, value, expected.get(key), named="a key of kv", argument=f"kv[{key!r}]")

@@ -127,7 +127,7 @@ def _shape(scope: object) -> str:
     """What was given, without ids."""
     if not isinstance(scope, tuple):
         return type(scope).__name__
-    first = repr(scope[0]) if scope and isinstance(scope[0], str) and len(scope[0]) < 20 else None
+    first = repr(scope[0]) if scope and isinstance(scope[0], str) and scope[0] in _LENGTHS else None
     types = [type(name).__name__ for name in scope]
     return f"({', '.join([first or types[0], *types[1:]])})" if scope else "()"
 
