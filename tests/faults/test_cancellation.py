@@ -22,6 +22,7 @@ from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
@@ -213,8 +214,44 @@ async def additions(recorder: Recorder, _: str) -> None:
     await recorder._ledger.branches.advance(THREAD, await recorder._ledger.branches.mark(THREAD))
 
 
+async def change(recorder: Recorder, name: str) -> None:
+    """A thread of its own, whose messages are revised and removed."""
+    ledger, thread = recorder._ledger, f"{name} {uuid4()}"
+    await ledger.messages.append(thread, turn("c"), create=True, kv={"step": 1})
+    await ledger.messages.append(thread, [user("Or so?", message_id="edited")], after="c4")
+    await ledger.messages.revise(thread, "edited", user("And so?"))
+    await ledger.messages.retract(thread, "edited")
+    assert await ledger.messages.revisions(thread, "edited")
+    assert await ledger.messages.pop(thread)
+    await ledger.branches.rewind(thread, 1)
+    await ledger.branches.alternatives(thread, 1)
+    assert await ledger.messages.find("c0")
+    copied = await ledger.threads.copy(thread)
+    await ledger.threads.archive(copied.thread_id)
+    await ledger.threads.unarchive(copied.thread_id)
+    assert await ledger.threads.count()
+
+
+async def score(recorder: Recorder, name: str) -> None:
+    thread = f"{name} {uuid4()}"
+    await recorder._ledger.messages.append(thread, turn(), run_id=f"run of {thread}", create=True)
+    given = await recorder._ledger.feedback.record(Feedback(run_id=f"run of {thread}", key="up", score=1))
+    await recorder._ledger.feedback.retract(given.feedback_id or "")
+    await recorder._ledger.feedback.current(thread_id=thread)
+
+
+async def state(recorder: Recorder, _: str) -> None:
+    scope = ("user", uuid4().hex)
+    await recorder._ledger.kv.put(scope, "k", {"a": 1})
+    await recorder._ledger.kv.merge(scope, "k", {"b": 2})
+    assert await recorder._ledger.kv.get(scope, "k")
+    assert await recorder._ledger.kv.list(scope)
+    assert await recorder._ledger.kv.delete(scope, "k")
+
+
 OTHERS = (
-    create, look, delete, fork, run, close, sync, converted, stream, partials, erase, retain, additions,
+    create, look, delete, fork, run, close, sync, converted, stream, partials, erase, retain, additions, change, score,
+    state,
 )  # fmt: skip
 
 
@@ -222,7 +259,7 @@ def test_every_public_method_is_stopped_in_some_call() -> None:
     """By their names, in the text of the calls above."""
     words = set(re.findall(r"\w+", "".join(inspect.getsource(call) for call in (*CALLS, *OTHERS))))
     usual = (ThreadRepository, MessageRepository, BranchRepository, RunRepository, FeedbackRepository)
-    others = (OutputRepository, AgentRepository, ErasureRepository, PartialRepository)
+    others = (OutputRepository, AgentRepository, ErasureRepository, PartialRepository, KvRepository)
     methods = {
         name
         for repository in (*usual, *others)

@@ -18,6 +18,7 @@ import pytest
 
 import chatledger
 from chatledger import Ledger, StorageError
+from chatledger.storage.upgrade.versions import HEAD
 from tests.conftest import Database
 from tests.faults.checker import verdict
 from tests.faults.recording import Recorder, Recording
@@ -247,7 +248,7 @@ async def test_a_file_that_is_made_is_private_and_so_are_its_wal_and_its_copies(
     await asyncio.to_thread(chatledger.restore, tmp_path / "b.db", tmp_path / "c.db")
     await asyncio.to_thread(chatledger.migrate, tmp_path / "d.db")
     await asyncio.to_thread(chatledger.migrate, tmp_path / "d.db", to="0003")
-    names = ("a.db", "b.db", "c.db", "d.db", "d.db.0004.bak")
+    names = ("a.db", "b.db", "c.db", "d.db", f"d.db.{HEAD}.bak")
     assert modes(tmp_path) == dict.fromkeys(names, "600")
 
 
