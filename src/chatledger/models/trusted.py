@@ -56,11 +56,6 @@ def copy_with(instance: M, fields: Mapping[str, Any]) -> M:
     return revive(instance.__class__, {**instance.__dict__, **fields}, given)
 
 
-def fill(instance: BaseModel, name: str, value: object) -> None:
-    """Give a field of an instance its value, before anybody else holds the instance."""
-    instance.__dict__[name] = value
-
-
 @lru_cache(maxsize=64)
 def _defaults(model: type[BaseModel]) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...]]:
     """The defaults of all fields, in the order of the model, and the factories of the fields that have one."""

@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from chatledger.models import CONTINUES, CallPlace, ChatMessage, History, continues, json
-from chatledger.models.trusted import fill
 from chatledger.storage.drivers.errors import is_bad_json
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.one_statement import NEWEST, PAGE, page_parameters, read_rows
@@ -358,58 +357,50 @@ def _run_interval(sql: Sql, window: Window, path: Path) -> tuple[int, int]:
 # decided it, and says nothing elsewhere: an earlier call may have been open, or a message may have been removed.
 
 
-def link_results(messages: Sequence[ChatMessage], *, complete: bool) -> None:
-    """Fill in which call each result answers. These messages were just decoded, so nobody else holds them."""
-    for message, seq, index in _find_answers(messages, complete=complete):
-        fill(message, "answers", _call_place(seq, index))
-
-
-@lru_cache(maxsize=4_096)  # threads begin alike, and a place that was read is read again
-def _call_place(seq: int, index: int) -> CallPlace:
-    return CallPlace(seq=seq, index=index)
-
-
 _Waiting: TypeAlias = tuple[int, int, str | None, str]
 """The seq, the index, the id and the name of a call that has no result yet."""
 
 
-def _find_answers(messages: Sequence[ChatMessage], *, complete: bool) -> Iterator[tuple[ChatMessage, int, int]]:
-    """The results with the seq and the index of their calls, of messages of one path in order. `complete` says that
-    the path has a message in each of its positions.
+def link_results(messages: Sequence[ChatMessage], *, complete: bool) -> None:
+    """Fill in which call each result answers. These messages were just decoded, so nobody else holds them. `complete`
+    says that the path has a message in each of its positions.
     """
     if not messages:
         return
     waiting: dict[str | None, list[_Waiting]] = {}
-    first, last = messages[0].seq or 0, messages[-1].seq or 0
-    known = complete and first == 1  # whether no other call than these can be open
+    seq, last = messages[0].seq or 0, messages[-1].seq or 0
+    known = complete and seq == 1  # whether no other call than these can be open
     sure_from = 0  # a call before this seq may have its result already
-    gapless = last - first + 1 == len(messages)
-    expected = first
+    gapless = last - seq + 1 == len(messages)
     for message in messages:
-        role, calls = message.role, message.tool_calls
-        if not gapless:
-            seq = message.seq or 0
-            if seq != expected:  # what stands between is not on the page, or was removed
-                known, sure_from = False, seq
-            expected = seq
+        fields = message.__dict__  # every history runs this loop, and an attribute of a model takes three times as long
+        if not gapless and fields["seq"] != seq:  # a message between is not on the page, or was removed
+            seq = sure_from = fields["seq"]
+            known = False
+        role = fields["role"]
         if role == "tool":
-            if not message.violations or _is_linked(message):
-                id_ = message.tool_call_id
+            if not fields["violations"] or _is_linked(message):
+                id_ = fields["tool_call_id"]
                 if id_ is None and not known:
-                    sure_from = expected
+                    sure_from = seq
                 else:
                     call = _first(waiting, message.name) if id_ is None else _latest(waiting.get(id_))
                     known = known and call is not None
                     if call is not None and call[0] >= sure_from:
                         waiting[call[2]].remove(call)
-                        yield message, call[0], call[1]
-        elif role in _BEGIN and not (message.violations and _interrupts(message)):
+                        fields["answers"] = _call_place(call[0], call[1])
+        elif role in _BEGIN and not (fields["violations"] and _interrupts(message)):
             waiting.clear()  # while a call was open, it would have broken R8
             known = complete
-        if calls:
-            for index, one in enumerate(calls):
-                waiting.setdefault(one.id, []).append((expected, index, one.id, one.name))
-        expected += 1
+        if fields["tool_calls"]:
+            for index, one in enumerate(fields["tool_calls"]):
+                waiting.setdefault(one.id, []).append((seq, index, one.id, one.name))
+        seq += 1
+
+
+@lru_cache(maxsize=4_096)  # threads begin alike, and a place that was read is read again
+def _call_place(seq: int, index: int) -> CallPlace:
+    return CallPlace(seq=seq, index=index)
 
 
 _BEGIN = frozenset({"user", "system", "developer"})
