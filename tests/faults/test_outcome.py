@@ -452,7 +452,7 @@ async def test_an_append_cancelled_while_it_waits_for_the_lock_discards_its_conn
 ) -> None:
     """Its second attempt, inside a transaction."""
     forget(ledger)
-    monkeypatch.setattr(append_module, "write", lambda *_: Moved())
+    monkeypatch.setattr(append_module, "write", lambda *_, **__: Moved())
     other = await asyncpg.connect(pg_database.url)
     async with other.transaction():
         await other.execute("SELECT FROM chatledger.branches FOR UPDATE")
