@@ -17,7 +17,7 @@ from chatledger.storage.history.path import Path, cut, damaged_lineage, find_pat
 from chatledger.storage.history.tokens import newest_that_fit
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Encryption
-from chatledger.storage.rows.messages import decode_messages
+from chatledger.storage.rows.messages import Link, decode_messages
 from chatledger.storage.schema.text import ESCAPE_MARK, encode_text, write_mark
 
 
@@ -49,6 +49,7 @@ def load_page(sql: Sql, window: Window) -> History:
     path = find_path(sql, window)
     if window.max_tokens is not None:
         fitting = newest_that_fit(sql, window, path, lambda message: _starts_window(sql, window, path, message))
+        answer_linker(complete=not path.absent)(fitting)
         return _history(window, path, fitting)
     low, high = (1, path.last_seq) if window.run_id is None else _run_interval(sql, window, path)
     if path.absent:
@@ -59,13 +60,16 @@ def load_page(sql: Sql, window: Window) -> History:
             first, last = _counted(sql, window, path, low, high)
     else:
         first, last = max(low, _last_turns(sql, window, path)), high
-    messages = load_path(sql, window, path, first, last)
+    messages = load_path(sql, window, path, first, last, answer_linker(complete=not path.absent))
     if window.last is not None:
         messages = _from_turn_start(sql, window, path, messages, low)
+    linked = messages
     if window.last is not None or window.last_turns is not None:
         messages = _with_calls(sql, window, path, messages)
     if window.newest is not None:
         messages = _with_group(sql, window, path, messages)
+    if messages is not linked:
+        answer_linker(complete=not path.absent)(messages)
     page = _page(window, path, messages, (first, last), (low, high))
     if window.run_id is None:
         return page
@@ -93,7 +97,8 @@ def read_page(window: Window, rows: Sequence[Row]) -> History | None:
     first, last = _interval(window, low, high)
     if window.size is None and found.last < last:
         return None
-    messages = decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls)
+    link = answer_linker(complete=not path.absent)
+    messages = decode_messages(window.tenant, window.thread_id, found.messages, found.parts, found.calls, link)
     if path.absent:
         if not _is_certain(window, path, messages, first, last):
             return None
@@ -134,7 +139,6 @@ def _history(
     previous_cursor: int | None = None,
     next_cursor: int | None = None,
 ) -> History:
-    link_results(messages, complete=not path.absent)
     mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp)
     return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor, mark=mark)
 
@@ -192,7 +196,8 @@ def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMe
     if start is not None:
         return messages[start:]
     first = turn_start(sql, window, path, (messages[0].seq or 1) - 1)
-    return load_path(sql, window, path, first, messages[-1].seq or path.last_seq)
+    link = answer_linker(complete=not path.absent)
+    return load_path(sql, window, path, first, messages[-1].seq or path.last_seq, link)
 
 
 def _first_turn(messages: Sequence[ChatMessage], low: int) -> int | None:
@@ -356,46 +361,48 @@ def _run_interval(sql: Sql, window: Window, path: Path) -> tuple[int, int]:
 # The rules linked them when they were written (R6, R7). This finds the same calls again where the page shows all that
 # decided it, and says nothing elsewhere: an earlier call may have been open, or a message may have been removed.
 
-
 _Waiting: TypeAlias = tuple[int, int, str | None, str]
 """The seq, the index, the id and the name of a call that has no result yet."""
 
 
-def link_results(messages: Sequence[ChatMessage], *, complete: bool) -> None:
-    """Fill in which call each result answers. These messages were just decoded, so nobody else holds them. `complete`
-    says that the path has a message in each of its positions.
+def answer_linker(*, complete: bool) -> Link:
+    """A function that fills in which call each result answers. It takes the messages of a page in order, in one block
+    or in several. `complete` says that the path has a message in each of its positions.
     """
-    if not messages:
-        return
     waiting: dict[str | None, list[_Waiting]] = {}
-    seq, last = messages[0].seq or 0, messages[-1].seq or 0
-    known = complete and seq == 1  # whether no other call than these can be open
+    expected = 1  # the seq after the last message
+    known = complete  # whether no other call than these can be open
     sure_from = 0  # a call before this seq may have its result already
-    gapless = last - seq + 1 == len(messages)
-    for message in messages:
-        fields = message.__dict__  # every history runs this loop, and an attribute of a model takes three times as long
-        if not gapless and fields["seq"] != seq:  # a message between is not on the page, or was removed
-            seq = sure_from = fields["seq"]
-            known = False
-        role = fields["role"]
-        if role == "tool":
-            if not fields["violations"] or _is_linked(message):
-                id_ = fields["tool_call_id"]
-                if id_ is None and not known:
-                    sure_from = seq
-                else:
-                    call = _first(waiting, message.name) if id_ is None else _latest(waiting.get(id_))
-                    known = known and call is not None
-                    if call is not None and call[0] >= sure_from:
-                        waiting[call[2]].remove(call)
-                        fields["answers"] = _call_place(call[0], call[1])
-        elif role in _BEGIN and not (fields["violations"] and _interrupts(message)):
-            waiting.clear()  # while a call was open, it would have broken R8
-            known = complete
-        if fields["tool_calls"]:
-            for index, one in enumerate(fields["tool_calls"]):
-                waiting.setdefault(one.id, []).append((seq, index, one.id, one.name))
-        seq += 1
+
+    def link(messages: Sequence[ChatMessage]) -> None:
+        nonlocal expected, known, sure_from
+        for message in messages:
+            fields = message.__dict__  # every history runs this, and an attribute of a model takes three times as long
+            seq = fields["seq"]
+            if seq != expected:  # a message between is not on the page, or was removed
+                sure_from = seq
+                known = False
+            expected = seq + 1
+            role = fields["role"]
+            if role == "tool":
+                if not fields["violations"] or _is_linked(message):
+                    id_ = fields["tool_call_id"]
+                    if id_ is None and not known:
+                        sure_from = seq
+                    else:
+                        call = _first(waiting, message.name) if id_ is None else _latest(waiting.get(id_))
+                        known = known and call is not None
+                        if call is not None and call[0] >= sure_from:
+                            waiting[call[2]].remove(call)
+                            fields["answers"] = _call_place(call[0], call[1])
+            elif role in _BEGIN and not (fields["violations"] and _interrupts(message)):
+                waiting.clear()  # while a call was open, it would have broken R8
+                known = complete
+            if fields["tool_calls"]:
+                for index, one in enumerate(fields["tool_calls"]):
+                    waiting.setdefault(one.id, []).append((seq, index, one.id, one.name))
+
+    return link
 
 
 @lru_cache(maxsize=4_096)  # threads begin alike, and a place that was read is read again

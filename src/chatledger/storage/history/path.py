@@ -19,7 +19,14 @@ from chatledger.models.json import dumps
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.encryption import Tenant, damaged_cell
-from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS, decode_each, decode_messages
+from chatledger.storage.rows.messages import (
+    CALL_COLUMNS,
+    MESSAGE_COLUMNS,
+    PART_COLUMNS,
+    Link,
+    decode_each,
+    decode_messages,
+)
 from chatledger.storage.schema.tables import branches
 from chatledger.storage.schema.text import UNREADABLE, decode_text, encode_text
 
@@ -71,17 +78,21 @@ def read_path(window: Window, row: Row | None) -> Path:
     return Path(branch, last_seq, read_lineage(lineage, window.thread_id, branch), stamp, absent)
 
 
-def load_path(sql: Sql, window: Window, path: Path, first: int, last: int) -> list[ChatMessage]:
-    """The messages first … last of the path."""
+def load_path(
+    sql: Sql, window: Window, path: Path, first: int, last: int, link: Link | None = None
+) -> list[ChatMessage]:
+    """The messages first … last of the path. `link` gets each of them, in order, as soon as it is decoded."""
     messages: list[ChatMessage] = []
     for segment in cut(path.segments, first, min(last, path.last_seq)):
-        messages += load_range(sql, window.tenant, window.thread, *segment)
+        messages += load_range(sql, window.tenant, window.thread, *segment, link)
     return messages
 
 
-def load_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int) -> list[ChatMessage]:
+def load_range(
+    sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int, link: Link | None = None
+) -> list[ChatMessage]:
     """The messages first … last that one branch stores, by one range scan of each table."""
-    return decode_messages(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, branch, first, last))
+    return decode_messages(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, branch, first, last), link)
 
 
 _FIND = """
@@ -107,9 +118,12 @@ def load_each(
     return decode_each(tenant, decode_text(thread), *_scan_range(sql, tenant, thread, *segment))
 
 
-def _scan_range(sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int) -> list[Sequence[Row]]:
+def _scan_range(
+    sql: Sql, tenant: Tenant, thread: str, branch: int, first: int, last: int
+) -> tuple[Sequence[Row], Sequence[Row], Sequence[Row]]:
     place = {"tenant": tenant.key, "thread": thread, "branch": branch, "first": first, "last": last}
-    return [sql.fetch(scan, place) for scan in _SCANS]
+    messages, parts, calls = (sql.fetch(scan, place) for scan in _SCANS)
+    return messages, parts, calls
 
 
 def scans(place: str, where: str, order: str = "") -> tuple[str, ...]:

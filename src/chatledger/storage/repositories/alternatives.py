@@ -122,6 +122,6 @@ def _load(sql: Sql, window: Window, places: Iterable[_Place]) -> dict[_Place, Ch
     columns = {name: [*dict.fromkeys(column)] for name, column in zip(_PAIR, zip(*places, strict=True), strict=True)}
     given: dict[str, Any] = {"tenant": window.tenant.key, "thread": window.thread}
     given |= columns if sql.dialect == "postgresql" else {name: dumps(column) for name, column in columns.items()}
-    rows = [sql.fetch(scan, given) for scan in _SCANS[sql.dialect]]
-    messages = decode_messages(window.tenant, window.thread_id, *rows)
-    return {(message.branch or 0, message.seq or 0): message for message in messages}
+    messages, parts, calls = (sql.fetch(scan, given) for scan in _SCANS[sql.dialect])
+    decoded = decode_messages(window.tenant, window.thread_id, messages, parts, calls)
+    return {(message.branch or 0, message.seq or 0): message for message in decoded}

@@ -7,15 +7,16 @@ before the first attempt of an append. Two messages are equal if their EncodedMe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Column
 
 from chatledger.errors import ChatLedgerError, DamagedCell, EncryptionError, KeyUnavailable, StorageError
 from chatledger.models import (
+    ROLES,
     AudioPart,
     ChatMessage,
     FilePart,
@@ -189,8 +190,22 @@ def _encode_call(call: Any) -> tuple[Any, ...]:
     return _text_or_none(call.id), encode_text(call.name), arguments, form, encode_json(call.extras)
 
 
+Link: TypeAlias = Callable[[Sequence[ChatMessage]], None]
+"""Is called with the messages of a page, a block at a time and in order, while nobody else holds them."""
+
+_BLOCK = 64
+"""Messages that are linked right after they were decoded. In a page that is decoded whole before, the first messages
+have left the processor's cache, and linking takes twice as long.
+"""
+
+
 def decode_messages(
-    tenant: Tenant, thread_id: str, messages: Sequence[Row], parts: Sequence[Row], calls: Sequence[Row]
+    tenant: Tenant,
+    thread_id: str,
+    messages: Sequence[Row],
+    parts: Sequence[Row],
+    calls: Sequence[Row],
+    link: Link | None = None,
 ) -> list[ChatMessage]:
     """Decode rows of one thread into models, in the order of `messages`. Raises EncryptionError, DamagedCell and
     HalfStored.
@@ -209,8 +224,14 @@ def decode_messages(
     calls_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in calls:
         calls_of[row[0], row[1]].append(row)
+    decoded: list[ChatMessage] = []
     try:
-        return [_decode_message(thread_id, row, parts_of, calls_of) for row in messages]
+        for start in range(0, len(messages), _BLOCK):
+            block = [_decode_message(thread_id, row, parts_of, calls_of) for row in messages[start : start + _BLOCK]]
+            if link is not None:
+                link(block)
+            decoded += block
+        return decoded
     except UNREADABLE:
         # Looking for the cell now costs intact rows nothing.
         tables = (("messages", MESSAGE_COLUMNS, messages), ("message_parts", PART_COLUMNS, parts))
@@ -296,12 +317,13 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
         format_, residual, response_metadata, custom_data, seq, state, violations, created_at,
     ) = row  # fmt: skip
     fields = _BLANK.copy()
-    fields["role"] = decode_text(role)
+    fields["role"] = role if role in ROLES else decode_text(role)
     fields["thread_id"] = thread_id
     fields["branch"] = branch
     fields["seq"] = seq
     fields["state"] = state
     fields["created_at"] = _decode_moment(created_at)
+    fields["violations"] = []
     if content_form == "str":  # nearly all messages
         fields["content"] = decode_text(text or "")
     elif content_form is not None:
@@ -319,6 +341,15 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
         fields["tool_call_id"] = decode_text(tool_call_id)
     if run_id is not None:
         fields["run_id"] = decode_text(run_id)
+    often = (
+        content_form is None, call_count is None, message_id is None, tool_call_id is None, run_id is None,
+        role != "tool",
+    )  # fmt: skip
+    if (  # as in nearly all messages
+        reasoning_form is name is is_error is format_ is residual
+        is response_metadata is custom_data is violations is None
+    ):  # fmt: skip
+        return revive(ChatMessage, fields, _given(often))
     if name is not None:
         fields["name"] = decode_text(name)
     if is_error is not None:
@@ -331,13 +362,13 @@ def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> C
         fields["response_metadata"] = decode_object(response_metadata)
     if custom_data is not None:
         fields["custom_data"] = decode_object(custom_data)
-    fields["violations"] = [] if violations is None else _decode_violations(violations)
-    given = _given(
-        content_form is None, reasoning_form is None, call_count is None, message_id is None, tool_call_id is None,
-        run_id is None, name is None, is_error is None, format_ is None, residual is None, response_metadata is None,
-        custom_data is None, violations is None, role != "tool",
+    if violations is not None:
+        fields["violations"] = _decode_violations(violations)
+    rarely = (
+        reasoning_form is None, name is None, is_error is None, format_ is None, residual is None,
+        response_metadata is None, custom_data is None, violations is None,
     )  # fmt: skip
-    return revive(ChatMessage, fields, given)
+    return revive(ChatMessage, fields, _given(often, rarely))
 
 
 class HalfStored(StorageError):
@@ -372,26 +403,30 @@ def _require_whole(
 
 _BLANK = blank(ChatMessage)
 _ALWAYS = {"role", "thread_id", "branch", "seq", "state", "created_at"}
-_SOMETIMES = (
-    "content", "reasoning", "tool_calls", "message_id", "tool_call_id", "run_id", "name", "is_error", "format",
-    "residual", "response_metadata", "custom_data", "violations", "answers",
+_OFTEN = ("content", "tool_calls", "message_id", "tool_call_id", "run_id", "answers")
+_RARELY = (
+    "reasoning", "name", "is_error", "format", "residual", "response_metadata", "custom_data", "violations",
 )  # fmt: skip
+_NO_RARE = (True,) * len(_RARELY)
 
 
 @lru_cache(maxsize=1_024)
-def _given(*absent: bool) -> set[str]:
-    """The names of the fields that a message has: `_ALWAYS` and those of `_SOMETIMES` that are not absent. All messages
-    of one shape share one set.
+def _given(often: tuple[bool, ...], rarely: tuple[bool, ...] = _NO_RARE) -> set[str]:
+    """The names of the fields that a message has: `_ALWAYS`, and those of `_OFTEN` and `_RARELY` that are not absent.
+    All messages of one shape share one set.
     """
-    return _ALWAYS | {name for name, gone in zip(_SOMETIMES, absent, strict=True) if not gone}
+    absent = zip(_OFTEN + _RARELY, often + rarely, strict=True)
+    return _ALWAYS | {name for name, gone in absent if not gone}
 
 
-@lru_cache(maxsize=16)  # the messages of an append share one moment
 def _decode_moment(stored: datetime | int) -> datetime:
-    if isinstance(stored, int):
-        return from_microseconds(stored)
+    if not isinstance(stored, datetime):
+        return _read_microseconds(stored)
     # asyncpg returns the first and the last moment of its calendar without a zone
     return stored if stored.tzinfo is not None else stored.replace(tzinfo=UTC)
+
+
+_read_microseconds = lru_cache(maxsize=16)(from_microseconds)  # the messages of an append share one moment
 
 
 _FLAGS = {0: False, 1: True}

@@ -54,7 +54,7 @@ def _begins_as_ours(text: str) -> bool:
 
 def decode_text(stored: str) -> str:
     """The text of a stored cell. Raises KeyUnavailable for ciphertext: with keys, the caller decrypts it before."""
-    if not stored.startswith(_MARKS):
+    if stored < ESCAPE_MARK or not stored.startswith(_MARKS):  # the first test suffices for nearly all text
         return stored
     if stored[0] == ESCAPE_MARK:
         return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "\\", stored[1:])
