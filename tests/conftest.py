@@ -5,6 +5,7 @@ The schema comes from the migrations. A test that takes `database` or `ledger` r
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +18,7 @@ from hypothesis import Phase, settings
 
 from chatledger import KeyRing, Ledger, migrate
 from tests.postgres import Server, server
+from tests.reuse import Copies
 
 # The suite tries the same examples each time, so that it fails for what a change did and not for its luck; `explore`
 # looks for new ones.
@@ -66,6 +68,12 @@ def pg_template(pg_server: Server) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def pg_copies(pg_server: Server) -> Iterator[Copies]:
+    with contextlib.closing(Copies(pg_server)) as copies:
+        yield copies
+
+
+@pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "ledger.db"
     migrate(path)
@@ -80,8 +88,8 @@ def sqlite_database(sqlite_template: Path, tmp_path: Path) -> Database:
 
 
 @pytest.fixture
-def pg_database(pg_server: Server, pg_template: str) -> Iterator[Database]:
-    with pg_server.database(template=pg_template) as url:
+def pg_database(pg_copies: Copies, pg_template: str) -> Iterator[Database]:
+    with pg_copies.copy(pg_template) as url:
         yield Database("postgresql", url)
 
 
