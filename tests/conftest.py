@@ -30,6 +30,14 @@ settings.register_profile(  # for who only asks whether there is a failure
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
 
 
+FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hostile/", "tests/test_benchmarks.py")
+"""Begin with the longest tests, so that no worker is left with one when the others are done."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
 KEYS = KeyRing({"test": bytes(range(32))})
 
 

@@ -326,7 +326,8 @@ async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Led
 async def test_a_deadlock_costs_another_attempt(ledger: Ledger, pg_database: Database) -> None:
     """The append holds the branch and waits for the thread; the other holds the thread and waits for the branch."""
     name = pg_database.url.rpartition("/")[2]
-    await query(pg_database, f"ALTER DATABASE \"{name}\" SET deadlock_timeout = '20ms'")
+    # The append looks once for a deadlock, and the other must be waiting by then.
+    await query(pg_database, f"ALTER DATABASE \"{name}\" SET deadlock_timeout = '1s'")
     await query(pg_database, "UPDATE threads SET active_at = '2000-01-01'")
     await end_connections(pg_database)  # a setting of the database is that of new connections
     other = await asyncpg.connect(pg_database.url, server_settings={"deadlock_timeout": "60s"})
