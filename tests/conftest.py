@@ -5,6 +5,7 @@ The schema comes from the migrations. A test that takes `database` or `ledger` r
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +18,7 @@ from hypothesis import Phase, settings
 
 from chatledger import KeyRing, Ledger, migrate
 from tests.postgres import Server, server
+from tests.reuse import Copies
 
 # The suite tries the same examples each time, so that it fails for what a change did and not for its luck; `explore`
 # looks for new ones.
@@ -26,6 +28,14 @@ settings.register_profile(  # for who only asks whether there is a failure
     "first failure", settings.get_profile("suite"), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
 )
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
+
+
+FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hostile/", "tests/test_benchmarks.py")
+"""Begin with the longest tests, so that no worker is left with one when the others are done."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
 KEYS = KeyRing({"test": bytes(range(32))})
@@ -66,6 +76,12 @@ def pg_template(pg_server: Server) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def pg_copies(pg_server: Server) -> Iterator[Copies]:
+    with contextlib.closing(Copies(pg_server)) as copies:
+        yield copies
+
+
+@pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "ledger.db"
     migrate(path)
@@ -80,8 +96,8 @@ def sqlite_database(sqlite_template: Path, tmp_path: Path) -> Database:
 
 
 @pytest.fixture
-def pg_database(pg_server: Server, pg_template: str) -> Iterator[Database]:
-    with pg_server.database(template=pg_template) as url:
+def pg_database(pg_copies: Copies, pg_template: str) -> Iterator[Database]:
+    with pg_copies.copy(pg_template) as url:
         yield Database("postgresql", url)
 
 

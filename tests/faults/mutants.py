@@ -699,6 +699,12 @@ def plan_without_encryption() -> None:
     _put(attempt, plan_rows=plain)
 
 
+def connect_without_a_pause() -> None:
+    from chatledger.storage.databases import retries
+
+    _put(retries, _PAUSES=(0.0,))
+
+
 def repeat_the_nonce() -> None:
     from types import SimpleNamespace
 
@@ -1301,6 +1307,13 @@ MUTANTS = (
         "encrypting the rows of an append",
         r"assert \['",
         plan_without_encryption,
+    ),
+    Mutant(
+        "connect-pauses",
+        "test_outcome.py -k 'reading_while'",
+        "the pauses between attempts while the database is away",
+        r"assert \d+ < 60",
+        connect_without_a_pause,
     ),
     Mutant(
         "nonces",

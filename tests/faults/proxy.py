@@ -28,6 +28,7 @@ class Proxy:
         self.url = ""
         self.round_trips = 0
         self.connections = 0
+        self.refused = 0
         self.down = False
         self._server = (host, port)
         self._cut: tuple[Cut, int] | None = None
@@ -47,7 +48,9 @@ class Proxy:
         assert task is not None
         self._pairs.add(task)
         try:
-            if not self.down:
+            if self.down:
+                self.refused += 1
+            else:
                 await self._join(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # asyncio's server logs a task that ends otherwise

@@ -307,14 +307,17 @@ async def test_a_commit_without_an_answer_is_no_retryable_error(ledger: Ledger, 
 
 
 async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
-    proxy.cut("before", 1)
-    proxy.down = True
-    for _ in range(2):
-        with pytest.raises(StorageError) as caught:
-            await ledger.messages.history("t")
-        assert caught.value.retryable
-    proxy.down = False
-    assert (await ledger.messages.history("t")).version == 10
+    async with Ledger.open(proxy.url, timeout=1) as reader:
+        assert (await reader.messages.history("t")).version == 10
+        proxy.cut("before", 1)
+        proxy.down = True
+        for _ in range(2):
+            with pytest.raises(StorageError) as caught:
+                await reader.messages.history("t")
+            assert caught.value.retryable
+        assert 2 <= proxy.refused < 60  # attempts with pauses; without them there are hundreds a second
+        proxy.down = False
+        assert (await reader.messages.history("t")).version == 10
 
 
 # --- The server asks for another attempt, or the branch keeps moving --------------------------------------------------
@@ -323,7 +326,8 @@ async def test_reading_while_the_server_is_away_is_a_retryable_error(ledger: Led
 async def test_a_deadlock_costs_another_attempt(ledger: Ledger, pg_database: Database) -> None:
     """The append holds the branch and waits for the thread; the other holds the thread and waits for the branch."""
     name = pg_database.url.rpartition("/")[2]
-    await query(pg_database, f"ALTER DATABASE \"{name}\" SET deadlock_timeout = '20ms'")
+    # The append looks once for a deadlock, and the other must be waiting by then.
+    await query(pg_database, f"ALTER DATABASE \"{name}\" SET deadlock_timeout = '1s'")
     await query(pg_database, "UPDATE threads SET active_at = '2000-01-01'")
     await end_connections(pg_database)  # a setting of the database is that of new connections
     other = await asyncpg.connect(pg_database.url, server_settings={"deadlock_timeout": "60s"})

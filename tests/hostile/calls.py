@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import cache
 from typing import Any, NoReturn
 
 from chatledger import ChatLedgerError, ChatMessage, Draft, Feedback, PartialMessage, Thread, ToolCall, Usage
@@ -47,6 +48,7 @@ class Number(int):
     """An int to Python."""
 
 
+@cache  # a deep one takes longer to make than the call that gets it
 def nested(depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {"a": CANARY}
     for _ in range(depth):

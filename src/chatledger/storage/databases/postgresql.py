@@ -150,7 +150,7 @@ class PostgresqlDatabase(OpenDatabase):
                 if not is_away(error):
                     raise_translated(error)
                 retries = retries or Retries(self.timeout, since=since)
-                if not await retries.next(at_once=self._connections.unused > 0):
+                if not await retries.next(unused=self._connections.unused):
                     raise_translated(error)
 
     # --- Reads

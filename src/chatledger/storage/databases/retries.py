@@ -16,12 +16,18 @@ class Retries:
         now = time.monotonic()
         self._until = max((now if since is None else since) + timeout, now + least)
         self._pauses = 0
+        self._at_once: int | None = None
 
-    async def next(self, *, at_once: bool = False) -> bool:
-        """Wait until the next attempt may begin. False if the time is over."""
+    async def next(self, *, unused: int = 0) -> bool:
+        """Wait until the next attempt may begin. False if the time is over.
+
+        `unused`: how many connections nobody uses. Each may be dead, so that many attempts do not wait. A pool also
+        counts a connection that it cannot open again, so the number must fall by itself.
+        """
         if time.monotonic() > self._until:
             return False
-        if not at_once:
+        self._at_once = unused if self._at_once is None else min(self._at_once - 1, unused)
+        if self._at_once <= 0:
             await asyncio.sleep(_PAUSES[min(self._pauses, len(_PAUSES) - 1)])
             self._pauses += 1
         return True
