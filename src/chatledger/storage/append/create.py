@@ -1,9 +1,9 @@
 """An append that creates its thread, if there is none: `create=True`.
 
-On PostgreSQL one statement creates the thread, its first branch and the messages, and looks as a preflight does. If the
-thread exists, the statement writes nothing, and what it saw is the preflight of the append. If it neither created nor
-saw a thread, somebody else is creating it, or it was erased; the next attempt then looks under the lock. Elsewhere the
-append is in a transaction, and creates the thread before it is judged.
+On PostgreSQL one statement creates the thread, its first branch and the messages, and reads the rows of a preflight. If
+the thread exists, the statement writes nothing, and those rows are the preflight of the append. If the statement
+neither created nor saw a thread, somebody else is creating it, or it was erased; the next attempt then looks under the
+lock. Elsewhere a transaction creates the thread before the append is judged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TYPES = {
 
 
 def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
-    """What a preflight would see of the thread right after its creation."""
+    """The preflight of the thread as it would be right after its creation."""
     found = request.branch in (None, 0)
     return Seen(
         True,
@@ -74,7 +74,7 @@ def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 
 def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Seen | Moved:
-    """What the rows of `creating_statement` say: created and written, or what it saw. Raises DamagedCell."""
+    """The outcome from the rows of `creating_statement`: written, or the preflight. Raises DamagedCell."""
     created, *look = rows[0]
     if created:
         return Written(touched=True)
@@ -102,8 +102,8 @@ def _parameters(request: AppendRequest) -> dict[str, Any]:
 
 
 def _insert_thread(*, typed: bool, plain: bool) -> str:
-    """With `plain`, only if the tenant is not encrypted. All conditions are judged in one state: before an erasure has
-    ended, the thread can be seen, so nothing is created; afterwards its tombstone is there.
+    """With `plain`, it inserts the thread only if the tenant is not encrypted. One snapshot decides all conditions:
+    until an erasure commits, the statement sees the thread and creates nothing; from then on it sees the tombstone.
     """
     unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
     values = _values("tenant, thread, user, title, kind", typed=typed), _values("now, now", typed=typed)

@@ -23,7 +23,7 @@ PAGE = 500
 
 def copy_messages(sql: Sql, source: Window, at: int | None, thread: Thread, made: Seen) -> Seen:
     """Copy the path of the source up to seq `at` (None: all of it) to the thread, which was made in this transaction.
-    The caller holds the source, so that nobody deletes it meanwhile. Returns what a preflight would see of the copy.
+    The caller holds the source, so that nobody deletes it meanwhile. Returns the preflight of the copy as it now is.
 
     Raises BranchNotFound, InvalidCursor, RuleViolation for a message that is still partial, and a retryable
     StorageError if messages of the source were changed or removed meanwhile.

@@ -1,4 +1,4 @@
-"""Deleting threads: one by one, and those that nobody wrote to for long (retention).
+"""Deletes threads: one by one, and all that nobody wrote to for a long time (retention).
 
 Children are deleted first, table by table. Cascades would depend on the order in which constraints were made, and the
 callers want the numbers of rows anyway.
