@@ -15,7 +15,7 @@ from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, requ
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
-from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.owned import own_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
 from chatledger.storage.schema.tables import kv, threads
 from chatledger.storage.schema.text import decode_text, encode_key
@@ -143,7 +143,7 @@ def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = Fal
         raise InvalidArgument("scope", "is that of another user, and this ledger is the view of one")
     if place.kind == "thread":
         thread_id = decode_text(place.scope_id)
-        own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
+        own = own_thread(tenant, thread_id)
         found = select(threads.c.thread_id).where(own)
         if lock:
             found = found.with_for_update(read=True, key_share=True)

@@ -480,7 +480,7 @@ _OF_USER = """
 
 
 def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
-    """The condition that the index of message ids serves: these are its first columns."""
+    """The messages with that id. The index of message ids begins with the two columns of the condition."""
     statement = _FIND.replace("{of_user}", "" if tenant.user is None else _OF_USER)
     given = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}
     places = sql.fetch(statement, given)

@@ -80,8 +80,8 @@ _TYPES: tuple[Any, ...] = (
     *(message_parts.c[name].label(f"part_{name}") for name in ("idx", "text")),
 )
 
-# The page comes first, whatever the planner expects. Then the rows of its threads are joined by key. The limit of
-# each join repeats what its key guarantees, because the planner would expect many rows where an id is in many tenants.
+# PostgreSQL reads the page first, whatever it expects, and then joins the rows of its threads by key. The limit of each
+# join repeats what its key guarantees, because the planner would expect many rows if an id is in many tenants.
 # The shape of a lineage is tested before it is read as JSON: a damaged one must not fail the statement of a whole page.
 _POSTGRESQL = f"""
 WITH page AS MATERIALIZED (SELECT t.* FROM {{schema}}threads t WHERE {{where}}{{order}})
