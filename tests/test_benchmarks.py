@@ -22,6 +22,7 @@ TINY = Extent(
     imports=Rounds(count=2, seconds=5, warm_up=0),
     starts=2,
     size_turns=10,
+    threads=4_000,
 )
 
 
