@@ -102,9 +102,10 @@ async def _pages(ledger: Ledger, extent: Extent) -> dict[str, Mapping[str, Any]]
     pages: dict[str, Mapping[str, Any]] = {}
     for name, order in ORDERS.items():
         pages[f"{name}, the first page"] = order
+        half = extent.threads // SHARE // 2
         cursor, seen = None, 0
-        while seen < extent.threads // SHARE // 2:
-            page = await _list(ledger, {**order, "cursor": cursor}, limit=500)
+        while seen < half:
+            page = await _list(ledger, {**order, "cursor": cursor}, limit=min(500, half))
             cursor, seen = page.next_cursor, seen + len(page.items)
         pages[f"{name}, in the middle"] = {**order, "cursor": cursor}
     return pages
