@@ -46,6 +46,7 @@ class Extent:
     imports: Rounds
     starts: int
     size_turns: int
+    threads: int
 
     @property
     def longest(self) -> int:
@@ -71,6 +72,7 @@ SHORT = Extent(
     imports=Rounds(count=3, seconds=12, warm_up=1, alone=True),
     starts=7,
     size_turns=1_200,
+    threads=30_000,
 )
 FULL = Extent(
     lengths=(0, 100, 1_000, 10_000, 100_000),
@@ -81,6 +83,7 @@ FULL = Extent(
     imports=Rounds(count=15, seconds=60, warm_up=1, alone=True),
     starts=15,
     size_turns=6_000,
+    threads=300_000,
 )
 
 Growth = dict[str, dict[int, Sample]]

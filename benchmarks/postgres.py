@@ -27,6 +27,7 @@ from benchmarks.cases import (
 from benchmarks.delay import DELAY, delayed
 from benchmarks.forks import fork_rows
 from benchmarks.imports import postgres_import_rows
+from benchmarks.lists import postgres_list_rows
 from benchmarks.measure import Rounds
 from benchmarks.memory import memory_rows
 from benchmarks.ours import Chatledger
@@ -55,6 +56,7 @@ def sections(server: Server, extent: Extent) -> dict[str, Callable[[], Outcome]]
         "bytes per turn": partial(_size_section, server, extent),
         "import": partial(_import_section, server, extent),
         "service": partial(_service_section, server, extent),
+        "lists": partial(_list_section, server, extent),
     }
 
 
@@ -110,6 +112,13 @@ def _service_section(server: Server, extent: Extent) -> Outcome:
     with _database(server) as url:
         outcome = _outcome(url)
         outcome.rows += asyncio.run(service_rows(url, extent))
+    return outcome
+
+
+def _list_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        outcome.rows += asyncio.run(postgres_list_rows(url, extent))
     return outcome
 
 

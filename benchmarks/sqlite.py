@@ -29,6 +29,7 @@ from benchmarks.cases import (
 )
 from benchmarks.forks import fork_rows
 from benchmarks.imports import sqlite_import_rows
+from benchmarks.lists import sqlite_list_rows
 from benchmarks.memory import memory_rows
 from benchmarks.ours import Chatledger
 from benchmarks.progress import say
@@ -53,6 +54,7 @@ def sections(extent: Extent) -> dict[str, Callable[[], Outcome]]:
         "import": partial(_section, _imports, extent),
         "start of a process": partial(_section, _starts, extent),
         "service": partial(_section, _services, extent),
+        "lists": partial(_section, _lists, extent),
     }
 
 
@@ -88,6 +90,11 @@ def _starts(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None
 def _services(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
     path = shutil.copyfile(empty, folder / "service.db")
     outcome.rows += asyncio.run(service_rows(str(path), extent))
+
+
+def _lists(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    path = shutil.copyfile(empty, folder / "lists.db")
+    outcome.rows += asyncio.run(sqlite_list_rows(str(path), extent))
 
 
 def _schema(path: Path) -> list[str]:

@@ -22,6 +22,7 @@ TINY = Extent(
     imports=Rounds(count=2, seconds=5, warm_up=0),
     starts=2,
     size_turns=10,
+    threads=4_000,
 )
 
 
@@ -51,7 +52,7 @@ async def test_all_cases_on_postgresql_near_and_far(pg_database: Database) -> No
     assert sorted(outcome.plots) == ["1 ms away, append of one turn", "append of one turn"]
 
 
-@pytest.mark.parametrize("name", ["append, load, writers", "bytes per turn"])
+@pytest.mark.parametrize("name", ["append, load, writers", "bytes per turn", "lists"])
 def test_the_cases_on_sqlite(name: str) -> None:
     outcome = sqlite.sections(TINY)[name]()
     assert outcome.rows

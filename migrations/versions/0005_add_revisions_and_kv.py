@@ -1,9 +1,9 @@
-"""Changes after the commit (revisions), state beside threads (kv), what holds for a tenant, what lists need, and views.
+"""Tables for changes after the commit, for state beside threads and for tenants; columns of lists; and views.
 
 The previous release is still running while this revision executes, and may be the one that comes back. It knows none of
 the new columns and tables, all of which may stay NULL or empty, and it counts positions without a message as messages.
-So remove, pop and revise messages only once every process runs the new release. A message that was removed cannot come
-back: the downgrade refuses a database that has such positions.
+So remove, pop and revise messages only once every process runs the new release. A removed message cannot come back: the
+downgrade refuses a database that has such positions.
 
 An id of a message is now looked up by (tenant, id, thread). A process of the previous release that repeats an append
 with its own ids reads that key as one it does not know, and raises an error once; its next attempt finds the repeat.
@@ -206,8 +206,8 @@ def _remake_feedback() -> None:
 
 
 def _build_indexes(schema: str | None) -> None:
-    """The indexes on tables with rows, without a lock that others wait for. What is there and valid is not built again:
-    a revision that did not get a lock is run once more.
+    """Build the indexes on tables with rows, without a lock that others wait for. A revision that did not get a lock is
+    run once more; that run does not build a valid index again.
     """
     partitioned = _is_partitioned(schema)
     wanted = [

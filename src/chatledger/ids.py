@@ -58,7 +58,7 @@ def _version_8(digits: str) -> str:
 
 
 def erasure_digest(kind: str, id_: str) -> str:
-    """What the tombstone of an erased thread, user or tenant holds in place of the id."""
+    """The digest that the tombstone of an erased thread, user or tenant holds in place of the id."""
     return derived_id("erased", kind, id_)
 
 

@@ -501,10 +501,10 @@ def compare_only_what_is_stored_now() -> None:
 
 
 def let_the_erased_come_back() -> None:
-    from chatledger.storage.repositories import bulk, threads
+    from chatledger.storage.repositories import bulk
 
-    for module in (bulk, threads):
-        _put(module, refuse_erased=lambda *_: None)
+    _put(bulk, refuse_erased=lambda *_: None)
+    let_the_erased_come_back_with_an_append()
 
 
 def count_the_latest_of_anybody() -> None:

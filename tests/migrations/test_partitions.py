@@ -83,7 +83,7 @@ def test_every_index_is_on_every_partition(partitioned: Database, pg_database: D
 
 
 def test_indexes_are_taken_away_and_made_again(partitioned: Database) -> None:
-    """Those of tables that were there before. A table that a revision makes is not partitioned by it."""
+    """The indexes of tables that were there before. No revision partitions a table that it creates."""
     before = _indexes_of(partitioned, "branches", "threads", "messages")
     migrate(partitioned.url, to="0003")
     # Three, each of them on the table and on its four partitions; one more leads with another column.

@@ -57,16 +57,15 @@ class ToolCall(Model):
 
 
 class CallPlace(Model):
-    """Where a call stands: the seq of its message on the branch, and its index there."""
+    """The place of a call: the seq of its message on the branch, and its index in the message."""
 
     seq: int
     index: int
 
 
 class ChatMessage(Model):
-    """`answers` is the call that a tool result answers. The ledger fills it in where the page that was read shows that
-    call and decides on it, and leaves it None elsewhere. So it takes no part in comparisons, and is ignored in a
-    message to append.
+    """`answers` is the call that a tool result answers. The ledger fills it in if the page that it read holds that call
+    and leaves no doubt; else it is None. So comparisons leave it out, and an append ignores it.
     """
 
     role: Annotated[Text, AfterValidator(_known_role)]

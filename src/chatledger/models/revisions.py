@@ -1,4 +1,4 @@
-"""What a stored message was before it was changed."""
+"""A record of a changed message, with the message as it was before the change."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ChangeKind: TypeAlias = Literal["revised", "retracted", "popped"]
 
 
 class Revision(Model):
-    """One change of a stored message. `message` is the message as it was before the change. Once a redaction took its
-    words, it is None, or the redacted message where the change removed it. The change took the position `seq` of
-    `branch`, which no message has.
+    """One change of a stored message. `message` is the message as it was before the change. After a redaction it is
+    None, or the redacted message if the change removed the message. The change took the position `seq` of `branch`,
+    which no message has.
     """
 
     kind: ChangeKind

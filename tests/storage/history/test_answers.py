@@ -39,7 +39,7 @@ STEPS = st.lists(
 
 
 async def links(database: Database, thread_id: str) -> dict[tuple[int, int], CallPlace]:
-    """What was stored: the place of a result and that of its call."""
+    """The stored links: the place of each result, and that of its call."""
     rows = await query(
         database, f"SELECT branch, seq, call_seq, call_idx FROM tool_results WHERE thread_id = '{thread_id}'"
     )
@@ -148,7 +148,7 @@ async def test_a_fork_answers_a_shared_call_again(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("claimed", [None, place(9, 9)])
 async def test_answers_is_the_ledgers_own_word(ledger: Ledger, claimed: CallPlace | None) -> None:
-    """What a given message says is ignored, and two messages are equal whatever either page knew."""
+    """An append ignores the value of a given message, and comparisons of messages leave it out."""
     await ledger.threads.create("t")
     given = [message.model_copy(update={"answers": claimed}) for message in turn("m")]
     assert given == turn("m")

@@ -123,7 +123,7 @@ class Walk:
         await self.ledger.branches.activate("t", self.model.active)
 
 
-# --- What the windows should hold -------------------------------------------------------------------------------------
+# --- The messages that each window should hold ------------------------------------------------------------------------
 
 
 def with_groups(path: list[ChatMessage], first: int) -> int:
@@ -237,7 +237,7 @@ def tips(sql: Sql, window: Window) -> tuple[Any, Any]:
 
 
 async def require_formats(ledger: Ledger, path: list[ChatMessage], branch: int) -> None:
-    """What a thread gives that never held anything else."""
+    """Each format writes the same as for a thread that never held any other message."""
     name = f"copy {random.getrandbits(64)}"
     await ledger.threads.create(name, rules="lenient")
     bare = {"message_id": None, "seq": None, "branch": None, "thread_id": None}

@@ -390,8 +390,8 @@ async def test_partial_messages_are_searched_by_their_own_index(
 async def test_a_summary_searches_and_groups(
     ledger: Ledger, sqlite_seeded: Database, statements: list[str], work: Work
 ) -> None:
-    """What two searches found, the scores that are there and those that were kept, is ranked and grouped: of the rest,
-    every step reads what another step made, or sorts it.
+    """Two searches find the stored scores and the kept ones; the statement ranks and groups them. Each further step
+    reads the rows that another step made, or sorts them.
     """
     (ran,) = await ran_by(work, ledger, statements)
     steps = unwanted(plan(sqlite_seeded.url, ran))

@@ -48,7 +48,7 @@ async def source(ledger: Ledger) -> Ledger:
 
 
 def bare(messages: list[ChatMessage]) -> list[dict[str, Any]]:
-    """What a copy keeps."""
+    """The fields that a copy keeps."""
     return [message.model_dump(exclude={"thread_id", "branch", "seq", "run_id"}) for message in messages]
 
 

@@ -145,7 +145,7 @@ async def test_the_same_score_sent_at_once_is_stored_once(database: Database) ->
         assert stored == [stored[0]] * 8
 
 
-# --- What it is about -------------------------------------------------------------------------------------------------
+# --- The target -------------------------------------------------------------------------------------------------------
 
 
 async def test_feedback_on_a_message_names_its_place(database: Database, ledger: Ledger, t: str) -> None:
@@ -202,7 +202,7 @@ async def test_feedback_on_a_message_that_is_gone_still_names_it(database: Datab
     assert (await ledger.feedback.current()).items == [older, stored]
 
 
-# --- What counts ------------------------------------------------------------------------------------------------------
+# --- The scores that count --------------------------------------------------------------------------------------------
 
 
 async def said_at(ledger: Ledger, minute: int, score: float, **fields: Any) -> Feedback:
@@ -320,7 +320,7 @@ async def test_what_is_unknown_is_not_retracted(ledger: Ledger, t: str) -> None:
 
 
 async def test_scores_and_retractions_at_once_leave_the_latest_or_none(database: Database, t: str) -> None:
-    """Whoever comes first: no score that was retracted, and none from before it, counts again."""
+    """In any order of the calls: no retracted score, and none from before it, counts again."""
     async with database.open() as one, database.open() as other:
         for round_ in range(8):
             user = f"user {round_}"

@@ -129,7 +129,7 @@ async def test_equal_words_change_nothing(database: Database, asked: Ledger) -> 
     assert await stored(database) == before
 
 
-# --- What stays -------------------------------------------------------------------------------------------------------
+# --- The fields that stay ---------------------------------------------------------------------------------------------
 
 CALLED = [call("call_0"), call("call_1")]
 REFUSED: list[tuple[str, ChatMessage, str]] = [

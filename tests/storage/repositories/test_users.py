@@ -43,7 +43,7 @@ from tests.storage.raw import query
 SECRET = "s3cr3t"
 """It stands in all that Bob stores."""
 BOBS = {"thread_id": "bob's", "run_id": "run of bob", "message_id": "bob's message", "branch": 1, "seq": 1, "after": 1}
-"""What Bob has, by the name of the argument."""
+"""The ids of Bob's things, by the name of the argument."""
 SKIPPED = {"open", "close", "begin", "over"}
 """They reach no thread by themselves."""
 
@@ -121,7 +121,7 @@ def attempts(call: Call, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 async def outcome(call: Call, arguments: Mapping[str, Any]) -> object:
-    """What comes of the call, or its error."""
+    """The result of the call, or its error."""
     try:
         done = call.function(**arguments)
         if inspect.isawaitable(done):
@@ -154,7 +154,7 @@ async def everything(database: Database) -> dict[str, list[str]]:
 
 
 async def refused(owner: Repositories, given: Mapping[str, Any]) -> dict[str, str]:
-    """What the calls of a user's ledger or transaction do or tell that they should not."""
+    """The faults of a user's ledger or transaction: each call that does or tells more than it may, by its name."""
     wrong: dict[str, str] = {}
     for one in calls_of(owner):
         for arguments in attempts(one, given) if one.name not in SKIPPED else ():

@@ -43,7 +43,7 @@ WRITE = {
     ),
     *("feedback.record", "feedback.retract", "outputs.add", "agents.replace", "partials.interrupt"),
 }
-"""Those that are refused by the mark. Other calls read, or read before they write, and cannot read the words."""
+"""The calls that the mark refuses. Other calls read, or read before they write, and cannot read the words."""
 
 
 async def everything(database: Database) -> dict[str, list[tuple[Any, ...]]]:
@@ -142,7 +142,7 @@ async def test_deleting_needs_no_keys(database: Database) -> None:
 
 
 async def test_words_are_not_redacted_without_keys(database: Database) -> None:
-    """What stands in their place would be plain text among ciphertext."""
+    """The text in place of the words would be plain text among ciphertext."""
     async with database.open(keys=RING) as ledger:
         await ledger.threads.create("t")
         await ledger.messages.append("t", turn())

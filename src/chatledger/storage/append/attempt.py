@@ -59,7 +59,7 @@ from chatledger.storage.schema.text import decode_text, write_mark
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """The outcome. `now` is what a preflight would see after the write; None if the attempt wrote nothing."""
+    """The outcome. `now` is the preflight as it would be after the write; None if the attempt wrote nothing."""
 
     appended: Appended
     now: Seen | None = None
@@ -90,7 +90,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
     if other is not None:
         request = replace(request, branch=other, after=None)
         seen = preflight(sql, request, lock=lock)
-        if not seen.found:  # it was removed since; another attempt stores the batch where it belongs
+        if not seen.found:  # somebody removed it since; another attempt stores the batch where it belongs
             return Moved()
     if overwrites_partial(request, seen):
         if request.kv and not lock and sql.dialect == "postgresql":
@@ -170,7 +170,7 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
 
 
 def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
-    """Judge the append on what the preflight saw, and plan its write. It does not use the database."""
+    """Judge the append on the preflight, and plan its write. It does not use the database."""
     branch, tip = _require_branch(request, seen)
     interrupts = tip.partial_seq is not None
     if not request.messages and not (interrupts and request.interrupt):
@@ -181,7 +181,7 @@ def plan_append(request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | L
 
 
 def _plan_after(sql: Sql, request: AppendRequest, seen: Seen) -> Plan | NothingToWrite | LiveDraft:
-    """The plan of an append after an earlier message. Where messages follow that one, it makes a branch."""
+    """The plan of an append after an earlier message. The plan makes a branch if messages follow that one."""
     _require_branch(request, seen)
     cut = find_cut(sql, request, seen)
     if cut is None:
@@ -290,7 +290,7 @@ def appended(plan: Plan) -> Appended:
 
 
 def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
-    """What a preflight would see after the write."""
+    """The preflight as it would be after the write."""
     touched = plan.request.now if written.touched else seen.touched
     tip, stamp, forked = plan.judgement.tip, plan.new_stamp, seen.forked or plan.new_branch is not None
     active, absent = seen.active_branch, seen.absent

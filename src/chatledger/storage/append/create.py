@@ -1,9 +1,9 @@
-"""An append that creates its thread, if there is none: `create=True`.
+"""Creates a thread and its first branch: alone, or with the first append (`create=True`).
 
-On PostgreSQL one statement creates the thread, its first branch and the messages, and looks as a preflight does. If the
-thread exists, the statement writes nothing, and what it saw is the preflight of the append. If it neither created nor
-saw a thread, somebody else is creating it, or it was erased; the next attempt then looks under the lock. Elsewhere the
-append is in a transaction, and creates the thread before it is judged.
+On PostgreSQL one statement creates the thread, its first branch and the messages, and reads the rows of a preflight. If
+the thread exists, the statement writes nothing, and those rows are the preflight of the append. If the statement
+neither created nor saw a thread, somebody else is creating it, or it was erased; the next attempt then looks under the
+lock. Elsewhere a transaction creates the thread before the append is judged.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from chatledger.storage.history.window import END, branch_column
 from chatledger.storage.rows.encryption import ENCRYPTED_TENANT, refuse_without_keys
 from chatledger.storage.schema.text import to_microseconds
 
-_LINEAGE = write_lineage([Segment(0, 1, END)])
+FIRST_LINEAGE = write_lineage([Segment(0, 1, END)])
+"""The lineage of a thread's first branch."""
 _OF_THREAD = "tenant_id = :tenant AND thread_id = :thread"
 _ERASED = "SELECT 1 FROM {schema}erasures WHERE tenant_id = :tenant AND kind = 'thread' AND subject = :subject"
 _TYPES = {
-    **dict.fromkeys(("tenant", "thread", "user", "title", "kind", "lineage", "last_role", "open_calls"), "text"),
+    **dict.fromkeys(("tenant", "thread", "user", "title", "metadata", "rules", "kind"), "text"),
+    **dict.fromkeys(("lineage", "last_role", "open_calls"), "text"),
     **dict.fromkeys(("last_seq", "new_stamp", "partial_seq"), "bigint"),
     "branch": "int",
     "now": "timestamptz",
@@ -37,10 +39,12 @@ _TYPES = {
 
 
 def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
-    """What a preflight would see of the thread right after its creation."""
+    """The preflight of the thread as it would be right after its creation."""
+    assert request.creation is not None
     found = request.branch in (None, 0)
     return Seen(
         True,
+        request.creation.rules,
         branch=0 if found else None,
         tip=Tip() if found else None,
         stamp=stamp,
@@ -50,16 +54,18 @@ def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
 
 
 def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
-    """Create the thread, in a transaction. None if somebody else was faster. Raises Erased and TenantEncrypted."""
+    """Create the thread of the request, in a transaction. None if there is one, or if somebody else was faster. Raises
+    Erased and TenantEncrypted.
+    """
     seen = new_thread(request, new_stamp())
     postgresql = sql.dialect == "postgresql"
-    refuse_without_keys(sql, request.tenant)
     parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}
     if not postgresql:
         parameters["now"] = to_microseconds(request.now)
-    if sql.fetch(_insert_thread(typed=postgresql, plain=False), parameters):
+    if sql.fetch(_insert_thread(typed=postgresql, plain=request.tenant.encryption is None), parameters):
         sql.fetch(_insert_branch(typed=postgresql), parameters)
         return seen
+    refuse_without_keys(sql, request.tenant)
     if sql.fetch(_ERASED, parameters):
         raise Erased(request.thread_id)
     return None
@@ -74,7 +80,7 @@ def creating_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 
 def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Seen | Moved:
-    """What the rows of `creating_statement` say: created and written, or what it saw. Raises DamagedCell."""
+    """The outcome from the rows of `creating_statement`: written, or the preflight. Raises DamagedCell."""
     created, *look = rows[0]
     if created:
         return Written(touched=True)
@@ -86,31 +92,33 @@ def read_created(request: AppendRequest, rows: Sequence[Row]) -> Written | Seen 
 def _parameters(request: AppendRequest) -> dict[str, Any]:
     creation, tenant = request.creation, request.tenant
     assert creation is not None
-    title = creation.title
-    if title is not None and tenant.encryption is not None:
-        ((title,),) = tenant.encryption.encrypt("threads", ("title",), [(title,)], request.thread)
+    title, metadata = words = creation.title, creation.metadata
+    if words != (None, None) and tenant.encryption is not None:
+        ((title, metadata),) = tenant.encryption.encrypt("threads", ("title", "metadata"), [words], request.thread)
     return {
         "tenant": tenant.key,
         "thread": request.thread,
         "user": tenant.user,
         "title": title,
+        "metadata": metadata,
+        "rules": creation.rules,
         "kind": creation.kind,
-        "lineage": _LINEAGE,
+        "lineage": FIRST_LINEAGE,
         "now": request.now,
         "subject": erasure_digest("thread", request.thread_id),
     }
 
 
 def _insert_thread(*, typed: bool, plain: bool) -> str:
-    """With `plain`, only if the tenant is not encrypted. All conditions are judged in one state: before an erasure has
-    ended, the thread can be seen, so nothing is created; afterwards its tombstone is there.
+    """With `plain`, it inserts the thread only if the tenant is not encrypted. One snapshot decides all conditions:
+    until an erasure commits, the statement sees the thread and creates nothing; from then on it sees the tombstone.
     """
     unless_encrypted = f" AND NOT EXISTS ({ENCRYPTED_TENANT})" if plain else ""
-    values = _values("tenant, thread, user, title, kind", typed=typed), _values("now, now", typed=typed)
+    names = "tenant, thread, user, title, metadata, rules, kind, now, now"
     return (
         "INSERT INTO {schema}threads"
-        " (tenant_id, thread_id, user_id, title, kind, active_branch, created_at, active_at)"
-        f" SELECT {values[0]}, 0, {values[1]}"
+        " (tenant_id, thread_id, user_id, title, metadata, rules, kind, created_at, active_at, active_branch)"
+        f" SELECT {_values(names, typed=typed)}, 0"
         f" WHERE NOT EXISTS ({_ERASED}) AND NOT EXISTS (SELECT 1 FROM {{schema}}threads WHERE {_OF_THREAD})"
         f"{unless_encrypted} ON CONFLICT DO NOTHING RETURNING 1"
     )

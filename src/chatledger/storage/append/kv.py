@@ -1,9 +1,9 @@
 """Writes values of `kv`: one by one, or in the one statement of an append on PostgreSQL.
 
-A write may expect a version: it then writes nothing unless the stored value has it. Alone, such a write returns no row,
-and its caller looks what is there. In the statement of an append it has to undo the messages as well, so the statement
-then divides by zero, which `drivers/errors.py` reads as a conflict. The next attempt is a transaction. It writes the
-values one by one, and can say which of them conflicts.
+A write may expect a version: it then writes nothing unless the stored value has it. If it stands alone, such a write
+returns no row, and its caller reads the stored version. In the statement of an append it has to undo the messages as
+well, so the statement then divides by zero, which `drivers/errors.py` reads as a conflict. The next attempt is a
+transaction. It writes the values one by one, and can say which of them conflicts.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def store(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetim
 
 
 def _form(write: KvWrite) -> int | None:
-    """Which statement writes it: None for any version, 0 for none, 1 for a certain one."""
+    """The key of the statement that writes the value: None for any version, 0 for none, 1 for a certain one."""
     return None if write.expected is None else min(write.expected, 1)
 
 
@@ -135,7 +135,7 @@ def put(sql: Sql, tenant: Tenant, place: KvPlace, write: KvWrite, now: datetime)
 
 
 def of_thread(thread: str) -> KvPlace:
-    """Where an append writes. `thread` is the key as stored."""
+    """The place that an append writes to. `thread` is the key as stored."""
     return KvPlace("thread", thread, "")
 
 
@@ -180,8 +180,9 @@ def _part(index: int, form: int | None) -> str:
 
 
 def moved(forms: Forms) -> str:
-    """The number of tips that moved. Where one did, divided by zero unless every value was written. Values that expect
-    no version always are. If one expects a version, all are counted, so that they are written in the order of the keys.
+    """The number of tips that moved. If the tip moved and a value was not written, the statement divides by zero. A
+    value that expects no version is always written. If one expects a version, the statement counts all, so that
+    PostgreSQL writes them in the order of the keys.
     """
     if forms.count(None) == len(forms):
         return "count(*)"

@@ -1,4 +1,4 @@
-"""An append that follows an earlier message: where its branch leaves the path, and what the rules know there.
+"""An append that follows an earlier message: the place of its branch on the path, and the tip that the rules judge on.
 
 At the end of a branch such an append is a plain one. Before the end the messages get a branch of their own, which
 shares the path up to that message and becomes the active one, in the write that stores them (`write.py::NewBranch`).
@@ -36,7 +36,7 @@ def find_other_branch(request: AppendRequest, seen: Seen) -> int | None:
 
 
 def find_cut(sql: Sql, request: AppendRequest, seen: Seen) -> Cut | None:
-    """Where the new branch leaves the path; None if no message follows, so that the append is a plain one.
+    """The place where the new branch leaves the path; None if no message follows, so that the append is a plain one.
 
     Raises InvalidCursor for a seq that the branch does not have, and MessageNotFound for an id that is not on it.
     """
@@ -87,7 +87,7 @@ def _count(sql: Sql, request: AppendRequest, seen: Seen, at: int) -> tuple[int, 
 
 
 def branch_off(sql: Sql, request: AppendRequest, seen: Seen, cut: Cut) -> tuple[int, Tip, NewBranch]:
-    """The number of the new branch, the tip that the batch is judged on, and what the write makes."""
+    """The number of the new branch, the tip that the batch is judged on, and the branch that the write makes."""
     assert seen.tip is not None
     assert seen.branch is not None
     assert seen.after is not None

@@ -64,7 +64,7 @@ _PREFLIGHTS = {
     for dialect, statement in (("postgresql", _PREFLIGHT_POSTGRESQL), ("sqlite", _PREFLIGHT_SQLITE))
 }
 LOOK = _PREFLIGHTS["postgresql"]
-# What an append `after` a message must know as well, to make a branch.
+# The facts that an append `after` a message needs as well, to make a branch.
 _LAST_BRANCH = "(SELECT max(n.branch) FROM {schema}branches n WHERE n.tenant_id = :tenant AND n.thread_id = :thread)"
 _PREFLIGHTS_AFTER = {
     dialect: statement.replace("SELECT t.user_id", f"SELECT {_LAST_BRANCH}, t.user_id", 1)
@@ -86,8 +86,8 @@ ORDER BY b.branch FOR UPDATE
 
 @dataclass(frozen=True, slots=True)
 class SeenAfter:
-    """What a preflight saw for an append `after` a message. `place` is the (branch, seq) of the message that the append
-    names by its id. `last_branch` is the highest number of a branch.
+    """The facts that a preflight read for an append `after` a message. `place` is the (branch, seq) of the message that
+    the append names by its id. `last_branch` is the highest number of a branch.
     """
 
     last_branch: int
@@ -96,12 +96,13 @@ class SeenAfter:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a preflight saw. `found` maps a stored message id to (branch, seq). `tip` is None if the branch does not
-    exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a message.
-    `forked`: the thread has more than one branch. `touched` is the time of the last update of the thread's `active_at`,
-    if known. `absent` is the number of positions of the branch that hold no message; None if no message of the thread
-    was ever removed, so that nothing but `messages` need be asked for an id. `user_id` is the thread's user as stored,
-    who never changes. `hidden`: the thread is not that of the user who asks, so for this call it does not exist.
+    """The facts that a preflight read. `found` maps a stored message id to (branch, seq). `tip` is None if the branch
+    does not exist. `path` is the lineage of the branch, read only if an id was found, or for an append `after` a
+    message. `forked`: the thread has more than one branch. `touched` is the time of the last update of the thread's
+    `active_at`, if known. `absent` is the number of positions of the branch that hold no message; None if no message of
+    the thread was ever removed, so that the append looks for an id in `messages` only. `user_id` is the thread's user
+    as stored, who never changes. `hidden`: the thread belongs to another user than the one who asks, so this call does
+    not find it.
     """
 
     thread_exists: bool
@@ -136,11 +137,11 @@ def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:
 
 
 def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
-    """What the rows of a preflight say. Raises DamagedCell and TenantEncrypted."""
+    """Read the rows of a preflight. Raises DamagedCell and TenantEncrypted."""
     if not rows:
         return Seen(thread_exists=False)
     user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-16:-3]
-    if request.tenant.user not in (None, user_id):  # before all else: no repeat and no damage may tell of it
+    if request.tenant.user not in (None, user_id):  # first of all: no repeat and no damage may tell of the thread
         return Seen(thread_exists=False, hidden=True)
     if encrypted and request.tenant.encryption is None:
         raise TenantEncrypted(request.tenant.name)
@@ -172,7 +173,7 @@ def _with_after(request: AppendRequest) -> list[str]:
 
 
 def _read_after(request: AppendRequest, row: Row, found: dict[str, tuple[int, int]]) -> SeenAfter:
-    """Takes the message that the batch follows out of what was found of the batch."""
+    """Take the message that the batch follows out of the messages that the preflight found."""
     place = None
     if isinstance(request.after, str):
         own = request.after in request.message_ids

@@ -51,7 +51,7 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     if stray is not None:
         branch, seq = seen.found[stray]
         path, stamp = [Segment(branch, 1, END)], None
-        on_any = request.has_key or request.ids_are_new  # where only a call with this key, or this call, stored it
+        on_any = request.has_key or request.ids_are_new  # only this call, or one with its key, can have stored it
         if not on_any or any(place[0] != branch for place in seen.found.values()):
             elsewhere = f"stands on branch {branch} already, not on branch {asked}"
             kept = f"was removed from branch {asked}, and another branch still has it; pass another id"
@@ -71,8 +71,8 @@ SELECT stamp FROM {schema}branches WHERE tenant_id = :tenant AND thread_id = :th
 
 
 def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | Moved:
-    """The result of the first call again, if the content is the same as any that was stored: a revision or a redaction
-    may have changed the message since, and it is returned as it is now. Raises IdConflict otherwise.
+    """The result of the first call again, if the message has or had the same content: a revision or a redaction may
+    have changed it since. The message is returned as it is now. Raises IdConflict otherwise.
     """
     given = {row.message_id: row for row in request.rows}
     stored = []
@@ -100,9 +100,9 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
 
 # --- A repeat of messages that were removed ---------------------------------------------------------------------------
 
-# A key is a promise, an id is a name. Whoever repeats a call with its key gets the first result, even if a message of
-# it was popped or retracted since. A caller's own id is free again. An id that was minted for this request shows that
-# an earlier attempt of it, whose acknowledgement was lost, stored the message.
+# A caller who repeats a call with its key gets the first result, even if somebody popped or retracted a message of it
+# since. A caller's own id is free again after that. An id that was minted for this request shows that an earlier
+# attempt of the request stored the message, and that its acknowledgement was lost.
 
 _COLUMNS = ("branch", "seq", "idx", "target_branch", "target_seq", "message_id", "body", "digest")
 _CHANGES = {
@@ -121,7 +121,7 @@ class Removed:
     """The branch and seq of the message, and the digest."""
 
     def find(self, request: AppendRequest, given: EncodedMessage) -> ChatMessage | None:
-        """The message, if it ever had this form; of a draft, if it was finished, whatever was fed."""
+        """The message, if it ever had this form; for a draft, if the draft was finished, whatever its words."""
         if request.draft is not None:
             return next((form for form in reversed(self.forms) if _is_finished_draft(request, form)), None)
         same = next((form for form in self.forms if encode_message(form) == given), None)

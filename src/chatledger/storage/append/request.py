@@ -17,13 +17,13 @@ from typing import Any, Literal, TypeAlias
 from chatledger.arguments import AFTER, BOOL, INT_OR_NONE, MESSAGES, ON_OPEN_CALLS, RULES_OR_NONE, STR_OR_NONE, require
 from chatledger.errors import IdConflict, InvalidArgument, LimitExceeded, VersionConflict
 from chatledger.ids import derived_id, new_ids
-from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel
+from chatledger.models import LENIENT, ChatMessage, Limits, RulesLevel, Thread
 from chatledger.models.base import Model, refuse_own_fields, refusing
 from chatledger.rules import Lease
 from chatledger.storage.append.kv import KvWrite, make_writes
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
-from chatledger.storage.schema.text import Mark, decode_text, encode_key, encode_text, read_mark
+from chatledger.storage.schema.text import Mark, decode_text, encode_json, encode_key, encode_text, read_mark
 
 OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
 """What an append does where calls are open: refuse a message that must wait, close the calls, or close them and also
@@ -35,10 +35,12 @@ LEASE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """The title and the kind of a thread that an append creates, as stored."""
+    """The fields of a thread to create, as stored. Its user is the one that the tenant is seen by."""
 
     title: str | None = None
     kind: str | None = None
+    metadata: str | None = None
+    rules: RulesLevel | None = None
 
     @classmethod
     def of(cls, *, create: bool, title: str | None, kind: str | None) -> Creation | None:
@@ -52,6 +54,13 @@ class Creation:
             return None
         kind = None if kind is None else encode_key(kind, "kind")
         return cls(None if title is None else encode_text(title), kind)
+
+    @classmethod
+    def of_thread(cls, thread: Thread) -> Creation:
+        """Raises LimitExceeded and InvalidArgument for a kind that cannot be a key."""
+        title = None if thread.title is None else encode_text(thread.title)
+        kind = None if thread.kind is None else encode_key(thread.kind, "kind")
+        return cls(title, kind, encode_json(thread.metadata), thread.rules)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class NewBranch:
-    """What an append makes that follows an earlier message: a branch with this lineage, in the place of the active one.
+    """The branch of an append that follows an earlier message: it has this lineage and replaces the active one.
 
     `source` is the branch whose path it shares. `left` is the branch that was active; it gets the stamp `left_stamp`,
     so that no append that was judged for "the active branch" is written to it. `absent` is the column.
@@ -140,7 +140,7 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
 def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get statements of their own,
-    which can say what they found. Raises KvConflict.
+    which can tell the version that is stored. Raises KvConflict.
     """
     if locked or sql.dialect != "postgresql":
         free_calls(sql, plan)
@@ -162,8 +162,9 @@ DELETE FROM {schema}tool_results WHERE tenant_id = :tenant AND thread_id = :thre
 
 
 def free_calls(sql: Sql, plan: Plan) -> None:
-    """Unlink the results of the calls that the batch answers, if the branch gave such a result up and another one still
-    has it: that message stays, and a call has one linked result of a branch. The plan says that the calls are open.
+    """Unlink the results of the calls that the batch answers, if the branch gave up such a result and another branch
+    still has it. That message stays, but on one branch a call has one linked result. The plan says that the calls are
+    open.
     """
     results = plan.rows["tool_results"] if plan.gave_up else ()
     place = {"tenant": plan.request.tenant.key, "thread": plan.request.thread}
@@ -220,8 +221,8 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 
 class Filled(NamedTuple):
-    """What a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted. `branches`: it
-    makes a branch. `values` are those of kv.
+    """The parts that a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted.
+    `branches`: it makes a branch. `values` are those of kv.
     """
 
     columns: tuple[Columns, ...]
@@ -233,7 +234,7 @@ class Filled(NamedTuple):
 
 
 def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
-    """What the statement writes, and its parameters."""
+    """The parts that the statement writes, and its parameters."""
     parameters = _place(plan)
     if plan.new_branch is not None:
         parameters |= _new_branch_columns(plan.new_branch) | {"now": plan.request.now}
@@ -342,9 +343,9 @@ _INSERT_RUNS = (
 )
 
 
-# A branch in the place of the active one. `source` is judged on its stamp; the update of the branch that is left waits
-# for whoever activates another one; and `activated` sees whether that happened. The order of the locks, branches and
-# then the thread, is that of an append.
+# A new branch that replaces the active one. The statement compares the stamp of `source`. Its update of the branch that
+# was active waits for any other writer that activates a branch, and `activated` sees whether one did. It locks branches
+# and then the thread, in the order of an append.
 _SOURCE = f"SELECT 1 FROM {{schema}}branches WHERE {_KEY} AND branch = :source AND stamp = :stamp"
 _LEAVE = f"UPDATE {{schema}}branches SET stamp = :left_stamp WHERE {_KEY} AND branch = :left"
 _ACTIVATE = (

@@ -87,8 +87,8 @@ def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
 
 def read_page(window: Window, rows: Sequence[Row]) -> History | None:
     """The page from the rows of `page_statement`. None if the rows do not suffice: the whole branch has more than SMALL
-    messages, the window must begin further back, or positions without a message leave open what stands where. Raises as
-    `load_history`.
+    messages, the window must begin further back, or empty positions leave open which messages are the window's. Raises
+    as `load_history`.
     """
     found = read_rows(rows)
     path = read_path(window, None if found is None else found.header)
@@ -358,8 +358,9 @@ def _run_interval(sql: Sql, window: Window, path: Path) -> tuple[int, int]:
 
 # --- The call that a result answers ---------------------------------------------------------------------------------
 
-# The rules linked them when they were written (R6, R7). This finds the same calls again where the page shows all that
-# decided it, and says nothing elsewhere: an earlier call may have been open, or a message may have been removed.
+# The rules linked results to calls when they were written (R6, R7). This code finds the same call again if the page
+# shows everything that decided on it. Else it gives no answer: an earlier call may have been open, or a message was
+# removed.
 
 _Waiting: TypeAlias = tuple[int, int, str | None, str]
 """The seq, the index, the id and the name of a call that has no result yet."""

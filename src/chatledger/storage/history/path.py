@@ -216,7 +216,7 @@ def nearest(
     sql: Sql, window: Window, path: Path, first: int, last: int, count: int, *, backward: bool
 ) -> tuple[int, int] | None:
     """The seqs of the first and the last of up to `count` messages of the path within first … last, from the beginning
-    or, with `backward`, from the end. None if there is no message. Where no position is empty, nobody need ask.
+    or, with `backward`, from the end. None if there is no message. A path without empty positions needs no such query.
     """
     found: list[int] = []
     segments = cut(path.segments, first, min(last, path.last_seq))

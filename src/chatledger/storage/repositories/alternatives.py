@@ -1,4 +1,4 @@
-"""The alternatives of a message: what stands in its place on the branches that part from its path there."""
+"""The alternatives of a message: the messages in its place on the branches that part from its path there."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _firsts(sql: Sql, window: Window, segments: Collection[Segment]) -> dict[Seg
 
 
 # Both columns follow in the primary key, so each pair is looked up by itself. The messages of one place nearly always
-# have the same seq: then these are just the pairs that are wanted.
+# have the same seq: then the statement reads the wanted rows and no others.
 _SCANS = {
     dialect: scans("branch", f"thread_id = :thread AND branch {branch} AND seq {seq}", "branch, ")
     for dialect, branch, seq in (

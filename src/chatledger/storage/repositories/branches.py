@@ -95,11 +95,11 @@ class BranchRepository:
         return await self._scope.read(lambda sql: _list(sql, window))
 
     async def alternatives(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[Alternative]:
-        """What stands in the place of the message at `seq` of `branch` (None: the active one): that message, and those
-        that follow the same message before it on other branches. A user interface shows "2 of 3" with them.
+        """The messages that stand in the place of the one at `seq` of `branch` (None: the active one): that message,
+        and those that follow the same message before it on other branches. A user interface shows "2 of 3" with them.
 
-        They come in the order of the branches that store them. A branch that ends before the place has none. Takes six
-        short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
+        They come in the order of the branches that store them. A branch that ends before the place has none. The call
+        runs six short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
         MessageNotFound for a seq without a message.
         """
         require(STR, thread_id=thread_id)
@@ -117,7 +117,7 @@ class BranchRepository:
 
     async def advance(self, thread_id: str, mark: str) -> str:
         """Lock the marked branch until the transaction ends, and return its new mark. Every older mark is stale then.
-        A caller that writes outputs or agents, and no messages, does this first.
+        A caller that writes outputs or agents, and no messages, calls this first.
 
         Raises VersionConflict if anything of the branch moved since it was marked.
         """

@@ -15,27 +15,22 @@ from chatledger.errors import AlreadyExists, EncryptionError
 from chatledger.ids import new_stamp
 from chatledger.models import ChatMessage, RulesLevel, Thread, Violation
 from chatledger.rules import Tip, judge
-from chatledger.storage.append.preflight import write_open_calls
-from chatledger.storage.append.request import make_request
-from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows
+from chatledger.storage.append.create import FIRST_LINEAGE
+from chatledger.storage.append.request import Creation, make_request
+from chatledger.storage.append.write import TABLES, as_on_sqlite, plan_rows, tip_columns
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.history.path import Segment, write_lineage
-from chatledger.storage.history.window import END
 from chatledger.storage.repositories.erasures import refuse_erased
 from chatledger.storage.rows.encryption import Tenant, mark, refuse_without_keys
-from chatledger.storage.schema.text import encode_json, encode_key, encode_text
+from chatledger.storage.schema.text import encode_key
 
 _KEY = ("tenant_id", "thread_id")
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "threads": (
-        *(*_KEY, "user_id", "title", "metadata", "rules", "active_branch", "created_at", "active_at", "archived_at"),
-        "kind",
+        *(*_KEY, "user_id", "title", "metadata", "rules", "kind"),
+        *("active_branch", "created_at", "active_at", "archived_at"),
     ),
-    "branches": (
-        *(*_KEY, "branch", "lineage", "last_seq", "stamp", "last_role", "open_calls", "partial_seq"),
-        "created_at",
-    ),
+    "branches": (*_KEY, "branch", "lineage", "stamp", "created_at", *tip_columns(Tip())),
     "runs": (*_KEY, "run_id", "status", "started_at"),
     **{name: (*_KEY, "branch", *columns) for name, columns in TABLES.items()},
 }
@@ -68,7 +63,7 @@ def encode_thread(
     place = (*key, 0)
     rows = {
         "threads": [_encrypted(tenant, (*key, *_thread_row(thread)))],
-        "branches": [(*key, *_branch_row(thread, judgement.tip))],
+        "branches": [(*place, FIRST_LINEAGE, new_stamp(), thread.created_at, *tip_columns(judgement.tip).values())],
         "runs": [(*key, run, "running", request.now) for run in request.runs],
     }
     for name, own in plan_rows(request, judgement, 0).items():
@@ -78,16 +73,17 @@ def encode_thread(
 
 
 def _thread_row(thread: Thread) -> tuple[Any, ...]:
+    created = Creation.of_thread(thread)
     return (
         None if thread.user_id is None else encode_key(thread.user_id, "user_id"),
-        None if thread.title is None else encode_text(thread.title),
-        encode_json(thread.metadata),
-        thread.rules,
+        created.title,
+        created.metadata,
+        created.rules,
+        created.kind,
         thread.active_branch,
         thread.created_at,
         thread.active_at,
         thread.archived_at,
-        None if thread.kind is None else encode_key(thread.kind, "kind"),
     )
 
 
@@ -96,19 +92,6 @@ def _encrypted(tenant: Tenant, row: tuple[Any, ...]) -> tuple[Any, ...]:
         return row
     (encrypted,) = tenant.encryption.encrypt("threads", _COLUMNS["threads"], [row])
     return encrypted
-
-
-def _branch_row(thread: Thread, tip: Tip) -> tuple[Any, ...]:
-    return (
-        0,
-        write_lineage([Segment(0, 1, END)]),
-        tip.last_seq,
-        new_stamp(),
-        None if tip.last_role is None else encode_text(tip.last_role),
-        write_open_calls(tip),
-        tip.partial_seq,
-        thread.created_at,
-    )
 
 
 def load_threads(sql: Sql, tenant: Tenant, new: Sequence[NewThread]) -> None:

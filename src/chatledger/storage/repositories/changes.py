@@ -1,7 +1,7 @@
 """Changes of stored messages: each takes the next position of its branch and leaves a record in `revisions`.
 
-A caller locks the branches of the thread first (`hold_changeable`). The position of the change holds no message, nor do
-those of the messages that it removes, so positions never move and are never used again.
+A caller locks the branches of the thread first (`hold_changeable`). The position of the change holds no message. The
+positions of the messages that it removes stay empty. So positions never move and are never used again.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def refuse_live(sql: Sql, window: Window, held: HeldBranch) -> None:
 
 def settle(sql: Sql, window: Window, affected: Sequence[HeldBranch], seq: int) -> bool:
     """Before a change of the message `seq` of these branches: interrupt an abandoned partial message at the end of one,
-    as an append would, because the change takes the position behind it. Whether there was another one than the message
-    itself; then the caller reads the branches again. Raises DraftLive, with nothing written.
+    as an append would, because the change takes the position behind it. Returns whether it interrupted another message
+    than the one to change; then the caller reads the branches again. Raises DraftLive, with nothing written.
     """
     for held in affected:
         refuse_live(sql, window, held)
@@ -139,8 +139,8 @@ def take_position(
     removed: int = 0,
     segments: list[Segment] | None = None,
 ) -> None:
-    """Move the branch to its next position, which is that of the change. `tip` is that of its messages now, `removed`
-    counts those that left. The lineage becomes `segments` if they are given.
+    """Move the branch to its next position, which is that of the change. `tip` is the tip of its messages after the
+    change, `removed` the number of messages that left. The lineage becomes `segments` if they are given.
     """
     path = held.path
     tip = tip._replace(last_seq=path.last_seq + 1)
@@ -179,7 +179,7 @@ def record_change(
     with_bodies: bool = True,
 ) -> None:
     """Record that the change at `place`, its branch and the position that it took, changed these stored messages. Their
-    rows are still as they were. Without `with_bodies`, another row of `revisions` has what they were.
+    rows are still unchanged. Without `with_bodies`, another row of `revisions` already holds the messages.
     """
     branch, seq = place
     changes = [
@@ -215,7 +215,7 @@ def _digest_of(sql: Sql, window: Window, message: ChatMessage) -> str | None:
     return kept
 
 
-# --- What was recorded ------------------------------------------------------------------------------------------------
+# --- The records ------------------------------------------------------------------------------------------------------
 
 
 def load_changes(sql: Sql, window: Window, message_id: str) -> list[Change]:
@@ -226,16 +226,16 @@ def load_changes(sql: Sql, window: Window, message_id: str) -> list[Change]:
 
 
 def load_bodies(sql: Sql, window: Window, branch: int, seq: int) -> list[Change]:
-    """The changes of the message whose rows stood, or stand, at this place, that hold what it was. Raises as
-    `load_changes`.
+    """The changes of the message whose rows stood, or stand, at this place; only those that hold the earlier message.
+    Raises as `load_changes`.
     """
     of_message = and_(revisions.c.target_branch == branch, revisions.c.target_seq == seq)
     return _load(sql, window, and_(of_message, revisions.c.body.is_not(None)))
 
 
 def find_given_up(sql: Sql, window: Window, branch: int, seq: int) -> list[int]:
-    """The branch that stores, or stored, the message that left this branch at `seq`; empty if none did. Where another
-    branch shared what left, the lineage does not name it any more.
+    """The branch that stores, or stored, the message that left this branch at `seq`; empty if none did. The lineage
+    no longer names a message that left this branch while another branch shared it.
     """
     left = and_(revisions.c.branch == branch, revisions.c.target_seq == seq, revisions.c.kind != "revised")
     found = select(revisions.c.target_branch).where(_of_thread(revisions, window), left)
@@ -256,8 +256,8 @@ def replace_body(sql: Sql, window: Window, change: Change) -> None:
 
 
 def load_empty(sql: Sql, window: Window) -> set[int]:
-    """The positions of which the records say that they hold no message, on one branch or another. A fork has those of
-    the branches that it comes from, and its lineage need not name them.
+    """The positions that hold no message according to the records, on one branch or another. A fork also has the empty
+    positions of the branches that it comes from, and its lineage may leave those branches out.
     """
     columns = (revisions.c.seq, revisions.c.kind, revisions.c.target_seq)
     rows: Any = sql.execute(select(*columns).where(_of_thread(revisions, window)))

@@ -28,7 +28,7 @@ from chatledger.storage.repositories.check import Stored, damage, judge_path, wa
 from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
 from chatledger.storage.repositories.kv import KV_COLUMNS, to_value
 from chatledger.storage.repositories.outputs import to_agent, to_output
-from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.owned import own_thread
 from chatledger.storage.repositories.reencrypt import Progress, thread_count
 from chatledger.storage.repositories.runs import to_run
 from chatledger.storage.rows.changes import to_change
@@ -47,8 +47,8 @@ async def check(scope: Scope, thread_id: str | None, progress: Progress | None) 
     """
     tenant = scope.tenant
     if thread_id is not None:
-        own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
-        found = await scope.read(partial(_check, tenant=tenant, of_batch=select(threads).where(own)), snapshot=True)
+        own = select(threads).where(own_thread(tenant, thread_id))
+        found = await scope.read(partial(_check, tenant=tenant, of_batch=own), snapshot=True)
         if not found:
             raise ThreadNotFound(thread_id)
         yield found[0]

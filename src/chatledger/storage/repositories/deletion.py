@@ -1,4 +1,4 @@
-"""Deleting threads: one by one, and those that nobody wrote to for long (retention).
+"""Deletes threads: one by one, and all that nobody wrote to for a long time (retention).
 
 Children are deleted first, table by table. Cascades would depend on the order in which constraints were made, and the
 callers want the numbers of rows anyway.
@@ -19,7 +19,7 @@ from chatledger.errors import InvalidArgument, ThreadNotFound
 from chatledger.models import Deleted
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER, branches, feedback, kv, runs, threads
 
@@ -71,7 +71,7 @@ def hold_branches(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     ThreadNotFound.
     """
     sql.execute(_lock_branches(tenant, thread_id))
-    own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
+    own = own_thread(tenant, thread_id)
     if sql.execute(select(threads.c.thread_id).where(own).with_for_update()).one_or_none() is None:
         raise ThreadNotFound(thread_id)
     sql.execute(_lock_branches(tenant, thread_id))  # again, for a fork that was made while this waited for the thread

@@ -1,8 +1,8 @@
-"""Feedback: stores every score, lists them, and summarizes those that count.
+"""Feedback: stores every score, lists the scores, and summarizes those that count.
 
-What counts is the current score: the latest of a target (run, message, call), a key and a user, unless it was
-retracted. `current_scores` is the only place that says so, beside the view `scores` (`storage/schema/views.py`), which
-says the same in SQL. The target is the place of the message and not its id, because the place is never used again.
+Only the current score counts: the latest of a target (run, message, call), a key and a user, unless it was retracted.
+`current_scores` defines it for the library, and the view `scores` (`storage/schema/views.py`) defines the same in SQL.
+The target is the place of the message and not its id, because the place is never used again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from chatledger.storage.schema.text import encode_key
 COLUMNS = tuple(column.name for column in feedback.c if column.name in {*Feedback.model_fields, "call_idx"})
 """The columns of a Feedback. `to_feedback` reads them."""
 _TARGET = ("run_id", "branch", "seq", "call_idx", "key", "user_id")
-"""What the scores have in common of which only the latest counts."""
+"""Scores with the same values in these columns are about the same thing: only the latest of them counts."""
 _WHAT_WAS_SAID = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
 _MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 
@@ -83,9 +83,9 @@ class FeedbackRepository:
         return await self._scope.write(lambda sql: _record(sql, self._scope.tenant, record, idempotency_key))
 
     async def retract(self, feedback_id: str) -> Feedback:
-        """Withdraw what the user of this score said on its target under its key, up to it: the score and the earlier
-        ones get `retracted_at`, so that no earlier score counts again. A later score still counts. Retracting it again
-        changes nothing. Raises FeedbackNotFound.
+        """Withdraw this score and the earlier ones of its target, key and user: each gets `retracted_at`, so that no
+        earlier score counts again. A later score still counts. Retracting it again changes nothing. Raises
+        FeedbackNotFound.
         """
         require(STR, feedback_id=feedback_id)
         now = datetime.now(UTC)
@@ -246,7 +246,7 @@ def _retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedb
     said = sql.execute(select(*columns).where(owned(feedback, tenant), this)).mappings().one_or_none()
     if said is None:
         raise FeedbackNotFound(feedback_id)
-    # Those who retract scores of a run take turns, and nobody can delete the run meanwhile. A record does not wait.
+    # Calls that retract scores of a run take turns, and nobody can delete the run meanwhile. A record does not wait.
     own_run = (runs.c.tenant_id == tenant.name, runs.c.run_id == said["run_id"])
     sql.execute(select(runs.c.run_id).where(*own_run).with_for_update(key_share=True))
     same = [feedback.c[name] == said[name] for name in _TARGET]
@@ -266,7 +266,7 @@ def to_feedback(tenant: Tenant, row: Any) -> Feedback:
     return to_model(Feedback, feedback, row, {**decrypted, "call_index": call_index}, {"call_index": "call_idx"})
 
 
-# --- Which scores -----------------------------------------------------------------------------------------------------
+# --- The scores that count --------------------------------------------------------------------------------------------
 
 
 def current_scores(*which: ColumnElement[bool]) -> FromClause:

@@ -15,13 +15,13 @@ from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, requ
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
-from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.owned import own_thread
 from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
 from chatledger.storage.schema.tables import kv, threads
 from chatledger.storage.schema.text import decode_text, encode_key
 
 KvScope = tuple[str, ...]
-"""Whose values: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may stand behind it."""
+"""The owner of values: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may follow."""
 
 _DICT = Kind("a dict", dict)
 _FORMS = "('tenant',), ('user', user_id) or ('thread', thread_id), or one of these with a namespace behind it"
@@ -29,10 +29,10 @@ _LENGTHS = {"tenant": 1, "user": 2, "thread": 2}
 
 
 class KvRepository:
-    """What an application or a framework keeps beside messages: preferences, plans, counters, checkpoints.
+    """The state of applications and frameworks beside messages: preferences, plans, counters, checkpoints.
 
-    A scope says whose value it is: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may stand
-    behind it, as in `("thread", thread_id, "adk")`: the same key is another value there. Keys and namespaces have 1 to
+    A scope names the owner of a value: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may
+    follow, as in `("thread", thread_id, "adk")`: the same key is another value there. Keys and namespaces have 1 to
     512 bytes. Values are any JSON, null included, and come back with the order of their keys.
 
     The values of a thread are deleted with it, those of a user by `erasures.erase_user`. With keys, values are
@@ -62,8 +62,8 @@ class KvRepository:
     async def put(self, scope: KvScope, key: str, value: JsonValue, *, expected: int | None = None) -> KvValue:
         """Store a value under a key, whether or not there is one.
 
-        With `expected`, the version of a value that was read, or 0 for none, the call raises KvConflict if another one
-        is stored by now. A value may have as many bytes as an append: LimitExceeded.
+        `expected` is the version of the value that the caller read, or 0 for none. The call raises KvConflict if the
+        stored value has another version by now. A value may have as many bytes as an append: LimitExceeded.
         """
         place = _place(scope)
         require(STR, key=key)
@@ -76,7 +76,7 @@ class KvRepository:
         """Set the given keys of a stored object and keep its others, or store the object if there is none. Nested
         objects are replaced, not merged, and None is stored as null. Returns the whole value.
 
-        Writers wait for each other, so none undoes what another one set. `expected` is as in `put`. Raises
+        Writers wait for each other, so none undoes the keys that another one set. `expected` is as in `put`. Raises
         InvalidArgument if the stored value is no object.
         """
         place = _place(scope)
@@ -124,7 +124,7 @@ def _place(scope: KvScope) -> KvPlace:
 
 
 def _shape(scope: object) -> str:
-    """What was given, without ids."""
+    """The scope for an error: its first word and the types of the others, because an error quotes no id."""
     if not isinstance(scope, tuple):
         return type(scope).__name__
     first = repr(scope[0]) if scope and isinstance(scope[0], str) and scope[0] in _LENGTHS else None
@@ -133,7 +133,7 @@ def _shape(scope: object) -> str:
 
 
 def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = False) -> None:
-    """Raises ThreadNotFound for the scope of a thread that does not exist. With `lock`, the thread is not deleted
+    """Raises ThreadNotFound for the scope of a thread that does not exist. With `lock`, nobody deletes the thread
     before the transaction ends. On a user's ledger, raises TenantOnly for the scope of the tenant, and InvalidArgument
     for that of another user.
     """
@@ -143,7 +143,7 @@ def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = Fal
         raise InvalidArgument("scope", "is that of another user, and this ledger is the view of one")
     if place.kind == "thread":
         thread_id = decode_text(place.scope_id)
-        own = and_(owned(threads, tenant), threads.c.thread_id == thread_id)
+        own = own_thread(tenant, thread_id)
         found = select(threads.c.thread_id).where(own)
         if lock:
             found = found.with_for_update(read=True, key_share=True)

@@ -329,16 +329,17 @@ class MessageRepository:
     async def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage:
         """Give a stored message other words, in its place: the content, reasoning, name, response_metadata,
         custom_data, format and residual of `message`, and the arguments and extras of its calls. Returns the message.
-        Every branch that shares it, and everything that reads it, has the new words from then on. What it was before
-        is in `revisions`, until it is redacted or erased. A late repeat of its append stays a repeat.
+        Every branch that shares it, and everything that reads it, has the new words from then on. `revisions` keeps the
+        message as it was, until it is redacted or erased. A late repeat of its append stays a repeat.
 
         Everything else stays: role, ids, place, run, time, state, `is_error`, and the number, ids and names of the
         calls. Leave these None in `message`, or as they are. The change takes the next position of the branch that
         stores the message, so its `version` grows by one. Words that are equal change nothing.
 
-        Raises, with nothing written: InvalidArgument for another value of what stays, and for a message that its writer
-        left partial; LimitExceeded, ThreadNotFound and MessageNotFound; DraftLive while a draft is written at the end
-        of the branch that stores the message; RuleViolation, at the level `ordered`, for arguments that are not JSON.
+        Raises, with nothing written: InvalidArgument for another value of a field that stays, and for a message that
+        its writer left partial; LimitExceeded, ThreadNotFound and MessageNotFound; DraftLive while a draft is written
+        at the end of the branch that stores the message; RuleViolation, at the level `ordered`, for arguments that are
+        not JSON.
         """
         require(STR, thread_id=thread_id, message_id=message_id)
         require(_MESSAGE, message=message)
@@ -353,8 +354,8 @@ class MessageRepository:
         return await self._scope.write(lambda sql: revise_message(sql, window, request, message_id))
 
     async def revisions(self, thread_id: str, message_id: str) -> Sequence[Revision]:
-        """What a message was before each of its changes, oldest first; also of a message that was removed. Empty if it
-        never changed. Raises ThreadNotFound and MessageNotFound.
+        """The changes of a message, oldest first, each with the message as it was before; also of a removed message.
+        Empty if it never changed. Raises ThreadNotFound and MessageNotFound.
         """
         require(STR, thread_id=thread_id, message_id=message_id)
         window = Window.of(self._scope.tenant, thread_id)
@@ -374,9 +375,8 @@ class MessageRepository:
         """Remove the words from a stored message, for good: text, reasoning, media, arguments, metadata, and the fields
         of its own format. Its position, role, ids and links stay, so the thread stays whole. A violation of R11 in the
         message records the time. Forks that share the message see the redacted one. With `dry_run`, returns the
-        message as it would be, and writes nothing. What `revisions` keeps of the message loses its words as well, also
-        where the message itself was popped or retracted. A late repeat of its append stays a repeat, and brings no word
-        back.
+        message as it would be, and writes nothing. The copies in `revisions` lose their words as well, also those of a
+        message that was popped or retracted. A late repeat of its append stays a repeat, and brings no word back.
 
         Raises ThreadNotFound, BranchNotFound and MessageNotFound.
         """
@@ -412,7 +412,7 @@ class MessageRepository:
 
     async def retract(self, thread_id: str, message_id: str) -> ChatMessage:
         """Remove a message, wherever it stands, from every branch that shares it, and return it. Each of these branches
-        gets a new position and a new mark. What was removed stays in `revisions`.
+        gets a new position and a new mark. `revisions` keeps the message.
 
         A call and its result belong together: RuleViolation (R6) refuses to retract one of them, unless the thread is
         lenient. Then the other one stays alone, and its violations say so.
@@ -480,7 +480,7 @@ _OF_USER = """
 
 
 def _find(sql: Sql, tenant: Tenant, message_id: str) -> list[ChatMessage]:
-    """By the index of message ids, whose first columns these are."""
+    """The messages with that id. The index of message ids begins with the two columns of the condition."""
     statement = _FIND.replace("{of_user}", "" if tenant.user is None else _OF_USER)
     given = {"tenant": tenant.key, "user": tenant.user, "message_id": encode_text(message_id)}
     places = sql.fetch(statement, given)

@@ -21,3 +21,8 @@ def owned(table: Table, tenant: Tenant) -> ColumnElement[bool]:
         return and_(of_tenant, threads.c.user_id == tenant.user_id)
     above, key = (runs, "run_id") if table is feedback else (threads, "thread_id")
     return and_(of_tenant, table.c[key].in_(select(above.c[key]).where(owned(above, tenant))))
+
+
+def own_thread(tenant: Tenant, thread_id: str) -> ColumnElement[bool]:
+    """The condition for the row of one thread."""
+    return and_(owned(threads, tenant), threads.c.thread_id == thread_id)

@@ -1,7 +1,7 @@
 """Redacts a message: removes its words, but keeps its position and its links.
 
-It is the only exception to R11 (committed messages do not change), so the message records it as a violation of that
-rule. The thread stays whole because the role, seq, ids, the call that a result answers, times and the run stay.
+A redaction leaves its record on the message itself, as a violation of R11; a row of `revisions` would keep the words.
+The thread stays whole: the role, seq, ids, the call that a result answers, times and the run stay.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def find_redacted(sql: Sql, window: Window, seq: int) -> ChatMessage:
 
 
 def _find(sql: Sql, window: Window, seq: int) -> tuple[ChatMessage, bool]:
-    """The message, and whether it is stored. If it was removed, it is what its last change keeps of it. A message that
-    left this branch, and that another one still shares, is stored.
+    """The message, and whether it is stored. If it was removed, its last change holds it. A message that left this
+    branch is stored if another branch still shares it.
     """
     path = find_path(sql, window)
     stores = [segment.branch for segment in cut(path.segments, seq, min(seq, path.last_seq))]
@@ -107,7 +107,7 @@ def _store(sql: Sql, tenant: Tenant, thread_id: str, message: ChatMessage) -> No
 
 
 def _keep_digest(sql: Sql, window: Window, message: ChatMessage) -> None:
-    """Remember by its digest what is stored now, so that a late repeat of the append is known and stores nothing."""
+    """Keep a digest of the stored message, so that a late repeat of the append is known and stores nothing."""
     place = {"thread_id": window.thread_id, "branch": message.branch, "seq": message.seq}
     values = encrypt_values(window.tenant, messages, {"digest": _digest(window, message)}, **place)
     sql.execute(update(messages).where(_at(messages, window.tenant, window.thread_id, message)).values(**values))
@@ -119,8 +119,8 @@ def _digest(window: Window, message: ChatMessage) -> str:
 
 
 def _forget_bodies(sql: Sql, window: Window, redacted: ChatMessage) -> None:
-    """Remove what the message was before each of its changes. A digest of it stays, and where it was removed, the
-    redacted message: a repeat by its key returns it.
+    """Remove the earlier forms of the message from its changes. The digest of each stays. If a change removed the
+    message, the redacted one stays too: a repeat by its key returns it.
     """
     for change in load_bodies(sql, window, redacted.branch or 0, redacted.seq or 0):
         if change.message is not None:

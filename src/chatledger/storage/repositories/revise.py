@@ -1,8 +1,8 @@
 """Revises a stored message: it gets other words, in its place.
 
-Only words change: content, reasoning, name, metadata, arguments, and what the message's own format keeps. So no rule
-that looks at the messages around it can break, no tip changes, and every branch that shares the message follows at
-once. What the message was stays in `revisions` until it is redacted or erased.
+Only words change: content, reasoning, name, metadata, arguments, and the residual of the message's own format. So no
+rule that looks at the messages around it can break, no tip changes, and every branch that shares the message follows at
+once. `revisions` keeps the message as it was, until it is redacted or erased.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def list_revisions(sql: Sql, window: Window, message_id: str) -> list[Revision]:
     return [Revision(**{name: getattr(change, name) for name in Revision.model_fields}) for change in told]
 
 
-# --- What stays -------------------------------------------------------------------------------------------------------
+# --- The fields that stay ---------------------------------------------------------------------------------------------
 
 
 def _with_words_of(message: ChatMessage, stored: ChatMessage) -> ChatMessage:
-    """The stored message with the words of the given one. Raises InvalidArgument for what else differs."""
+    """The stored message with the words of the given one. Raises InvalidArgument if another field differs."""
     for name in _STAYS:
         given = getattr(message, name)
         unsaid = name not in message.model_fields_set if name == "state" else given is None

@@ -49,7 +49,9 @@ def _has_words(cell: str) -> str:
 
 
 def _beginning(cell: str) -> str:
-    """What a preview needs of a text: escaped text as far as every character may be an escape, and ciphertext whole."""
+    """The beginning of a text, as long as a preview needs: longer if it may hold escapes, and whole if it is
+    ciphertext.
+    """
     return f"""CASE substr({cell}, 1, 1)
     WHEN '{ESCAPE_MARK}' THEN substr({cell}, 1, {1 + PREVIEW_CHARACTERS * _LONGEST_ESCAPE})
     WHEN '{CIPHERTEXT_MARK}' THEN CASE WHEN {{bytes}}({cell}) <= {_SEALED_BYTES} THEN {cell} END
@@ -78,8 +80,8 @@ _TYPES: tuple[Any, ...] = (
     *(message_parts.c[name].label(f"part_{name}") for name in ("idx", "text")),
 )
 
-# The page comes first, whatever the planner expects: it then joins by key what belongs to those threads. The limit of
-# each join repeats what its key guarantees, because the planner would expect many rows where an id is in many tenants.
+# PostgreSQL reads the page first, whatever it expects, and then joins the rows of its threads by key. The limit of each
+# join repeats what its key guarantees, because the planner would expect many rows if an id is in many tenants.
 # The shape of a lineage is tested before it is read as JSON: a damaged one must not fail the statement of a whole page.
 _POSTGRESQL = f"""
 WITH page AS MATERIALIZED (SELECT t.* FROM {{schema}}threads t WHERE {{where}}{{order}})
@@ -225,7 +227,7 @@ def _preview(tenant: Tenant, row: RowMapping) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ThreadFilter:
-    """Which threads a list or a count is of. None means all; `archived` None means archived threads and others."""
+    """The threads of a list or a count. None means all; `archived` None means archived threads and others."""
 
     user_id: str | None = None
     kind: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
@@ -11,7 +10,7 @@ from types import NoneType
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import and_, insert, select, update
+from sqlalchemy import and_, select, update
 
 from chatledger.arguments import (
     BOOL,
@@ -28,23 +27,21 @@ from chatledger.arguments import (
     require,
     require_items,
 )
-from chatledger.errors import AlreadyExists, InvalidArgument, LimitExceeded, RevisionConflict, ThreadNotFound
+from chatledger.errors import InvalidArgument, LimitExceeded, RevisionConflict, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
 from chatledger.models.base import UtcDatetime, refusing
-from chatledger.rules import Finding, Tip
-from chatledger.storage.append.preflight import Seen
+from chatledger.rules import Finding
 from chatledger.storage.databases.scope import Scope
-from chatledger.storage.drivers.sql import Sql, insert_if_absent
-from chatledger.storage.history.path import Segment, write_lineage
-from chatledger.storage.history.window import END, Window
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.bulk import NewThread, encode_thread, load_threads
 from chatledger.storage.repositories.check import check_branch, require_level
-from chatledger.storage.repositories.copy import copy_messages
+from chatledger.storage.repositories.copy import copy_thread
+from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
-from chatledger.storage.repositories.erasures import refuse_erased
-from chatledger.storage.repositories.owned import owned
+from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.repositories.reencrypt import threads_after
 from chatledger.storage.repositories.thread_list import (
     ThreadFilter,
@@ -57,7 +54,7 @@ from chatledger.storage.repositories.thread_list import (
 )
 from chatledger.storage.rows.encryption import Tenant, encrypt_values
 from chatledger.storage.schema.tables import branches, threads
-from chatledger.storage.schema.text import encode_key, encode_text
+from chatledger.storage.schema.text import encode_key
 
 
 class Unset(Enum):
@@ -114,7 +111,7 @@ class ThreadRepository:
                 active_at=now if created_at is None else created_at,
             )
         _check_keys(thread)
-        made = await self._scope.write(lambda sql: create_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
+        made = await self._scope.write(lambda sql: make_thread(sql, self._scope.tenant, thread, exist_ok=exist_ok))
         if made.seen is not None:
             self._scope.learn(encode_key(thread.thread_id, "thread_id"), made.seen)
         return made.thread
@@ -148,7 +145,7 @@ class ThreadRepository:
         copy_id = new_id() if thread_id is None else thread_id
         encode_key(copy_id, "thread_id")
         given = {} if title is UNSET else {"title": title}
-        made = await self._scope.write(lambda sql: _copy_thread(sql, window, copy_id, at, given))
+        made = await self._scope.write(lambda sql: copy_thread(sql, window, copy_id, at, given))
         if made.seen is not None:
             self._scope.learn(encode_key(copy_id, "thread_id"), made.seen)
         return made.thread
@@ -379,68 +376,6 @@ def _is_key(thread_id: str) -> bool:
     return True
 
 
-def _key(tenant: Tenant, thread_id: str) -> Any:
-    return and_(owned(threads, tenant), threads.c.thread_id == thread_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """`seen` is what a preflight of the first append would see; None if the thread existed already."""
-
-    thread: Thread
-    seen: Seen | None = None
-
-
-def create_thread(sql: Sql, tenant: Tenant, thread: Thread, *, exist_ok: bool) -> Made:
-    existing = find_thread(sql, tenant, thread.thread_id)
-    if existing is None:
-        refuse_erased(sql, tenant, [thread.thread_id])
-        values = encrypt_values(tenant, threads, thread.model_dump(exclude={"message_count", "preview", "revision"}))
-        if sql.execute(insert_if_absent(sql, threads).values(tenant_id=tenant.name, **values)).rowcount:
-            branch = _first_branch(tenant, thread)
-            sql.execute(insert(branches).values(**branch))
-            stamp, touched = branch["stamp"], thread.active_at
-            user = None if thread.user_id is None else encode_text(thread.user_id)
-            seen = Seen(True, thread.rules, branch=0, tip=Tip(), stamp=stamp, touched=touched, user_id=user)
-            return Made(thread, seen)
-        existing = find_thread(sql, tenant, thread.thread_id)  # another process was faster
-    if not exist_ok:
-        detail = f"thread {thread.thread_id!r} exists already; exist_ok=True gives it, if it is not another user's"
-        raise AlreadyExists(thread.thread_id, detail)
-    if existing is None or (thread.user_id is not None and existing.user_id != thread.user_id):
-        raise ThreadNotFound(thread.thread_id)
-    return Made(existing)
-
-
-def _copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given: dict[str, Any]) -> Made:
-    tenant = source.tenant
-    held = select(threads.c.thread_id).where(_key(tenant, source.thread_id)).with_for_update(read=True, key_share=True)
-    original = find_thread(sql, tenant, source.thread_id) if sql.execute(held).one_or_none() else None
-    if original is None:
-        raise ThreadNotFound(source.thread_id)
-    now = datetime.now(UTC)
-    own = {"thread_id": thread_id, "created_at": now, "active_at": now, **given}
-    inherited = original.model_dump(include={"user_id", "kind", "title", "metadata", "rules"})
-    with refusing():
-        thread = Thread.model_validate({**inherited, **own})
-    made = create_thread(sql, tenant, thread, exist_ok=False)
-    assert made.seen is not None
-    seen = copy_messages(sql, source, at, thread, made.seen)
-    return Made(find_thread(sql, tenant, thread_id) or thread, seen)
-
-
-def _first_branch(tenant: Tenant, thread: Thread) -> dict[str, Any]:
-    return {
-        "tenant_id": tenant.name,
-        "thread_id": thread.thread_id,
-        "branch": 0,
-        "lineage": write_lineage([Segment(0, 1, END)]),
-        "last_seq": 0,
-        "stamp": new_stamp(),
-        "created_at": thread.created_at,
-    }
-
-
 def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:
     last = prefix + "\U0010ffff"  # a range of the primary key; LIKE would read every id of the tenant
     own = (owned(threads, tenant), threads.c.thread_id >= prefix, threads.c.thread_id < last)
@@ -451,7 +386,7 @@ def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str
 
 def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
     """Raises ThreadNotFound. With `lock`, others who lock the thread wait until the transaction ends."""
-    found = select(threads.c.thread_id).where(_key(tenant, thread_id))
+    found = select(threads.c.thread_id).where(own_thread(tenant, thread_id))
     if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
         raise ThreadNotFound(thread_id)
 
@@ -481,19 +416,19 @@ def _update_thread(
         own = and_(branches.c.tenant_id == tenant.name, branches.c.thread_id == thread_id)
         sql.execute(update(branches).where(own).values(stamp=new_stamp()))
     encrypted = encrypt_values(tenant, threads, values, thread_id=thread_id)
-    sql.execute(update(threads).where(_key(tenant, thread_id)).values(**encrypted))
+    sql.execute(update(threads).where(own_thread(tenant, thread_id)).values(**encrypted))
     return changed
 
 
 def _lock_row(sql: Sql, tenant: Tenant, thread_id: str) -> None:
     """Other updates of the thread wait until the transaction ends. Appends, new runs and forks do not."""
-    sql.execute(select(threads.c.thread_id).where(_key(tenant, thread_id)).with_for_update(key_share=True))
+    sql.execute(select(threads.c.thread_id).where(own_thread(tenant, thread_id)).with_for_update(key_share=True))
 
 
 def _archive(sql: Sql, tenant: Tenant, thread_id: str, archived_at: datetime | None) -> Thread:
     column = threads.c.archived_at
     moves = column.is_not(None) if archived_at is None else column.is_(None)  # else the first time stays
-    sql.execute(update(threads).where(_key(tenant, thread_id), moves).values(archived_at=archived_at))
+    sql.execute(update(threads).where(own_thread(tenant, thread_id), moves).values(archived_at=archived_at))
     thread = find_thread(sql, tenant, thread_id)
     if thread is None:
         raise ThreadNotFound(thread_id)

@@ -122,7 +122,7 @@ def _tables(connection: Connection, schema: str | None) -> list[_Table]:
 
 
 def _views(connection: Connection, schema: str) -> list[str]:
-    """Those of our views that are there: an older revision, which a downgrade may have left, has fewer."""
+    """The views of ours that the schema has: an older revision, which a downgrade may have left, has fewer."""
     found = connection.execute(text(_VIEWS), {"schema": schema, "names": list(VIEWS)}).scalars()
     return [f'"{schema}"."{name}"' for name in found]
 

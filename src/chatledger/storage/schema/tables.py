@@ -154,7 +154,7 @@ messages = Table(
     Column("text", CodedText),  # the content of the forms str and text
     Column("reasoning_form", CodedText),  # NULL no reasoning | str | parts; its rows are in message_parts
     Column("call_count", Integer),  # NULL no list of tool calls | the number of its rows in tool_calls
-    Column("tool_call_id", CodedText),  # as the source gave it; tool_results says which call it answers
+    Column("tool_call_id", CodedText),  # as the source gave it; tool_results names the call that it answers
     Column("is_error", Boolean),
     Column("run_id", Key),
     Column("state", CodedText, nullable=False),
@@ -305,7 +305,7 @@ feedback = Table(
     Column("created_at", Moment, nullable=False),
     Column("message_id", Key),  # of the target, which may have been retracted since; so no foreign key points at it
     Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite")),  # the call of the message, if it is about one
-    Column("user_id", Key),  # whose score it is
+    Column("user_id", Key),  # the user whose score it is
     Column("retracted_at", Moment),
     PrimaryKeyConstraint("tenant_id", "feedback_id"),
     UniqueConstraint("tenant_id", "run_id", "idempotency_key"),
@@ -370,9 +370,9 @@ outputs = Table(
     CheckConstraint("idx >= 0", name="idx"),
 )
 
-# What was changed after its commit: a revised, retracted or popped message. Each change takes the next position of its
-# branch, (branch, seq) here, and may be about several messages (idx). The target may stand on another branch, whose row
-# it was. No foreign key points at it, because a retracted message has no row.
+# The changes of stored messages: revised, retracted or popped. Each change takes the next position of its branch,
+# (branch, seq) here, and may be about several messages (idx). The target may stand on another branch, which stored its
+# row. No foreign key points at it, because a retracted message has no row.
 revisions = Table(
     "revisions",
     metadata,
@@ -423,12 +423,12 @@ kv = Table(
     postgresql_with={"fillfactor": 70},
 )
 
-# What holds for a tenant as a whole. A tenant without a row has nothing that need be said.
+# The facts about a tenant as a whole. A tenant without a row is not encrypted.
 tenants = Table(
     "tenants",
     metadata,
     _tenant(),
-    Column("encrypted_at", Moment),  # since then only a ledger with keys writes here
+    Column("encrypted_at", Moment),  # since then only ledgers with keys write for the tenant
     PrimaryKeyConstraint("tenant_id"),
 )
 
