@@ -42,6 +42,7 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
         self.append_call("a", "{}", 2)
         for number in (1, 0):
             self.append_as("a", [result(f"call_{number}", "!")])
+        self.fork("a", 2, False)
 
     @rule(thread=threads, size=st.integers(1, 6))
     def windows(self, thread: str, size: int) -> None:
