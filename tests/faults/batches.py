@@ -1,7 +1,11 @@
 """Batches by name: whoever knows the name of a batch knows what must be stored of it, to the last character.
 
 Each is a whole turn, so that it may follow any other, and its name stands in every text, call and part of it: rows that
-were mixed up, cut or altered cannot be equal to it.
+were mixed up, cut or altered cannot be equal to it. Every third batch comes with values of `kv`.
+
+In a changing thread, clients also pop and revise messages. There a batch has a key in place of ids: an id of the
+caller's is free again once its message was popped, so only a key lets the batch be sent again. And it has no calls,
+because the next batch could not follow a call whose result was popped.
 """
 
 from __future__ import annotations
@@ -10,21 +14,49 @@ from functools import lru_cache
 from zlib import crc32
 
 from chatledger import ChatMessage, TextPart, ThinkPart, ToolCall
+from chatledger.ids import derived_id
 from tests.conversations import assistant, call, result, user
+
+CHANGING = "changing "
+"""How the id of a changing thread begins."""
+LAST = "last"
+"""The key of the value that names the last batch with values."""
+
+
+def thread_ids(seed: int, count: int) -> list[str]:
+    """Every other one is a changing thread."""
+    return [f"{CHANGING * (number % 2)}{seed}-{number}" for number in range(count)]
+
+
+def is_changing(thread: str) -> bool:
+    return thread.startswith(CHANGING)
 
 
 @lru_cache(maxsize=50_000)
-def batch(name: str) -> tuple[ChatMessage, ...]:
-    """The messages of this name, with ids; one of five shapes."""
-    shape = _SHAPES[crc32(name.encode()) % len(_SHAPES)]
-    return tuple(
-        message.model_copy(update={"message_id": f"{name}/{number}"}) for number, message in enumerate(shape(name))
-    )
+def batch(name: str, *, changing: bool = False) -> tuple[ChatMessage, ...]:
+    """The messages of this name; one of five shapes. With ids, unless they are for a changing thread."""
+    shapes = _WITHOUT_CALLS if changing else _SHAPES
+    messages = shapes[crc32(name.encode()) % len(shapes)](name)
+    if changing:
+        return tuple(messages)
+    return tuple(one.model_copy(update={"message_id": f"{name}/{number}"}) for number, one in enumerate(messages))
 
 
-def name_of(message: ChatMessage) -> str:
-    """The name of the batch that a stored message is of; empty for one that has no id of ours."""
-    return (message.message_id or "").rpartition("/")[0]
+def ids_of(name: str, thread: str) -> list[str | None]:
+    """The ids that the messages of the batch have in the thread."""
+    if not is_changing(thread):
+        return [message.message_id for message in batch(name)]
+    return [derived_id("message", thread, name, str(number)) for number in range(len(batch(name, changing=True)))]
+
+
+def values(name: str) -> dict[str, str]:
+    """The values of the thread that are written together with the batch."""
+    return {LAST: name, f"of {name}": name} if crc32(name.encode()) // len(_SHAPES) % 3 == 0 else {}
+
+
+def revised(message: ChatMessage, name: str) -> ChatMessage:
+    """The message as the revision of that name leaves it."""
+    return message.model_copy(update={"content": f"revised by {name}"})
 
 
 def links(messages: tuple[ChatMessage, ...]) -> dict[int, tuple[int, int]]:
@@ -77,3 +109,4 @@ def _call(name: str, number: int) -> ToolCall:
 
 
 _SHAPES = (_question, _tools, _parts, _odd_text, _long)
+_WITHOUT_CALLS = (_question, _parts, _odd_text)

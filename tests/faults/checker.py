@@ -1,58 +1,34 @@
 """The checker: what is stored, held against what clients asked for and were told.
 
-For each thread and branch: positions are dense from 1; every acknowledged batch is there exactly once, where its writer
-was told, contiguous and complete with its parts, calls and results; a refused one is not, and nothing is that nobody
-asked for; a batch whose append ended before another began stands before it; every read is a prefix of what is stored
-and as long as what had been acknowledged, or read, when it began. Time and memory are linear in what is checked; only
-the moments are sorted, and they come nearly in order.
+For each thread and branch: each position holds a message, or a change that is recorded, or the message that a change
+removed, and nothing twice; every acknowledged batch is there exactly once, where its writer was told, contiguous and
+complete with its parts, calls and results; a refused one is not, and nothing is that nobody asked for; a batch whose
+append ended before another began stands before it; every read is the branch as it stood at its version, and not older
+than what had been acknowledged, or read, when it began. `changes_check.py` holds pops and revisions against what was
+asked, `values_check.py` the values that came with batches. Time and memory are linear in what is checked; only the
+moments and the versions are sorted, and they come nearly in order.
 """
 
 from __future__ import annotations
 
 import heapq
-import json
 import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from chatledger import ChatMessage, Ledger
-from chatledger.rules import check_messages
-from chatledger.storage.history.window import SMALL
+from chatledger import Ledger
 from tests.conftest import Database
-from tests.faults.batches import batch, links, name_of
-from tests.faults.recording import Append, Read, Recording
-from tests.storage.raw import query
+from tests.faults.batches import batch, ids_of, is_changing, links
+from tests.faults.changes_check import check_changes
+from tests.faults.positions import Positions, read_positions
+from tests.faults.recording import Append, Change, Read, Recording
+from tests.faults.stored import Fault, Stored, read_stored
+from tests.faults.values_check import check_values
 
-Kind = Literal["gap", "lost", "twice", "torn", "altered", "stranger", "ghost", "misplaced", "order", "read", "rules"]
-"""gap: positions are not dense. lost: acknowledged, not stored. twice: a batch stored more than once. torn: in part, or
-not contiguous. altered: a message, part, call or link is not as given. stranger: nobody asked for it. ghost: refused,
-and stored. misplaced: acknowledged for another place. order: against the order of time. read: no prefix, or stale.
-rules: the library's own `check` finds something.
-"""
 FAILURES = Path(os.environ.get("CHATLEDGER_FAILURES", ".failures"))
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    kind: Kind
-    place: str
-    detail: str
-
-
-@dataclass(slots=True)
-class Stored:
-    """A branch as it stands: its messages from the first, and by seq which call each result answers (seq, idx)."""
-
-    thread: str
-    messages: Sequence[ChatMessage]
-    answers: dict[int, tuple[int, int]]
-    branch: int = 0
-    shared: int = 0
-    """Messages that stand on the branch that this one was forked from."""
 
 
 @dataclass(slots=True)
@@ -97,10 +73,20 @@ def check(recording: Recording, stored: Sequence[Stored]) -> list[Fault]:
     reads: dict[tuple[str, int], list[Read]] = defaultdict(list)
     for read in recording.reads:
         reads[read.thread, read.branch].append(read)
+    changes: dict[tuple[str, int], list[Change]] = defaultdict(list)
+    for change in recording.changes.values():
+        changes[change.thread, change.branch].append(change)
     faults: list[Fault] = []
+    threads: dict[str, list[Positions]] = defaultdict(list)
     for branch in stored:
         place = branch.thread, branch.branch
-        faults += _check_branch(branch, appends.pop(place, []), reads.pop(place, []))
+        positions = read_positions(branch, appends[place])
+        threads[branch.thread].append(positions)
+        faults += positions.faults
+        faults += _check_branch(positions, appends.pop(place), reads[place], changes[place])
+        faults += check_changes(positions, changes[place])
+    for thread, branches in threads.items():
+        faults += check_values(thread, branches, recording)
     for (thread, number), missing in appends.items():
         faults += [
             Fault("lost", f"{thread}/{number}", f"{one.name}: its branch is gone")
@@ -110,58 +96,48 @@ def check(recording: Recording, stored: Sequence[Stored]) -> list[Fault]:
     return faults
 
 
-def _check_branch(stored: Stored, appends: Sequence[Append], reads: Sequence[Read]) -> list[Fault]:
-    place = f"{stored.thread}/{stored.branch}"
-    faults = [
-        Fault("gap", place, f"seq {message.seq} at position {position}")
-        for position, message in enumerate(stored.messages, 1)
-        if message.seq != position
-    ]
-    asked = {append.name: append for append in appends}
-    places: dict[str, list[int]] = defaultdict(list)
-    for index, name in _batches(stored):
-        places[name].append(index + 1)
-        if name not in asked:
-            faults.append(Fault("stranger", place, f"{name!r} at seq {index + 1}"))
-        else:
-            faults += _check_batch(stored, index, name, place)
+def _check_branch(
+    positions: Positions, appends: Sequence[Append], reads: Sequence[Read], changes: Sequence[Change]
+) -> list[Fault]:
+    place, asked = positions.stored.place, {append.name: append for append in appends}
+    faults: list[Fault] = []
+    for name, seqs in positions.batches.items():
+        for seq in seqs:
+            if name not in asked:
+                faults.append(Fault("stranger", place, f"{name!r} at seq {seq}"))
+            else:
+                faults += _check_batch(positions, seq, name)
     for append in appends:
-        faults += _check_outcome(append, places.get(append.name, []), place)
-    faults += _check_order([(asked[name], at[0]) for name, at in places.items() if name in asked], place)
-    return faults + _check_reads(stored, appends, reads, place)
-
-
-def _batches(stored: Stored) -> list[tuple[int, str]]:
-    """Where each batch of the branch's own messages begins: at its first message, or where the name changes."""
-    found = []
-    last = None
-    for index in range(stored.shared, len(stored.messages)):
-        message = stored.messages[index]
-        name = name_of(message)
-        if name != last or message.message_id == f"{name}/0":
-            found.append((index, name))
-        last = name
-    return found
+        faults += _check_outcome(append, positions.batches.get(append.name, []), place)
+    stands = sorted((seqs[0], name) for name, seqs in positions.batches.items() if name in asked)
+    faults += _check_order([(asked[name], seq) for seq, name in stands], place)
+    return faults + _check_reads(positions, appends, reads, changes)
 
 
 # What the ledger fills in; `run_id` too, because the recorder names a run.
-_SET = dict.fromkeys(("thread_id", "branch", "seq", "created_at", "run_id", "answers"))
+_SET = dict.fromkeys(("thread_id", "branch", "seq", "created_at", "run_id", "answers", "message_id"))
 
 
-def _check_batch(stored: Stored, index: int, name: str, place: str) -> list[Fault]:
-    given = batch(name)
-    there = stored.messages[index : index + len(given)]
-    if [message.message_id for message in there] != [message.message_id for message in given]:
-        return [Fault("torn", place, f"{name} at seq {index + 1}: {[message.message_id for message in there]}")]
+def _check_batch(positions: Positions, first: int, name: str) -> list[Fault]:
+    stored, place = positions.stored, positions.stored.place
+    given = batch(name, changing=is_changing(stored.thread))
+    seqs = range(first, first + len(given))
+    there = [positions.messages[seq] for seq in seqs if seq in positions.messages]
+    if [message.message_id for message in there] != ids_of(name, stored.thread):
+        return [Fault("torn", place, f"{name} at seq {first}: {[message.message_id for message in there]}")]
+    originals = [positions.forms[message.message_id][0] for message in there]
     faults = [
-        Fault("altered", place, f"{own.message_id} at seq {message.seq}")
-        for message, own in zip(there, given, strict=True)
+        Fault("altered", place, f"{message.message_id} at seq {message.seq}")
+        for message, own in zip(originals, given, strict=True)
         if {**message.__dict__, **_SET} != {**own.__dict__, **_SET}
     ]
-    expected = {index + 1 + at: (index + 1 + call, idx) for at, (call, idx) in links(given).items()}
-    answers = {seq: stored.answers[seq] for seq in range(index + 1, index + 1 + len(given)) if seq in stored.answers}
+    expected = {first + at: (first + call, idx) for at, (call, idx) in links(given).items()}
+    answers = {seq: stored.answers[seq] for seq in seqs if seq in stored.answers}
     if answers != expected:
         faults.append(Fault("altered", place, f"{name}: results answer {answers}, not {expected}"))
+    told = {one.seq: (one.answers.seq, one.answers.index) for one in there if one.answers is not None}
+    if told != expected:
+        faults.append(Fault("altered", place, f"{name}: its results say that they answer {told}, not {expected}"))
     return faults
 
 
@@ -175,7 +151,7 @@ def _check_outcome(append: Append, places: Sequence[int], place: str) -> list[Fa
     if not places:
         return [Fault("lost", place, f"{append.name}, acknowledged at seq {append.first}")]
     told = (append.first, append.last)
-    there = (places[0], places[0] + len(batch(append.name)) - 1)
+    there = (places[0], places[0] + len(ids_of(append.name, append.thread)) - 1)
     return [] if told == there else [Fault("misplaced", place, f"{append.name} at {there}, acknowledged at {told}")]
 
 
@@ -191,11 +167,15 @@ def _check_order(appends: Sequence[tuple[Append, int]], place: str) -> list[Faul
     return faults
 
 
-def _check_reads(stored: Stored, appends: Sequence[Append], reads: Sequence[Read], place: str) -> list[Fault]:
-    ids = [message.message_id for message in stored.messages]
+def _check_reads(
+    positions: Positions, appends: Sequence[Append], reads: Sequence[Read], changes: Sequence[Change]
+) -> list[Fault]:
+    place = positions.stored.place
     faults = []
-    # What must be seen from a moment on: the end of each acknowledged batch, and what any reader had seen.
+    # What must be seen from a moment on: the end of each acknowledged write, and what any reader had seen.
     known = [(one.ended or 0, one.last or 0, "append") for one in appends if one.outcome == "acknowledged"]
+    pops = [one for one in changes if one.kind == "popped" and one.outcome == "acknowledged"]
+    known += [(pop.ended or 0, positions.taken.get(pop.message_id, 0), "pop") for pop in pops]
     known += [(read.ended, read.version, "read") for read in reads]
     heapq.heapify(known)
     least = (0, 0, "")
@@ -204,37 +184,22 @@ def _check_reads(stored: Stored, appends: Sequence[Append], reads: Sequence[Read
             least = max(least, heapq.heappop(known), key=lambda one: one[1])
         if read.version < least[1]:
             faults.append(Fault("read", place, f"version {read.version} after {least[2]} of {least[1]}"))
-        if read.ids != ids[read.first - 1 : read.version]:
-            faults.append(Fault("read", place, f"seqs {read.first} to {read.version} were not as they stand"))
+    states = positions.states()
+    version, standing = next(states)
+    calls = positions.calls()
+    for read in sorted(reads, key=lambda one: one.version):
+        while version < read.version and (state := next(states, None)) is not None:
+            version, standing = state
+        seen = standing if read.whole or not read.ids else standing[len(standing) - len(read.ids) :]
+        if version != read.version or read.ids != seen:
+            faults.append(Fault("read", place, f"version {read.version} was not as the branch stood"))
+        answers = {id_: list(calls[id_]) for id_ in read.ids if id_ in calls}
+        if read.answers != answers:
+            faults.append(Fault("read", place, f"version {read.version}: results answer {read.answers}, not {answers}"))
     return faults
 
 
-# --- Reading what is stored, and the verdict --------------------------------------------------------------------------
-
-
-async def read_stored(database: Database, ledger: Ledger, threads: Sequence[str]) -> tuple[list[Stored], list[Fault]]:
-    """All branches of these threads as they stand, and what the library's own check finds in them."""
-    answers: dict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
-    links = "SELECT thread_id, branch, seq, call_seq, call_idx FROM tool_results WHERE tenant_id = 'default'"
-    for thread, number, seq, call_seq, call_idx in await query(database, links):
-        answers[thread, number][seq] = call_seq, call_idx
-    stored, faults = [], []
-    rows = await query(
-        database, "SELECT thread_id, branch, lineage, last_seq FROM branches WHERE tenant_id = 'default'"
-    )
-    wanted = set(threads)
-    for thread, number, lineage, last_seq in sorted(row for row in rows if row[0] in wanted):
-        limit = SMALL if last_seq <= SMALL else None  # a short one is read in one statement
-        messages = (await ledger.messages.history(thread, branch=number, limit=limit)).messages
-        shared = json.loads(lineage)[-1][1] - 1
-        stored.append(Stored(thread, messages, answers[thread, number], number, shared))
-        faults += _own_check(f"{thread}/{number}", messages)
-    return stored, faults
-
-
-def _own_check(place: str, messages: Sequence[ChatMessage]) -> list[Fault]:
-    """What `threads.check` finds; R13 is only reported, and a turn of ours that ends with a result breaks it."""
-    return [Fault("rules", place, f"{found}") for found in check_messages(messages) if found.rule != "R13"]
+# --- The verdict ------------------------------------------------------------------------------------------------------
 
 
 async def verdict(

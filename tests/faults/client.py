@@ -27,7 +27,7 @@ from tests.faults.streamer import say_words
 async def append_for_ever(recorder: Recorder, name: str, threads: Sequence[str]) -> None:
     chance = random.Random(name)
     for number in itertools.count():
-        await recorder.append(f"{name}.{number}", chance.choice(threads))
+        await recorder.work(f"{name}.{number}", chance.choice(threads), chance)
 
 
 async def work(url: str, name: str, tasks: int, threads: Sequence[str]) -> None:

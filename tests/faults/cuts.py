@@ -15,6 +15,7 @@ from chatledger import Ledger, StorageError
 from chatledger.storage.append import attempt as append_module
 from chatledger.storage.append.write import Moved
 from tests.conftest import Database
+from tests.faults.batches import thread_ids
 from tests.faults.boundaries import Boundary, BoundaryProxy, Side, bounded
 from tests.faults.checker import Figures, verdict
 from tests.faults.connections import busy, none_idle
@@ -171,7 +172,7 @@ async def cut_writers(database: Database, *, cuts: int, seed: int) -> Figures:
     """Eight writers on two threads, with a cut at most two hundred messages after the one before, in any connection."""
     chance = random.Random(seed)
     recording = Recording()
-    threads = [f"{seed}-{number}" for number in range(2)]
+    threads = thread_ids(seed, 2)
     async with behind(database) as (ledger, proxy):
         for thread in threads:
             await ledger.threads.create(thread)
@@ -182,7 +183,7 @@ async def cut_writers(database: Database, *, cuts: int, seed: int) -> Figures:
             for number in itertools.count():
                 if ended:
                     return
-                await recorder.append(f"w{seed}-{writer}.{number}", chance.choice(threads))
+                await recorder.work(f"w{seed}-{writer}.{number}", chance.choice(threads), chance)
 
         writers = [asyncio.create_task(write(number)) for number in range(WRITERS)]
         try:

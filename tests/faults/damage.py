@@ -17,9 +17,10 @@ from pathlib import Path
 
 from chatledger import Ledger, StorageError
 from tests.conftest import Database
-from tests.faults.checker import Figures, read_stored
+from tests.faults.checker import Figures
 from tests.faults.checker import check as check_recording
 from tests.faults.recording import Append, Recorder, Recording
+from tests.faults.stored import read_stored
 
 THREADS = ("a", "b")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import Database
+from tests.faults.batches import thread_ids
 from tests.faults.checker import Figures, verdict
 from tests.faults.client import Client, nursery
 from tests.faults.recording import Recorder, Recording
@@ -29,7 +30,7 @@ WRITERS = 16
 async def kill_clients(database: Database, *, kills: int, seed: int, at_once: int = 1) -> Figures:
     """So many clients, one or some at a time, on the same threads, each killed at a random moment of its work."""
     chance = random.Random(seed)
-    threads = [f"{seed}-{number}" for number in range(2)]
+    threads = thread_ids(seed, 2)
     recording = Recording()
     async with database.open() as ledger:
         for thread in threads:
@@ -85,7 +86,7 @@ class _Writing:
             if self.ended:
                 return
             thread = chance.choice(self.threads)
-            await self.recorder.append(f"{name}.{number}", thread)
+            await self.recorder.work(f"{name}.{number}", thread, chance)
             if chance.random() < 0.1:
                 await self.recorder.read(thread, last=20)
 
@@ -93,7 +94,7 @@ class _Writing:
 async def kill_server(server: Server, database: Database, *, kills: int, seed: int) -> Figures:
     """PostgreSQL killed under sixteen writers, whole or a backend of it, and started again."""
     chance = random.Random(seed)
-    threads = [f"{seed}-{number}" for number in range(4)]
+    threads = thread_ids(seed, 4)
     recording = Recording()
     async with database.open() as ledger:
         for thread in threads:

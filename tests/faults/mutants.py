@@ -99,6 +99,24 @@ def write_in_two_statements() -> None:
     _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
 
 
+def write_values_later() -> None:
+    """PostgreSQL: the messages first, their values in a statement of its own."""
+    from chatledger.storage.append import write
+    from chatledger.storage.append.attempt import NeedsPreflight
+    from chatledger.storage.databases import postgresql_append
+
+    whole = write._write_postgresql
+
+    def in_two(sql: Any, plan: Any) -> Any:
+        written = whole(sql, replace(plan, request=replace(plan.request, kv=())))
+        if isinstance(written, write.Written):
+            write.write_values(sql, plan.request)
+        return written
+
+    _put(write, _write_postgresql=in_two)
+    _put(postgresql_append, plan_on_cached_tip=lambda *_: NeedsPreflight())
+
+
 def forget_the_ids() -> None:
     """Each attempt of an append under ids of its own."""
     from chatledger.ids import new_ids
@@ -476,6 +494,24 @@ def forget_what_was_removed() -> None:
     _put(attempt, find_removed=lambda *_, **__: {})
 
 
+def remove_without_a_position() -> None:
+    from chatledger.storage.repositories import removal
+    from chatledger.storage.repositories.changes import take_position
+
+    def stay(sql: Any, window: Any, held: Any, tip: Any, **given: Any) -> None:
+        before = replace(held, path=replace(held.path, last_seq=held.path.last_seq - 1))
+        take_position(sql, window, before, tip, **given)
+
+    _put(removal, take_position=stay)
+
+
+def answer_the_first_call() -> None:
+    from chatledger.models import CallPlace
+    from chatledger.storage.history import page
+
+    _put(page, _call_place=lambda seq, _: CallPlace(seq=seq, index=0))
+
+
 def tell_nobody_of_a_removal() -> None:
     from chatledger.storage.repositories import removal
 
@@ -776,6 +812,14 @@ MUTANTS = (
         client_only=True,
     ),
     Mutant(
+        "kill-client-values",
+        "test_kill.py::test_a_killed_client_loses_nothing_acknowledged[postgresql]",
+        "the one statement of an append and its values",
+        r"'value': \d",
+        write_values_later,
+        client_only=True,
+    ),
+    Mutant(
         "kill-server",
         "test_kill.py::test_a_killed_server_loses_nothing_acknowledged",
         "the ids that an append keeps through its attempts",
@@ -927,8 +971,29 @@ MUTANTS = (
         "machine",
         "test_machine.py",
         "the seq at which a fork ends what it shares",
-        r"AssertionError: branch \d holds other messages than the model",
+        r"AssertionError: branch \d holds other messages than the model|DID NOT RAISE IdConflict",
         share_one_too_many,
+    ),
+    Mutant(
+        "machine-removed",
+        "test_machine.py",
+        "keeping the rows that another branch shares",
+        r"AssertionError: branch \d holds other messages than the model",
+        delete_what_others_share,
+    ),
+    Mutant(
+        "machine-answers",
+        "test_machine.py",
+        "the index of the call that a result answers",
+        "AssertionError: a result answers another call",
+        answer_the_first_call,
+    ),
+    Mutant(
+        "positions",
+        "test_checker.py -k 'records_what_changes and sqlite'",
+        "the position that a removal takes",
+        r"'gap': \d",
+        remove_without_a_position,
     ),
     Mutant(
         "pooler",

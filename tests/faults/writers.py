@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from chatledger import Thread
 from tests.conftest import Database
+from tests.faults.batches import thread_ids
 from tests.faults.checker import Figures, verdict
 from tests.faults.recording import Recorder, Recording
 
@@ -20,7 +21,7 @@ READS = 0.05
 async def write_together(database: Database, *, threads: int, appends: int, seed: int, ledgers: int = 2) -> Figures:
     """That many appends by sixteen tasks over two ledgers. Each ledger makes the cached tips of the other stale."""
     chance = random.Random(seed)
-    names = [f"{seed}-{number}" for number in range(threads)]
+    names = thread_ids(seed, threads)
     recording = Recording()
     numbers = iter(range(appends))
     opened = [await database.open() for _ in range(ledgers)]
@@ -45,6 +46,6 @@ async def _write(
     recorder: Recorder, writer: str, threads: list[str], numbers: Iterator[int], chance: random.Random
 ) -> None:
     for number in numbers:
-        await recorder.append(f"{writer}.{number}", chance.choice(threads))
+        await recorder.work(f"{writer}.{number}", chance.choice(threads), chance)
         if chance.random() < READS:
             await recorder.read(chance.choice(threads), last=50)

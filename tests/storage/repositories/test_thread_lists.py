@@ -62,6 +62,11 @@ async def test_the_preview_is_what_was_said_last(either: Ledger) -> None:
     assert await preview_of(either, ChatMessage(role="system", content="Be brief.")) is None
 
 
+@pytest.mark.parametrize("said", ["?", "ok", "yes", "é"])
+async def test_a_short_text_is_a_preview(either: Ledger, said: str) -> None:
+    assert await preview_of(either, user("before"), user(said)) == said
+
+
 async def test_a_call_and_its_result_are_no_preview(either: Ledger) -> None:
     asked = [user("Weather?"), assistant("", calls=[call("c", arguments='{"city":"Rome"}')]), result("c", '{"t":1}')]
     assert await preview_of(either, *asked) == "Weather?"

@@ -39,8 +39,9 @@ _COLUMNS = tuple(column for column in threads.c if column.name != "tenant_id")
 
 # --- The statement ----------------------------------------------------------------------------------------------------
 
-# Ciphertext of an empty text: the base64 of nonce and tag alone, which has no colon in it.
-_SEALED_EMPTY = f"'{CIPHERTEXT_MARK}%\\:{'_' * 40}'"  # SQLAlchemy takes a bare colon for a parameter
+# Ciphertext of an empty text: the base64 of the 28 bytes of nonce and tag alone, which has no colon in it. That of one
+# or two bytes is as long, and its padding is shorter.
+_SEALED_EMPTY = f"'{CIPHERTEXT_MARK}%\\:{'_' * 38}=='"  # SQLAlchemy takes a bare colon for a parameter
 
 
 def _has_words(cell: str) -> str:

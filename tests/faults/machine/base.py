@@ -1,0 +1,154 @@
+"""What all rules of the machine need: the ledger, the model, and a way to make a call and to expect its error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition
+
+from chatledger import (
+    ChatMessage,
+    DraftLive,
+    InvalidArgument,
+    KvConflict,
+    Ledger,
+    RuleViolation,
+    RunConflict,
+    ThreadNotFound,
+    VersionConflict,
+)
+from tests.faults.machine.model import Model, ModelThread, Scope, answers, open_calls
+
+T = TypeVar("T")
+Rule = TypeVar("Rule", bound=Callable[..., None])
+
+THREADS = ("a", "é\0")
+USERS = ("ada", "bob")
+threads = st.sampled_from(THREADS)
+run_ids = st.sampled_from(("r1", "r2", "r3"))
+texts = st.text(max_size=4)
+
+
+def needs(fits: Callable[[ModelThread], bool]) -> Callable[[Rule], Rule]:
+    """A precondition: some thread fits."""
+    return precondition(lambda self: any(map(fits, self.model.threads.values())))
+
+
+def has_removed(found: ModelThread) -> bool:
+    """Whether a message left a branch of the thread."""
+    return any(one.kind != "revised" for said in found.changes.values() for one in said)
+
+
+class Base(RuleBasedStateMachine):
+    """Each example works as a tenant of its own in one database."""
+
+    ledger: Ledger
+    runner: asyncio.Runner
+    appended: list[int]
+    """How many messages, in all examples: one number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = self.ledger.tenant(uuid4().hex)
+        self.model = Model()
+        self.edits: list[tuple[str, list[ChatMessage], Any]] = []
+        self.texts = 0
+
+    def do(self, call: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(call)
+
+    def refuses(self, error: type[Exception], call: Coroutine[Any, Any, object]) -> None:
+        with pytest.raises(error):
+            self.do(call)
+
+    def of(self, thread: str, call: Callable[[], Coroutine[Any, Any, object]]) -> ModelThread | None:
+        """The model of the thread. Without one, the call must say so."""
+        found = self.model.threads.get(thread)
+        if found is None:
+            self.refuses(ThreadNotFound, call())
+        return found
+
+    def first(self, fits: Callable[[ModelThread], bool]) -> tuple[str, ModelThread]:
+        """A thread that is as a rule needs it."""
+        return next((name, found) for name, found in self.model.threads.items() if fits(found))
+
+    def new_text(self) -> str:
+        """A text that no other message has."""
+        self.texts += 1
+        return f"text {self.texts}"
+
+    def append_as(
+        self, thread: str, messages: list[ChatMessage], *, through: Ledger | None = None, **options: Any
+    ) -> list[ChatMessage]:
+        """Append, and expect what the model says. The messages that were stored."""
+        appending = (through or self.own).messages.append(thread, messages, **options)
+        found = self.model.threads.get(thread)
+        user = options.get("user_id")
+        if through is None and options.get("create"):
+            found = found or ModelThread(options.get("title"), user)
+        if found is None or user not in (None, found.user_id):
+            self.refuses(ThreadNotFound, appending)
+            return []
+        error = self._refusal(thread, found, messages, options)
+        if error is not None:
+            self.refuses(error, appending)
+            return []
+        stored = self.do(appending)
+        assert (stored.first_seq, stored.version) == (found.end + 1, found.end + len(messages))
+        assert not stored.replayed
+        self.model.threads[thread] = found
+        found.extend(stored.messages)
+        self.assert_answers(found.path, stored.messages, whole=True)
+        self.appended[0] += len(stored.messages)
+        if (run := options.get("run_id")) is not None:
+            self.model.runs.setdefault(run, (thread, "running"))
+        for key, value in options.get("kv", {}).items():
+            self.take_value(("thread", thread), key, value)
+        return stored.messages
+
+    def _refusal(
+        self, thread: str, found: ModelThread, messages: list[ChatMessage], options: dict[str, Any]
+    ) -> type[Exception] | None:
+        expected, run = options.get("expected_version"), options.get("run_id")
+        if expected is not None and len(found.branches) > 1:
+            return InvalidArgument
+        if expected is not None and expected != found.end:
+            return VersionConflict
+        if found.is_live:
+            return DraftLive
+        waiting = open_calls(found.path)
+        answered = messages[0].tool_call_id
+        if answered not in waiting if waiting else answered is not None:
+            return RuleViolation
+        if run is not None and self.model.runs.get(run, (thread, ""))[0] != thread:
+            return RunConflict
+        versions = options.get("kv_expected", {}).items()
+        if any(self.model.version(("thread", thread), key) != version for key, version in versions):
+            return KvConflict
+        return None
+
+    def take_value(self, scope: Scope, key: str, value: Any) -> None:
+        """A value that was written by now, with its version."""
+        stored = self.do(self.own.kv.get(scope, key))
+        assert stored is not None
+        assert stored.value == value
+        self.model.put(scope, key, value, stored.version)
+
+    def assert_answers(self, path: Sequence[ChatMessage], page: Sequence[ChatMessage], *, whole: bool = False) -> None:
+        """Each result of the page says which call it answers, where the page shows that call and all between. `whole`:
+        the messages are those of an append, which knows it anyway.
+        """
+        calls = answers(path)
+        first = page[0].seq or 0 if page else 0
+        for message in page:
+            if message.message_id not in calls:
+                assert message.answers is None, "a message that is no result answers a call"
+                continue
+            place, is_next = calls[message.message_id]
+            told = whole or (is_next and place.seq >= first)
+            assert message.answers == place or (not told and message.answers is None), "a result answers another call"

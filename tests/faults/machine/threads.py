@@ -1,0 +1,143 @@
+"""Threads: created, updated, archived, copied, deleted, and seen by one user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from chatledger import (
+    AlreadyExists,
+    InvalidCursor,
+    RevisionConflict,
+    RuleViolation,
+    ThreadNotFound,
+)
+from tests.conversations import assistant, user
+from tests.faults.machine.base import THREADS, USERS, Base, texts, threads
+from tests.faults.machine.model import ModelThread
+
+user_ids = st.sampled_from(USERS)
+
+
+class ThreadRules(Base):
+    @rule(thread=threads, title=st.none() | texts, user_id=st.none() | user_ids)
+    def create(self, thread: str, title: str | None, user_id: str | None) -> None:
+        making = self.own.threads.create(thread, title=title, user_id=user_id)
+        if thread in self.model.threads:
+            self.refuses(AlreadyExists, making)
+            return
+        self.do(making)
+        self.model.threads[thread] = ModelThread(title, user_id)
+
+    @rule(thread=threads, title=texts, key=st.sampled_from("xyz"), merge=st.booleans(), off=st.integers(-1, 1))
+    def update(self, thread: str, title: str, key: str, merge: bool, off: int) -> None:
+        """`off`: how far the expected revision is from the present one."""
+        found = self.of(thread, lambda: self.own.threads.update(thread, title=title))
+        if found is None:
+            return
+        metadata, expected = {key: title}, found.revision + off
+        updating = self.own.threads.update(thread, title=title, metadata=metadata, merge=merge, expected=expected)
+        if off:
+            self.refuses(RevisionConflict, updating)
+            return
+        found.title, found.revision = title, expected + 1
+        found.metadata = {**(found.metadata or {}), **metadata} if merge else metadata
+        stored = self.do(updating)
+        assert (stored.metadata, stored.revision) == (found.metadata, found.revision)
+
+    @rule(thread=threads, away=st.booleans())
+    def archive(self, thread: str, away: bool) -> None:
+        """Nothing but lists shows it."""
+        threads = self.own.threads
+        found = self.of(thread, lambda: threads.archive(thread))
+        if found is None:
+            return
+        before = self.do(threads.get(thread)).archived_at
+        stored = self.do(threads.archive(thread) if away else threads.unarchive(thread))
+        assert (stored.archived_at is not None) == away
+        assert before is None or stored.archived_at in (None, before)
+        found.archived = away
+        for archived in (True, False):
+            ids = {name for name, one in self.model.threads.items() if one.archived == archived}
+            assert {one.thread_id for one in self.do(threads.list(archived=archived))} == ids
+            assert self.do(threads.count(archived=archived)) == len(ids)
+
+    @precondition(lambda self: len(self.model.threads) == len(THREADS))  # else most steps would find no thread
+    @rule(thread=threads)
+    def delete(self, thread: str) -> None:
+        gone = self.model.threads[thread]
+        runs = {run for run, (of, _) in self.model.runs.items() if of == thread}
+        kept = [said for scope, said in self.model.values.items() if scope[:2] == ("thread", thread)]
+        expected = {
+            "threads": 1,
+            "branches": len(gone.branches),
+            "messages": len(gone.all_messages()),
+            "revisions": gone.rows,
+            "runs": len(runs),
+            "feedback": sum(run in runs for run, _, _ in self.model.scores),
+            "kv": sum(map(len, kept)),
+        }
+        rows = self.do(self.own.threads.delete(thread)).rows
+        assert {name: rows[name] for name in expected} == expected
+        self.model.forget(thread)
+        self.refuses(ThreadNotFound, self.own.threads.delete(thread))
+
+    @rule(source=threads, copy=threads, back=st.integers(-1, 2), number=st.integers(0, 2))
+    def copy(self, source: str, copy: str, back: int, number: int) -> None:
+        """A path, or the beginning of it, as a thread of its own."""
+        found = self.of(source, lambda: self.own.threads.copy(source, copy))
+        if found is None or number >= len(found.branches):
+            return
+        branch = found.branches[number]
+        at = branch.end - back
+        if at < 0:
+            return
+        copying = self.own.threads.copy(source, copy, at=at, branch=number)
+        shared = [one for one in branch.path if (one.seq or 0) <= at]
+        if copy in self.model.threads:
+            self.refuses(AlreadyExists, copying)
+        elif at > branch.end:
+            self.refuses(InvalidCursor, copying)
+        elif any(one.state == "partial" for one in shared):
+            self.refuses(RuleViolation, copying)
+        else:
+            self.do(copying)
+            made = ModelThread(found.title, found.user_id, found.metadata)
+            made.extend(
+                [
+                    one.model_copy(update={"thread_id": copy, "branch": 0, "seq": seq, "run_id": None})
+                    for seq, one in enumerate(shared, 1)
+                ]
+            )
+            self.model.threads[copy] = made
+
+    @rule(user_id=user_ids)
+    def look_as_a_user(self, user_id: str) -> None:
+        """Threads of others, and of nobody, are not there."""
+        view = self.own.user(user_id)
+        own = {name for name, found in self.model.threads.items() if found.user_id == user_id}
+        assert {one.thread_id for one in self.do(view.threads.list(archived=None))} == own
+        for name in THREADS:
+            if name not in own:
+                self.refuses(ThreadNotFound, view.messages.history(name))
+                self.refuses(ThreadNotFound, view.messages.pop(name))
+                self.refuses(ThreadNotFound, view.kv.get(("thread", name), "k1"))
+            else:
+                assert self.do(view.messages.history(name)).messages == self.model.threads[name].path
+
+    @rule(thread=threads, user_id=user_ids, text=texts)
+    def append_as_a_user(self, thread: str, user_id: str, text: str) -> None:
+        found = self.model.threads.get(thread)
+        view = self.own.user(user_id)
+        messages = [user(text), assistant("of a user")]
+        if found is not None and found.user_id != user_id:
+            self.refuses(ThreadNotFound, view.messages.append(thread, messages))
+        else:
+            self.append_as(thread, messages, through=view)
+
+    @rule(thread=threads, user_id=st.none() | user_ids, text=texts)
+    def append_and_create(self, thread: str, user_id: str | None, text: str) -> None:
+        options: dict[str, Any] = {"create": True, "user_id": user_id, "title": text}
+        self.append_as(thread, [user(text), assistant("made")], **options)
