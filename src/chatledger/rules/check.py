@@ -36,9 +36,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedThread:
-    """A thread that was checked, and what was found in it."""
+    """A thread that was checked, and what was found in it. The values of users and of the tenant are in no thread: what
+    was found in them has the `thread_id` None.
+    """
 
-    thread_id: str
+    thread_id: str | None
     findings: Sequence[Finding]
 
 
