@@ -939,6 +939,18 @@ def copy_whatever_changes() -> None:
     _reword(copy, "copy_messages", "!= (path.absent or 0)", "is None")
 
 
+def copy_the_distances() -> None:
+    from chatledger.storage.repositories import copy
+
+    _put(copy, _linked=lambda message, _: message)
+
+
+def forget_that_a_call_waits_again() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, _record_waiting=lambda *_: None)
+
+
 def copy_a_partial_message() -> None:
     from chatledger.storage.repositories import copy
 
@@ -1748,6 +1760,20 @@ MUTANTS = (
         "looking again for changes of what was copied",
         "DID NOT RAISE",
         copy_whatever_changes,
+    ),
+    Mutant(
+        "copy-links",
+        "../message_file/test_storage.py -k 'without_the_removed and sqlite'",
+        "counting the distance to an item anew where a copy closes positions",
+        "AssertionError",
+        copy_the_distances,
+    ),
+    Mutant(
+        "retract-waiting",
+        "../storage/repositories/test_removal.py -k 'an_earlier_turn and sqlite'",
+        "telling later turns that a call waits again",
+        r"R6|R7|AssertionError",
+        forget_that_a_call_waits_again,
     ),
     Mutant(
         "copy-partial",

@@ -9,6 +9,7 @@ import pytest
 
 from chatledger import (
     BranchNotFound,
+    CallPlace,
     ChatMessage,
     Draft,
     DraftLive,
@@ -292,6 +293,67 @@ async def test_lenient_records_what_lost_its_other_half(database: Database, ledg
             ("R6", "the call that it answered was retracted")
         ]
     assert await query(database, "SELECT count(*) FROM tool_results") == [(0,)]
+
+
+async def reopened(ledger: Ledger, at: int | None = None) -> list[ChatMessage]:
+    """Three turns, of which the first one loses the result of its call; a fork at `at` shares that turn."""
+    stored = await filled(ledger, [*PAIR, user("??"), assistant("!!"), user("???"), assistant("!!!")], rules="lenient")
+    if at is not None:
+        await ledger.branches.fork("t", at, activate=False)
+    await ledger.messages.retract("t", stored[2].message_id or "")
+    return stored
+
+
+async def waiting(ledger: Ledger, branch: int | None = None) -> list[str]:
+    return [one.detail for one in await ledger.threads.check("t", branch=branch) if one.open]
+
+
+@pytest.mark.parametrize("branch", [0, 1])
+async def test_a_call_of_an_earlier_turn_waits_again(ledger: Ledger, branch: int) -> None:
+    await reopened(ledger, at=7)
+    assert await waiting(ledger, branch) == ["call 0 (weather) has no result"]
+    answer = await ledger.messages.append("t", [result("a", "late")], branch=branch)
+    assert answer.messages[0].violations == []
+    assert answer.messages[0].answers == CallPlace(seq=2, index=0)
+    assert await waiting(ledger, branch) == []
+    assert await waiting(ledger, 1 - branch) == ["call 0 (weather) has no result"]
+
+
+@pytest.mark.parametrize("how", ["pop", "rewind", "fork", "after", "retract", "close", "cached"])
+async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledger, how: str) -> None:
+    stored = await reopened(ledger)
+    if how == "pop":
+        await ledger.messages.pop("t")
+    elif how == "rewind":
+        await ledger.branches.rewind("t", 6)
+    elif how == "fork":
+        await ledger.branches.fork("t", 8)
+    elif how == "after":
+        await ledger.messages.append("t", [user("edited")], after=7)
+    elif how == "retract":
+        await ledger.messages.retract("t", stored[5].message_id or "")
+    elif how == "cached":
+        await ledger.messages.append("t", [user("more"), assistant("more")])
+    else:
+        await ledger.messages.close_open_calls("t")
+        assert (await ledger.messages.history("t")).messages[-1].tool_call_id == "a"
+        return
+    assert await waiting(ledger) == ["call 0 (weather) has no result"]
+    assert (await ledger.messages.append("t", [result("a", "late")])).messages[0].violations == []
+    page = (await ledger.messages.history("t", last_turns=1)).messages
+    assert page[0].seq == 1  # never without the call that its result answers
+    assert await waiting(ledger) == []
+
+
+async def test_each_turn_that_began_while_the_call_waits_says_so_once(ledger: Ledger) -> None:
+    stored = await reopened(ledger)
+    await ledger.messages.append("t", [result("a", "late")])
+    late = (await ledger.messages.history("t")).messages[-1]
+    await ledger.messages.append("t", [user("last")])
+    await ledger.messages.retract("t", late.message_id or "")
+    found = {one.text: [broken.rule for broken in one.violations] for one in await ledger.messages.history("t")}
+    assert [found[text] for text in ("?", "??", "???", "last")] == [[], ["R8"], ["R8"], ["R8"]]
+    assert [one.rule for one in (await ledger.messages.get("t", stored[1].message_id or "")).violations] == ["R6"]
 
 
 # --- Drafts -----------------------------------------------------------------------------------------------------------
