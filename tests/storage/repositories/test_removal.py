@@ -96,13 +96,44 @@ async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
         await ledger.messages.append("t", [again])
     history = await ledger.messages.history("t")
     answer = next(message for message in history.messages if message.role == "tool")
-    linked = "SELECT branch, seq, call_branch, call_seq, call_idx FROM tool_results"
-    assert [tuple(row) for row in await query(database, linked)] == [(0, answer.seq, 0, 2, 0)]
+    linked = "SELECT branch, seq, call_branch, call_seq, call_idx FROM tool_results ORDER BY seq"
+    assert await query(database, linked) == [(0, 3, 0, 2, 0), (0, answer.seq, 0, 2, 0)]  # the first one is the fork's
     fork = await ledger.messages.history("t", branch=1)
     assert fork.messages == [*stored[:3], *other.messages]
+    assert fork.messages[2].answers == CallPlace(seq=2, index=0)
+    view = "SELECT result_seq FROM calls"
+    assert await query(database, view) == [(answer.seq,)]
+    await ledger.branches.activate("t", 1)
+    assert await query(database, view) == [(3,)]
+    with pytest.raises(RuleViolation, match="R6"):  # the fork's link still holds the pair together
+        await ledger.messages.retract("t", stored[2].message_id or "")
+    await ledger.branches.activate("t", 0)
     await ledger.messages.append("t", [user("next")])
     for branch in (0, 1):
         assert [found.rule for found in await ledger.threads.check("t", branch=branch) if found.rule != "R13"] == []
+
+
+@pytest.mark.parametrize("level", ["lenient", "strict"])
+@pytest.mark.parametrize("forked", [False, True])
+async def test_of_eight_results_of_a_call_at_once_one_is_linked(
+    database: Database, ledger: Ledger, level: RulesLevel, forked: bool
+) -> None:
+    """Also where the branch gave up a first result, which a fork still has."""
+    await filled(ledger, [user("?"), assistant(calls=[call("a")]), result("a", "one")], rules=level)
+    if forked:
+        await ledger.messages.append("t", [assistant("?!")], after=3)
+        await ledger.messages.append("t", [user("?!")], after=3, branch=0)
+        await ledger.branches.activate("t", 0)
+    await ledger.branches.rewind("t", 2)
+    async with database.open() as other:
+        answers = [one.messages.append("t", [result("a", str(n))]) for n, one in enumerate([ledger, other] * 4)]
+        done = await asyncio.gather(*answers, return_exceptions=True)
+    refused = [one for one in done if isinstance(one, BaseException)]
+    assert [type(one) for one in refused] == [RuleViolation] * (7 if level == "strict" else 0)
+    said = [one for one in (await ledger.messages.history("t")).messages if one.role == "tool"]
+    assert [[broken.rule for broken in one.violations] for one in said] == [[]] + [["R7"]] * (8 - len(refused) - 1)
+    linked = await query(database, "SELECT seq FROM tool_results ORDER BY seq")
+    assert linked == [*([(3,)] if forked else []), (said[0].seq,)]
 
 
 async def test_popping_a_call_forgets_that_it_was_open(ledger: Ledger) -> None:
