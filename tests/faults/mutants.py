@@ -942,13 +942,20 @@ def copy_whatever_changes() -> None:
 def copy_the_distances() -> None:
     from chatledger.storage.repositories import copy
 
-    _put(copy, _linked=lambda message, _: message)
+    _put(copy, _linked=lambda message, *_: message)
 
 
 def forget_that_a_call_waits_again() -> None:
     from chatledger.storage.repositories import removal
 
     _put(removal, _record_waiting=lambda *_: None)
+
+
+def pair_the_results_anew() -> None:
+    """As they would be paired if they were appended now, though some of their calls have no result any more."""
+    from chatledger.storage.history import fold
+
+    _put(fold, load_links=lambda *_: None)
 
 
 def copy_a_partial_message() -> None:
@@ -1774,6 +1781,13 @@ MUTANTS = (
         "telling later turns that a call waits again",
         r"R6|R7|AssertionError",
         forget_that_a_call_waits_again,
+    ),
+    Mutant(
+        "retract-links",
+        "../storage/repositories/test_removal.py -k 'keeps_its_result and sqlite'",
+        "the stored links of results, where a tip is folded after a removal",
+        r"assert \[",
+        pair_the_results_anew,
     ),
     Mutant(
         "copy-partial",

@@ -211,7 +211,7 @@ async def test_positions_without_a_message_are_closed(source: Ledger, database: 
     await query(database, "UPDATE branches SET absent = 1 WHERE thread_id = 's' AND branch = 1")
     await source.threads.copy("s", "c")
     assert [(one.seq, one.text) for one in (await source.messages.history("c")).messages][-1] == (6, "yes")
-    assert await query(database, "SELECT last_seq, absent FROM branches WHERE thread_id = 'c'") == [(6, None)]
+    assert await query(database, "SELECT last_seq, absent FROM branches WHERE thread_id = 'c'") == [(6, 0)]
 
 
 async def test_messages_that_are_removed_meanwhile_end_the_copy(

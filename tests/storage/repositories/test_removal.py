@@ -376,6 +376,30 @@ async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledge
     assert await waiting(ledger) == []
 
 
+@pytest.mark.parametrize("how", ["alone", "pop", "fork", "after", "copy"])
+async def test_a_call_beside_one_without_an_id_keeps_its_result(database: Database, ledger: Ledger, how: str) -> None:
+    """Paired anew, the result of the second call would be taken for that of the first, whose own result left."""
+    asked = [user("?"), assistant(calls=[call(None), call(None)]), result(None, "one"), result(None, "two")]
+    stored = await filled(ledger, [*asked, assistant("!")], rules="lenient")
+    await ledger.messages.retract("t", stored[2].message_id or "")
+    thread = "t"
+    if how == "pop":
+        await ledger.messages.pop("t")
+    elif how == "fork":
+        await ledger.branches.fork("t", 4)
+    elif how == "after":
+        await ledger.messages.append("t", [assistant("?!")], after=4)
+    elif how == "copy":
+        thread = (await ledger.threads.copy("t", "c")).thread_id
+        await ledger.messages.pop("c")
+    await ledger.messages.append(thread, [result(None, "again")])
+    linked = f"SELECT m.text, r.call_idx FROM tool_results r JOIN messages m ON {_SAME} WHERE m.thread_id = '{thread}'"
+    assert sorted(await query(database, linked)) == [("again", 0), ("two", 1)]
+
+
+_SAME = "m.thread_id = r.thread_id AND m.branch = r.branch AND m.seq = r.seq"
+
+
 async def test_each_turn_that_began_while_the_call_waits_says_so_once(ledger: Ledger) -> None:
     stored = await reopened(ledger)
     await ledger.messages.append("t", [result("a", "late")])

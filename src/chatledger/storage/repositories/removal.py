@@ -115,7 +115,8 @@ def retract(sql: Sql, window: Window, message_id: str, default_rules: RulesLevel
         _record_waiting(sql, window, affected, seq)
     for held in affected:
         own = replace(window, branch=held.path.branch)
-        take_position(sql, window, held, fold_tip(sql, own, held.path, held.path.last_seq), removed=1)
+        path = replace(held.path, absent=(held.path.absent or 0) + 1)
+        take_position(sql, window, held, fold_tip(sql, own, path, path.last_seq), removed=1)
     note_changed(sql, window, now)
     return message
 
