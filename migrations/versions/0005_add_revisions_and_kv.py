@@ -29,6 +29,8 @@ Moment = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
 CREATED = ("threads_tenant_id_user_id_created_at_thread_id_idx", "threads_tenant_id_created_at_thread_id_idx")
 BY_ID, BY_ID_NEW = "messages_message_id_key", "messages_message_id_key_new"
 OF_USER = "feedback_user_idx"
+RESULTS, RESULTS_NEW = "tool_results_call_key", "tool_results_call_idx"
+CALL = ["tenant_id", "thread_id", "call_branch", "call_seq", "call_idx", "branch"]
 MESSAGE = ["tenant_id", "thread_id", "branch", "seq"]
 FEEDBACK_KEY = "feedback_tenant_id_thread_id_branch_seq_fkey"
 
@@ -61,6 +63,12 @@ def downgrade(schema: str | None) -> None:
     op.create_index(
         BY_ID, "messages", ["tenant_id", "thread_id", "message_id"],
         unique=True, schema=schema, postgresql_where=present, sqlite_where=present,
+    )  # fmt: skip
+    op.drop_index(RESULTS_NEW, "tool_results", schema=schema)
+    answering = sa.text("call_seq IS NOT NULL")
+    op.create_index(
+        RESULTS, "tool_results", CALL,
+        unique=True, schema=schema, postgresql_where=answering, sqlite_where=answering,
     )  # fmt: skip
     op.drop_index(OF_USER, "feedback", schema=schema)
     for name in CREATED:
@@ -164,6 +172,8 @@ def _upgrade_sqlite() -> None:
         BY_ID, "messages", ["tenant_id", "message_id", "thread_id"],
         unique=True, sqlite_where=sa.text("message_id IS NOT NULL"),
     )  # fmt: skip
+    op.drop_index(RESULTS, "tool_results")
+    op.create_index(RESULTS_NEW, "tool_results", CALL, sqlite_where=sa.text("call_seq IS NOT NULL"))
 
 
 def _remake_feedback() -> None:
@@ -214,6 +224,7 @@ def _build_indexes(schema: str | None) -> None:
         (CREATED[0], "threads", "tenant_id, user_id, created_at, thread_id", ""),
         (CREATED[1], "threads", "tenant_id, created_at, thread_id", ""),
         (BY_ID_NEW, "messages", "tenant_id, message_id, thread_id", " WHERE message_id IS NOT NULL"),
+        (RESULTS_NEW, "tool_results", ", ".join(CALL), " WHERE call_seq IS NOT NULL"),
         (OF_USER, "feedback", "tenant_id, user_id", " WHERE user_id IS NOT NULL"),
     ]
     if partitioned:  # PostgreSQL has no CONCURRENTLY for these
@@ -231,7 +242,8 @@ def _build(schema: str | None, wanted: list[tuple[str, str, str, str]], how: str
             op.execute(f"DROP INDEX{how} IF EXISTS {prefix}{name}")
             unique = " UNIQUE" if name == BY_ID_NEW else ""
             op.execute(f"CREATE{unique} INDEX{how} IF NOT EXISTS {name} ON {prefix}{table} ({columns}){where}")
-    op.execute(f"DROP INDEX{how} IF EXISTS {prefix}{BY_ID}")
+    for replaced in (BY_ID, RESULTS):
+        op.execute(f"DROP INDEX{how} IF EXISTS {prefix}{replaced}")
 
 
 def _is_valid(schema: str | None, name: str) -> bool:

@@ -149,8 +149,8 @@ class Repositories:
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
         """Every thread in the order of the ids, or the given one, with what was found: cells that cannot be read, in
-        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end. Of
-        values of users and of the tenant, which are in no thread, `kv.list` tells.
+        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end. After
+        all threads, damaged values of users and of the tenant, which are in no thread, come under the `thread_id` None.
 
         Threads are read in batches, so memory stays bounded and the number of statements grows with the number of
         batches. A damaged cell stops nothing. `progress` receives the number of threads done and the number of all

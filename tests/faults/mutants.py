@@ -8,6 +8,7 @@ pytest loads this module as a plugin. It applies the mutant that CHATLEDGER_MUTA
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -53,6 +54,18 @@ def _put(module: ModuleType, **names: object) -> None:
     """In the place of what is there: a protection that has another name by now is not taken away."""
     assert names.keys() <= vars(module).keys(), f"{module.__name__} has no {names.keys() - vars(module).keys()}"
     vars(module).update(names)
+
+
+def _reword(module: ModuleType, name: str, words: str, instead: str = "") -> None:
+    """A function, wherever it is imported, as if its source had other words in one place."""
+    original = vars(module)[name]
+    source = inspect.getsource(original)
+    assert source.count(words) == 1, f"{module.__name__}.{name} has {words!r} {source.count(words)} times"
+    made: dict[str, Any] = {}
+    exec(source.replace(words, instead), vars(module), made)
+    for other in list(sys.modules.values()):
+        if getattr(other, name, None) is original:
+            _put(other, **made)
 
 
 # --- What is taken away -----------------------------------------------------------------------------------------------
@@ -794,6 +807,249 @@ def expect_no_revision() -> None:
     _put(threads, _update_thread=lambda *given: update(*given[:-1], None))
 
 
+def link_what_was_not_linked() -> None:
+    from chatledger.storage.history import page
+
+    _put(page, _is_linked=lambda _: True)
+
+
+def link_the_earliest_call() -> None:
+    from chatledger.storage.history import page
+
+    _put(page, _latest=lambda calls: calls[0] if calls else None)
+
+
+def link_where_the_call_may_be_answered() -> None:
+    from chatledger.storage.history import page
+
+    _reword(page, "answer_linker", "sure_from = seq\n                    else", "pass\n                    else")
+
+
+def link_over_interrupted_calls() -> None:
+    """As if no call were open where a turn begins."""
+    from chatledger.storage.history import page
+
+    _put(page, _interrupts=lambda _: False)
+
+
+def list_all_but(**kept: Any) -> Callable[[], None]:
+    """Lists without some of their filters."""
+
+    def apply() -> None:
+        from chatledger.storage.repositories.thread_list import ThreadFilter
+
+        condition = ThreadFilter.condition
+        ThreadFilter.condition = lambda self, *given: condition(replace(self, **kept), *given)  # type: ignore[method-assign]
+
+    return apply
+
+
+def list_every_tenant() -> None:
+    from chatledger.storage.repositories.thread_list import ThreadFilter
+
+    condition = ThreadFilter.condition
+
+    def of_all(self: Any, *given: Any) -> Any:
+        where, parameters = condition(self, *given)
+        return where.replace("t.tenant_id = :tenant", ":tenant = :tenant"), parameters
+
+    ThreadFilter.condition = of_all  # type: ignore[method-assign,assignment]
+
+
+def take_a_cursor_of_any_order() -> None:
+    from chatledger.storage.repositories.thread_list import ThreadWindow
+
+    ThreadWindow.name = property(lambda _: "list")  # type: ignore[assignment,method-assign]
+
+
+def begin_behind_a_thread_of_anybody() -> None:
+    from chatledger.storage.repositories import thread_list
+
+    place_of = thread_list._place_of
+    _put(thread_list, _place_of=lambda sql, chosen, window: place_of(sql, replace(chosen, user_id=None), window))
+
+
+def begin_behind_nothing() -> None:
+    from chatledger.storage.repositories import thread_list
+
+    _put(thread_list, _require_found=lambda *_: None)
+
+
+def preview(words: str, instead: str) -> Callable[[], None]:
+    """Previews without a condition of their look-up, on SQLite."""
+
+    def apply() -> None:
+        from chatledger.storage.repositories import thread_list
+
+        statements = {name: vars(thread_list)[name] for name in ("_SQLITE", "_IN_SEGMENT")}
+        assert any(words in text for text in statements.values())
+        _put(thread_list, **{name: text.replace(words, instead) for name, text in statements.items()})
+
+    return apply
+
+
+def cut_no_preview() -> None:
+    from chatledger.storage.repositories import thread_list
+
+    _put(thread_list, PREVIEW_CHARACTERS=10**9)
+
+
+def pop_a_live_draft() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, refuse_live=lambda *_: None)
+
+
+def retract_before_a_live_draft() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, settle=lambda *_: False)
+
+
+def revise_before_a_live_draft() -> None:
+    from chatledger.storage.repositories import revise
+
+    _put(revise, settle=lambda *_: False)
+
+
+def leave_half_a_pair() -> None:
+    from chatledger.storage.repositories import removal
+
+    _reword(removal, "_part_from_pairs", 'level != "lenient"', "False")
+
+
+def say_nothing_of_half_a_pair() -> None:
+    from chatledger.storage.repositories import removal
+
+    _reword(removal, "_part_from_pairs", "for (branch, seq), detail in halves:", "for (branch, seq), detail in ():")
+
+
+def remove_whatever_moved() -> None:
+    from chatledger.storage.repositories import removal
+
+    _reword(removal, "_hold", "expected is not None and", "False and")
+
+
+def change_without_the_lock() -> None:
+    from chatledger.storage.repositories import changes
+
+    def unlocked(sql: Any, tenant: Any, thread_id: str) -> None:
+        pass
+
+    _put(changes, hold_branches=unlocked)
+
+
+def share_no_stamp_of_a_revision() -> None:
+    """The branches that share a revised message keep their stamps."""
+    from chatledger.storage.repositories import revise
+
+    _reword(revise, "revise_message", "other is not held", "False")
+
+
+def revise_an_abandoned_message() -> None:
+    from chatledger.storage.repositories import revise
+
+    _reword(revise, "revise_message", 'stored.state == "partial"', "False")
+
+
+def retract_scores_in_any_order() -> None:
+    from chatledger.storage.repositories import feedback
+
+    _reword(feedback, "_retract", ".with_for_update(key_share=True)")
+
+
+def retract_one_score() -> None:
+    from chatledger.storage.repositories import feedback
+
+    _reword(
+        feedback,
+        "_retract",
+        "up_to_it = tuple_(feedback.c.created_at, feedback.c.feedback_id) <=",
+        "up_to_it = tuple_(feedback.c.created_at, feedback.c.feedback_id) ==",
+    )
+
+
+def copy_without_the_lock() -> None:
+    from chatledger.storage.repositories import threads
+
+    _reword(threads, "_copy_thread", ".with_for_update(read=True, key_share=True)")
+
+
+def copy_whatever_changes() -> None:
+    from chatledger.storage.repositories import copy
+
+    _reword(copy, "copy_messages", "!= (path.absent or 0)", "is None")
+
+
+def copy_the_distances() -> None:
+    from chatledger.storage.repositories import copy
+
+    _put(copy, _linked=lambda message, *_: message)
+
+
+def forget_that_a_call_waits_again() -> None:
+    from chatledger.storage.repositories import removal
+
+    _put(removal, _record_waiting=lambda *_: None)
+
+
+def pair_the_results_anew() -> None:
+    """As they would be paired if they were appended now, though some of their calls have no result any more."""
+    from chatledger.storage.history import fold
+
+    _put(fold, load_links=lambda *_: None)
+
+
+def copy_a_partial_message() -> None:
+    from chatledger.storage.repositories import copy
+
+    _reword(copy, "_store", "if partial is not None", "if False")
+
+
+def sync_on_whatever_is_there() -> None:
+    """The messages that follow are appended to a history that may have moved since it was compared."""
+    from chatledger.storage.repositories.messages import MessageRepository
+
+    append = MessageRepository.append
+
+    async def anywhere(self: Any, *given: Any, expected: Any = None, **options: Any) -> Any:
+        return await append(self, *given, **options)
+
+    MessageRepository.append = anywhere  # type: ignore[method-assign]
+
+
+def shorten_whatever_moved() -> None:
+    from chatledger.storage.repositories import sync
+
+    fork = vars(sync)["make_fork"]
+    _put(sync, make_fork=lambda sql, window, at, activate, mark, rules: fork(sql, window, at, activate, None, rules))
+
+
+def create_it_twice() -> None:
+    from chatledger.storage.append import create
+
+    _reword(create, "_insert_thread", " ON CONFLICT DO NOTHING")
+
+
+def take_a_missed_creation_for_a_missing_thread() -> None:
+    from chatledger import ThreadNotFound
+    from chatledger.storage.append import create
+    from chatledger.storage.append.write import Moved
+    from chatledger.storage.databases import postgresql_append
+
+    read = create.read_created
+
+    def or_missing(request: Any, rows: Any) -> Any:
+        found = read(request, rows)
+        if isinstance(found, Moved):
+            raise ThreadNotFound(request.thread_id)
+        return found
+
+    for module in (create, postgresql_append):
+        if hasattr(module, "read_created"):
+            _put(module, read_created=or_missing)
+
+
 MUTANTS = (
     Mutant(
         "kill-client-sqlite",
@@ -1386,6 +1642,265 @@ MUTANTS = (
         "a nonce of its own for each cell",
         "assert 1 == 5000",
         repeat_the_nonce,
+    ),
+    Mutant(
+        "answers-nothing",
+        "../storage/history/test_answers.py -k 'was_linked_or_nothing'",
+        "the violation of a result that answers nothing",
+        r"assert .*CallPlace|AssertionError",
+        link_what_was_not_linked,
+    ),
+    Mutant(
+        "answers-latest",
+        "../storage/history/test_answers.py -k 'repeated_id and sqlite'",
+        "taking the latest call of an id",
+        r"assert \[",
+        link_the_earliest_call,
+    ),
+    Mutant(
+        "answers-unsure",
+        "../storage/history/test_answers.py -k 'may_have_its_result and sqlite'",
+        "silence about a call that may have its result already",
+        r"assert \[",
+        link_where_the_call_may_be_answered,
+    ),
+    Mutant(
+        "answers-interrupted",
+        "../storage/history/test_answers.py -k 'was_linked_or_nothing'",
+        "the calls that are still open where a turn begins",
+        r"assert .*CallPlace|AssertionError",
+        link_over_interrupted_calls,
+    ),
+    Mutant(
+        "list-tenant",
+        "../storage/repositories/test_thread_lists.py -k 'that_fit and sqlite'",
+        "the tenant in the condition of a list",
+        r"assert \[",
+        list_every_tenant,
+    ),
+    Mutant(
+        "list-user",
+        "../storage/repositories/test_users.py -k 'any_call and sqlite'",
+        "the user in the condition of a list",
+        "assert|Error",
+        list_all_but(user_id=None),
+    ),
+    Mutant(
+        "list-archived",
+        "../storage/repositories/test_thread_lists.py -k 'put_away or archived_thread and sqlite'",
+        "leaving archived threads out of a list",
+        r"assert \[",
+        list_all_but(archived=None),
+    ),
+    Mutant(
+        "list-cursor",
+        "../storage/repositories/test_thread_lists.py -k 'cursor_of_another_order and sqlite'",
+        "the order in the cursor of a list",
+        "DID NOT RAISE",
+        take_a_cursor_of_any_order,
+    ),
+    Mutant(
+        "list-after-user",
+        "../storage/repositories/test_thread_lists.py -k 'begins_only_behind and sqlite'",
+        "the user of the thread that a page begins behind",
+        "DID NOT RAISE",
+        begin_behind_a_thread_of_anybody,
+    ),
+    Mutant(
+        "list-after",
+        "../storage/repositories/test_thread_lists.py -k 'begins_only_behind and sqlite'",
+        "looking for the thread that an empty page begins behind",
+        "DID NOT RAISE",
+        begin_behind_nothing,
+    ),
+    Mutant(
+        "preview-role",
+        "../storage/repositories/test_thread_lists.py -k 'are_no_preview and sqlite'",
+        "the roles that a preview is taken from",
+        "AssertionError",
+        preview("m.role IN ('user', 'assistant')", "true"),
+    ),
+    Mutant(
+        "preview-channel",
+        "../storage/repositories/test_thread_lists.py -k 'of_several_parts and sqlite'",
+        "leaving reasoning out of a preview",
+        "AssertionError",
+        preview("p.channel = 'content'", "true"),
+    ),
+    Mutant(
+        "preview-kind",
+        "../storage/repositories/test_thread_lists.py -k 'of_several_parts and sqlite'",
+        "leaving what is no text out of a preview",
+        "AssertionError",
+        preview("p.kind = 'text'", "true"),
+    ),
+    Mutant(
+        "preview-path",
+        "../storage/repositories/test_thread_lists.py -k 'what_its_path and sqlite'",
+        "the end of what a fork shares, in a preview",
+        "AssertionError",
+        preview("AND min(coalesce(", "AND 1 + max(coalesce("),
+    ),
+    Mutant(
+        "preview-positions",
+        "../storage/repositories/test_thread_lists.py -k 'in_50_positions and sqlite'",
+        "the positions that a preview is looked for in",
+        "AssertionError",
+        preview("b.last_seq - 49", "0"),
+    ),
+    Mutant(
+        "preview-cut",
+        "../storage/repositories/test_thread_lists.py -k 'at_most_200 and sqlite'",
+        "cutting a preview that had escapes",
+        "AssertionError",
+        cut_no_preview,
+    ),
+    Mutant(
+        "preview-beginning",
+        "../storage/repositories/test_thread_lists.py -k 'beginning_leaves and sqlite'",
+        "cutting a text before it leaves the database",
+        "assert",
+        preview("substr(m.text, 1, 200)", "m.text"),
+    ),
+    Mutant(
+        "pop-live",
+        "../storage/repositories/test_removal.py -k 'a_live_draft and sqlite'",
+        "refusing to pop or rewind a live draft",
+        "DID NOT RAISE",
+        pop_a_live_draft,
+    ),
+    Mutant(
+        "retract-live",
+        "../storage/repositories/test_removal.py -k 'a_live_draft and sqlite'",
+        "refusing to retract a message before a live draft",
+        "DID NOT RAISE",
+        retract_before_a_live_draft,
+    ),
+    Mutant(
+        "revise-live",
+        "../storage/repositories/test_revise.py -k 'a_live_draft and sqlite'",
+        "refusing to revise a message before a live draft",
+        "DID NOT RAISE",
+        revise_before_a_live_draft,
+    ),
+    Mutant(
+        "revise-abandoned",
+        "../storage/repositories/test_revise.py -k 'abandoned_message and sqlite'",
+        "refusing to revise a message that its writer abandoned",
+        "DID NOT RAISE",
+        revise_an_abandoned_message,
+    ),
+    Mutant(
+        "retract-half",
+        "../storage/repositories/test_removal.py -k 'half_a_pair and sqlite'",
+        "refusing to retract half of a call and its result",
+        "DID NOT RAISE",
+        leave_half_a_pair,
+    ),
+    Mutant(
+        "retract-half-record",
+        "../storage/repositories/test_removal.py -k 'other_half and sqlite'",
+        "the violation of what lost its other half",
+        "AssertionError|assert",
+        say_nothing_of_half_a_pair,
+    ),
+    Mutant(
+        "pop-expected",
+        "../storage/repositories/test_removal.py -k 'mark_guards and sqlite'",
+        "the mark that a pop or a rewind expects",
+        "DID NOT RAISE",
+        remove_whatever_moved,
+    ),
+    Mutant(
+        "pop-lock",
+        "../storage/repositories/test_removal.py -k 'forty_pops and postgresql'",
+        "the lock of the branches whose messages are changed",
+        "assert|unique key",
+        change_without_the_lock,
+    ),
+    Mutant(
+        "score-lock",
+        "../storage/repositories/test_feedback.py -k 'retractions_cross'",
+        "the lock of the run whose scores are retracted",
+        "deadlock|StorageError|assert",
+        retract_scores_in_any_order,
+    ),
+    Mutant(
+        "score-up-to-it",
+        "../storage/repositories/test_feedback.py -k 'earlier_ones_do_not_count and sqlite'",
+        "retracting the earlier scores too",
+        "assert",
+        retract_one_score,
+    ),
+    Mutant(
+        "copy-lock",
+        "../storage/repositories/test_copy.py -k 'nobody_deletes'",
+        "the lock of the thread that is copied",
+        "DID NOT RAISE",
+        copy_without_the_lock,
+    ),
+    Mutant(
+        "copy-changed",
+        "../storage/repositories/test_copy.py -k 'removed_meanwhile'",
+        "looking again for changes of what was copied",
+        "DID NOT RAISE",
+        copy_whatever_changes,
+    ),
+    Mutant(
+        "copy-links",
+        "../message_file/test_storage.py -k 'without_the_removed and sqlite'",
+        "counting the distance to an item anew where a copy closes positions",
+        "AssertionError",
+        copy_the_distances,
+    ),
+    Mutant(
+        "retract-waiting",
+        "../storage/repositories/test_removal.py -k 'an_earlier_turn and sqlite'",
+        "telling later turns that a call waits again",
+        r"R6|R7|AssertionError",
+        forget_that_a_call_waits_again,
+    ),
+    Mutant(
+        "retract-links",
+        "../storage/repositories/test_removal.py -k 'keeps_its_result and sqlite'",
+        "the stored links of results, where a tip is folded after a removal",
+        r"assert \[",
+        pair_the_results_anew,
+    ),
+    Mutant(
+        "copy-partial",
+        "../storage/repositories/test_copy.py -k 'still_written and sqlite'",
+        "refusing to copy a message that is still written",
+        "DID NOT RAISE",
+        copy_a_partial_message,
+    ),
+    Mutant(
+        "sync-moved",
+        "../storage/repositories/test_sync.py -k 'moved_since and sqlite'",
+        "the mark of the history that a sync compared",
+        "DID NOT RAISE",
+        sync_on_whatever_is_there,
+    ),
+    Mutant(
+        "sync-shorter",
+        "../storage/repositories/test_sync.py -k 'moved_since and sqlite'",
+        "the mark of the history that a sync cuts short",
+        "DID NOT RAISE",
+        shorten_whatever_moved,
+    ),
+    Mutant(
+        "create-at-once",
+        "../storage/append/test_create.py -k 'whoever_is_creating'",
+        "giving way to whoever creates the thread first",
+        "unique key|StorageError",
+        create_it_twice,
+    ),
+    Mutant(
+        "create-missed",
+        "../storage/append/test_create.py -k 'whoever_is_creating'",
+        "looking again for a thread that somebody else is creating",
+        "ThreadNotFound",
+        take_a_missed_creation_for_a_missing_thread,
     ),
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -301,3 +303,26 @@ async def test_deleting_the_thread_deletes_its_agents_and_outputs(file: MessageF
     await file.save()
     deleted = await ledger.threads.delete("t")
     assert (deleted.rows["agents"], deleted.rows["outputs"], deleted.rows["messages"]) == (1, 1, 2)
+
+
+async def test_a_copy_without_the_removed_messages_has_the_same_items(file: MessageFile, ledger: Ledger) -> None:
+    for number in range(4):
+        message = file.add_message(f"ask {number}", f"m{number}")
+        await file.save()
+        call = file.add_function_call(f"m{number}", "f")
+        await file.save()
+        call.add_output(ran(f"{number}\n"))
+        message.add_output(said(f"told {number}"))
+        await file.save()
+    stored = (await ledger.messages.history("t")).messages
+    await ledger.threads.update("t", rules="lenient")
+    for seq in (2, 4, 5, 10):  # a call, an answer, a message whose call and outputs stay, and a call
+        await ledger.messages.retract("t", stored[seq - 1].message_id or "")
+    await ledger.messages.revise("t", stored[8].message_id or "", ChatMessage(role="user", content="other words"))
+    await ledger.threads.copy("t", "c")
+    copied = (await ledger.messages.history("c")).messages
+    assert [message.seq for message in copied] == list(range(1, 13))
+    original, copy = [(await MessageFile.open(ledger, thread)) for thread in ("t", "c")]
+    # An output whose own item is gone is named after its position, which is another one in the copy.
+    told = [re.sub(r"output_\d+_", "output_", json.dumps(dicts(file))) for file in (original, copy)]
+    assert told[0] == told[1]

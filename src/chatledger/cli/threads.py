@@ -208,7 +208,7 @@ async def _check(
     checked = 0
     found: list[dict[str, object]] = []
     async for one in ledger.check(thread, progress=progress):
-        checked += 1
+        checked += one.thread_id is not None
         found += [
             {
                 "thread_id": one.thread_id,

@@ -6,6 +6,7 @@ from chatledger.models.feedback import Feedback, FeedbackSummary
 from chatledger.models.kv import KvValue
 from chatledger.models.limits import Limits
 from chatledger.models.messages import (
+    BACK,
     CONTINUES,
     LENIENT,
     ROLES,
@@ -35,6 +36,7 @@ from chatledger.models.runs import Run, RunStatus, Usage
 from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
 
 __all__ = [
+    "BACK",
     "CONTINUES",
     "LENIENT",
     "ROLES",

@@ -37,6 +37,13 @@ Only its own format reads the other keys of a residual. This key is for all: no 
 """
 
 
+BACK = "back"
+"""A key of a residual: how many positions before this message another one stands, to which it belongs.
+
+Only its own format looks for that message. A copy at other positions counts anew.
+"""
+
+
 class Violation(Model):
     """A rule that a stored message breaks, recorded when lenient rules accepted the message."""
 

@@ -1,7 +1,7 @@
 """The rules of a thread, as pure functions."""
 
-from chatledger.rules.check import CheckedThread, Finding, check_messages, fold, missing
-from chatledger.rules.invariants import Judged, Judgement, arguments_not_json, judge, judge_one
+from chatledger.rules.check import CheckedThread, Finding, Links, check_messages, fold, linked_call, missing
+from chatledger.rules.invariants import Judged, Judgement, advance, arguments_not_json, judge, judge_one
 from chatledger.rules.partials import close_interrupted, complete, grow
 from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
 from chatledger.rules.tip import Lease, OpenCall, Tip, interrupted
@@ -13,8 +13,10 @@ __all__ = [
     "Judged",
     "Judgement",
     "Lease",
+    "Links",
     "OpenCall",
     "Tip",
+    "advance",
     "arguments_not_json",
     "check_messages",
     "close_gaps",
@@ -26,5 +28,6 @@ __all__ = [
     "interrupted",
     "judge",
     "judge_one",
+    "linked_call",
     "missing",
 ]

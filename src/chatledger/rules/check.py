@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from chatledger.models import ChatMessage, ToolCall
-from chatledger.rules.invariants import broken_order, judge_one
+from chatledger.rules.invariants import advance, broken_order, judge_one
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 Severity: TypeAlias = Literal["error", "advice"]
@@ -36,23 +36,40 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedThread:
-    """A thread that was checked, and what was found in it."""
+    """A thread that was checked, and what was found in it. The values of users and of the tenant are in no thread: what
+    was found in them has the `thread_id` None.
+    """
 
-    thread_id: str
+    thread_id: str | None
     findings: Sequence[Finding]
 
 
-def fold(tip: Tip, messages: Iterable[ChatMessage]) -> Tip:
+Links: TypeAlias = Mapping[tuple[int, int], tuple[int, int, int]]
+"""The calls that stored results answer: by branch and seq of the result, branch, seq and index of the call."""
+
+
+def fold(tip: Tip, messages: Iterable[ChatMessage], links: Links | None = None) -> Tip:
     """The tip after these stored messages. Each message names the branch that holds it, and stands at its own seq: the
     positions between them may hold no message.
+
+    Without `links`, results are paired as they were when they were appended. Where a message was removed since, that
+    may be another call: one with the same id, or for a result without an id the first that is open.
     """
     for message in messages:
         tip = tip._replace(last_seq=(message.seq or 1) - 1)
-        if _answers_nothing(message):
+        if links is not None:
+            call = linked_call(tip, links.get((message.branch or 0, message.seq or 1)))
+            tip = advance(tip, message, message.seq or 1, message.branch or 0, call)
+        elif _answers_nothing(message):
             tip = tip._replace(last_seq=message.seq or 1, last_role=message.role)
         else:
             tip, _ = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
     return tip
+
+
+def linked_call(tip: Tip, place: tuple[int, int, int] | None) -> OpenCall | None:
+    """The open call at this place."""
+    return next((call for call in tip.open_calls if (call.branch, call.seq, call.idx) == place), None)
 
 
 def _answers_nothing(message: ChatMessage) -> bool:

@@ -70,7 +70,7 @@ def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level:
         problems = [] if problem is None else [problem]
         refuse_unless_lenient(level, index, [*broken, *problems])
         recorded = [*broken, *recorded, *problems]
-    return _advance(tip, message, seq, branch, call), Judged(message, seq, tuple(recorded), call)
+    return advance(tip, message, seq, branch, call), Judged(message, seq, tuple(recorded), call)
 
 
 def refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violation]) -> None:
@@ -157,7 +157,8 @@ def _is_late_system(tip: Tip, message: ChatMessage) -> bool:
 _SYSTEM = ("system", "developer")
 
 
-def _advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> Tip:
+def advance(tip: Tip, message: ChatMessage, seq: int, branch: int, answered: OpenCall | None) -> Tip:
+    """The tip after the message, which answers this call."""
     open_calls = tip.open_calls
     if answered is not None:
         open_calls = tuple([call for call in open_calls if call is not answered])

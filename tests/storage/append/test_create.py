@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -140,6 +141,23 @@ async def test_thirty_two_tasks_on_one_new_thread_make_one_thread(ledger: Ledger
             assert all(len({id_[:-1] for id_ in one}) == 1 for one in turns)
     assert [one.findings async for one in ledger.check()] == [[], [], []]
     assert (await count_rows(database))["threads"] == 3
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_it_waits_for_whoever_is_creating_the_thread(pg_database: Database, commits: bool) -> None:
+    """What its statement sees is from before the other's commit, so it must look again."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    async with pg_database.open() as one, pg_database.open() as other:
+        with contextlib.suppress(KeyError):
+            async with one.begin() as tx:
+                await tx.messages.append("t", turn(), create=True)
+                appending = asyncio.create_task(other.messages.append("t", [user("?")], create=True))
+                async with asyncio.timeout(60):
+                    while not await query(pg_database, waiting):  # noqa: ASYNC110 - the server tells nobody
+                        await asyncio.sleep(0.01)
+                if not commits:
+                    raise KeyError
+        assert (await appending).version == (6 if commits else 1)
 
 
 async def test_a_repeat_is_a_repeat(ledger: Ledger, database: Database) -> None:

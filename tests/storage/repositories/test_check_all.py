@@ -56,7 +56,7 @@ async def test_statements_grow_with_the_batches_and_not_with_the_threads(
         counts.append(len(sent))
     one, ten, thirty = counts
     assert one == ten
-    assert thirty - 1 == 3 * (one - 1)  # the last statement finds no more threads
+    assert thirty - 2 == 3 * (one - 2)  # the last two find no more threads, and no values of users and the tenant
 
 
 @pytest.mark.parametrize("size", [1, 7, 5_000])
@@ -75,6 +75,7 @@ async def test_every_thread_is_judged_as_by_itself(ledger: Ledger, monkeypatch: 
     found = await checked(ledger)
     assert [one.thread_id for one in found] == ["empty", "open", "orphan", "t000", "t001", "t002"]
     for one in found:
+        assert one.thread_id is not None
         assert list(one.findings) == await ledger.threads.check(one.thread_id)
         assert await checked(ledger, one.thread_id) == [one]
 
@@ -106,6 +107,33 @@ async def test_a_call_that_lost_its_name_stops_nothing(database: Database, ledge
     await query(database, "UPDATE tool_calls SET name = '' WHERE thread_id = 't000' AND idx = 0")
     found = {one.thread_id: [(finding.seq, finding.rule) for finding in one.findings] for one in await checked(ledger)}
     assert found == {"t000": [(2, "R11")], "t001": []}
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+async def test_damaged_values_of_users_and_of_the_tenant_are_found(
+    database: Database, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(check_all, "VALUES", size)
+    await fill(ledger, 1)
+    for scope in (("tenant",), ("user", "ada \0"), ("user", "ada \0", "plans"), ("user", "bob"), ("thread", "t000")):
+        for key in ("a", "b\0"):
+            await ledger.kv.put(scope, key, {"n": 1})
+    await ledger.tenant("other").kv.put(("tenant",), "theirs", 1)
+    assert [one.findings for one in await checked(ledger)] == [[]]
+    await query(database, """UPDATE kv SET value = '{"a' WHERE key <> 'a' OR kind = 'thread'""")
+    thread, beside = await checked(ledger)
+    assert (thread.thread_id, len(thread.findings), beside.thread_id) == ("t000", 2, None)
+    assert {(one.seq, one.rule, one.severity) for one in beside.findings} == {(0, "R11", "error")}
+    assert sorted(one.detail.partition(": ")[0] for one in beside.findings) == [
+        f"kv.value of {place}, 'b\\x00'"
+        for place in (
+            r"'tenant', '', ''",
+            r"'user', 'ada \x00', ''",
+            r"'user', 'ada \x00', 'plans'",
+            "'user', 'bob', ''",
+        )
+    ]
+    assert await checked(ledger, "t000") == [thread]
 
 
 async def test_progress_is_told_and_a_missing_thread_raises(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 
 from chatledger import (
@@ -209,7 +211,7 @@ async def test_positions_without_a_message_are_closed(source: Ledger, database: 
     await query(database, "UPDATE branches SET absent = 1 WHERE thread_id = 's' AND branch = 1")
     await source.threads.copy("s", "c")
     assert [(one.seq, one.text) for one in (await source.messages.history("c")).messages][-1] == (6, "yes")
-    assert await query(database, "SELECT last_seq, absent FROM branches WHERE thread_id = 'c'") == [(6, None)]
+    assert await query(database, "SELECT last_seq, absent FROM branches WHERE thread_id = 'c'") == [(6, 0)]
 
 
 async def test_messages_that_are_removed_meanwhile_end_the_copy(
@@ -234,6 +236,31 @@ async def test_messages_that_are_removed_meanwhile_end_the_copy(
             await ledger.threads.copy("s", "c")
         assert caught.value.retryable
         assert await ledger.threads.find("c") is None
+
+
+async def test_nobody_deletes_the_source_meanwhile(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another connection asks for the lock of a deletion after the copy read a page, and does not get it."""
+    load_path = path.load_path
+    refused: list[BaseException] = []
+
+    def then_lock(*given: Any) -> list[ChatMessage]:
+        page = load_path(*given)
+
+        async def lock() -> None:
+            with pytest.raises(asyncpg.LockNotAvailableError) as caught:
+                await query(pg_database, "SELECT 1 FROM threads WHERE thread_id = 's' FOR UPDATE NOWAIT")
+            refused.append(caught.value)
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, lock()).result(timeout=60)
+        return page
+
+    async with pg_database.open() as ledger:
+        await ledger.threads.create("s")
+        await ledger.messages.append("s", turn())
+        monkeypatch.setattr(copy, "load_path", then_lock)
+        await ledger.threads.copy("s", "c")
+    assert len(refused) == 1
 
 
 async def test_a_source_that_is_deleted_meanwhile_is_copied_whole_or_not_at_all(ledger: Ledger) -> None:

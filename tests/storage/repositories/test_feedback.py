@@ -334,6 +334,34 @@ async def test_scores_and_retractions_at_once_leave_the_latest_or_none(database:
             assert (await one.feedback.current(user_id=user)).items == []
 
 
+async def test_retractions_cross_and_wait_for_each_other(pg_database: Database) -> None:
+    """Two transactions retract two scores of a run, in opposite order. The later one waits."""
+    async with pg_database.open() as one, pg_database.open() as other:
+        await one.threads.create("t")
+        await one.messages.append("t", turn(ids="m"), run_id="r")
+        said = [(await said_at(one, 0, 1, user_id=user)).feedback_id or "" for user in "ab"]
+        retracted = asyncio.Event()
+
+        async def crosswise() -> None:
+            async with other.begin() as tx:
+                await tx.feedback.retract(said[1])
+                retracted.set()
+                await tx.feedback.retract(said[0])
+
+        async with one.begin() as tx:
+            await tx.feedback.retract(said[0])
+            crossing = asyncio.create_task(crosswise())
+            async with asyncio.timeout(60):
+                while not (retracted.is_set() or await query(pg_database, _WAITING)):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await tx.feedback.retract(said[1])
+        await crossing
+        assert (await one.feedback.current()).items == []
+
+
+_WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
 async def test_a_retraction_while_its_thread_is_deleted_finds_it_or_not(database: Database, t: str) -> None:
     async with database.open() as one, database.open() as other:
         said = [await said_at(one, 0, 1, user_id=user) for user in "abcdef"]

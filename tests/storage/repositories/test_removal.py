@@ -9,6 +9,7 @@ import pytest
 
 from chatledger import (
     BranchNotFound,
+    CallPlace,
     ChatMessage,
     Draft,
     DraftLive,
@@ -95,13 +96,44 @@ async def test_a_call_is_answered_again_where_a_fork_still_has_its_first_result(
         await ledger.messages.append("t", [again])
     history = await ledger.messages.history("t")
     answer = next(message for message in history.messages if message.role == "tool")
-    linked = "SELECT branch, seq, call_branch, call_seq, call_idx FROM tool_results"
-    assert [tuple(row) for row in await query(database, linked)] == [(0, answer.seq, 0, 2, 0)]
+    linked = "SELECT branch, seq, call_branch, call_seq, call_idx FROM tool_results ORDER BY seq"
+    assert await query(database, linked) == [(0, 3, 0, 2, 0), (0, answer.seq, 0, 2, 0)]  # the first one is the fork's
     fork = await ledger.messages.history("t", branch=1)
     assert fork.messages == [*stored[:3], *other.messages]
+    assert fork.messages[2].answers == CallPlace(seq=2, index=0)
+    view = "SELECT result_seq FROM calls"
+    assert await query(database, view) == [(answer.seq,)]
+    await ledger.branches.activate("t", 1)
+    assert await query(database, view) == [(3,)]
+    with pytest.raises(RuleViolation, match="R6"):  # the fork's link still holds the pair together
+        await ledger.messages.retract("t", stored[2].message_id or "")
+    await ledger.branches.activate("t", 0)
     await ledger.messages.append("t", [user("next")])
     for branch in (0, 1):
         assert [found.rule for found in await ledger.threads.check("t", branch=branch) if found.rule != "R13"] == []
+
+
+@pytest.mark.parametrize("level", ["lenient", "strict"])
+@pytest.mark.parametrize("forked", [False, True])
+async def test_of_eight_results_of_a_call_at_once_one_is_linked(
+    database: Database, ledger: Ledger, level: RulesLevel, forked: bool
+) -> None:
+    """Also where the branch gave up a first result, which a fork still has."""
+    await filled(ledger, [user("?"), assistant(calls=[call("a")]), result("a", "one")], rules=level)
+    if forked:
+        await ledger.messages.append("t", [assistant("?!")], after=3)
+        await ledger.messages.append("t", [user("?!")], after=3, branch=0)
+        await ledger.branches.activate("t", 0)
+    await ledger.branches.rewind("t", 2)
+    async with database.open() as other:
+        answers = [one.messages.append("t", [result("a", str(n))]) for n, one in enumerate([ledger, other] * 4)]
+        done = await asyncio.gather(*answers, return_exceptions=True)
+    refused = [one for one in done if isinstance(one, BaseException)]
+    assert [type(one) for one in refused] == [RuleViolation] * (7 if level == "strict" else 0)
+    said = [one for one in (await ledger.messages.history("t")).messages if one.role == "tool"]
+    assert [[broken.rule for broken in one.violations] for one in said] == [[]] + [["R7"]] * (8 - len(refused) - 1)
+    linked = await query(database, "SELECT seq FROM tool_results ORDER BY seq")
+    assert linked == [*([(3,)] if forked else []), (said[0].seq,)]
 
 
 async def test_popping_a_call_forgets_that_it_was_open(ledger: Ledger) -> None:
@@ -292,6 +324,91 @@ async def test_lenient_records_what_lost_its_other_half(database: Database, ledg
             ("R6", "the call that it answered was retracted")
         ]
     assert await query(database, "SELECT count(*) FROM tool_results") == [(0,)]
+
+
+async def reopened(ledger: Ledger, at: int | None = None) -> list[ChatMessage]:
+    """Three turns, of which the first one loses the result of its call; a fork at `at` shares that turn."""
+    stored = await filled(ledger, [*PAIR, user("??"), assistant("!!"), user("???"), assistant("!!!")], rules="lenient")
+    if at is not None:
+        await ledger.branches.fork("t", at, activate=False)
+    await ledger.messages.retract("t", stored[2].message_id or "")
+    return stored
+
+
+async def waiting(ledger: Ledger, branch: int | None = None) -> list[str]:
+    return [one.detail for one in await ledger.threads.check("t", branch=branch) if one.open]
+
+
+@pytest.mark.parametrize("branch", [0, 1])
+async def test_a_call_of_an_earlier_turn_waits_again(ledger: Ledger, branch: int) -> None:
+    await reopened(ledger, at=7)
+    assert await waiting(ledger, branch) == ["call 0 (weather) has no result"]
+    answer = await ledger.messages.append("t", [result("a", "late")], branch=branch)
+    assert answer.messages[0].violations == []
+    assert answer.messages[0].answers == CallPlace(seq=2, index=0)
+    assert await waiting(ledger, branch) == []
+    assert await waiting(ledger, 1 - branch) == ["call 0 (weather) has no result"]
+
+
+@pytest.mark.parametrize("how", ["pop", "rewind", "fork", "after", "retract", "close", "cached"])
+async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledger, how: str) -> None:
+    stored = await reopened(ledger)
+    if how == "pop":
+        await ledger.messages.pop("t")
+    elif how == "rewind":
+        await ledger.branches.rewind("t", 6)
+    elif how == "fork":
+        await ledger.branches.fork("t", 8)
+    elif how == "after":
+        await ledger.messages.append("t", [user("edited")], after=7)
+    elif how == "retract":
+        await ledger.messages.retract("t", stored[5].message_id or "")
+    elif how == "cached":
+        await ledger.messages.append("t", [user("more"), assistant("more")])
+    else:
+        await ledger.messages.close_open_calls("t")
+        assert (await ledger.messages.history("t")).messages[-1].tool_call_id == "a"
+        return
+    assert await waiting(ledger) == ["call 0 (weather) has no result"]
+    assert (await ledger.messages.append("t", [result("a", "late")])).messages[0].violations == []
+    page = (await ledger.messages.history("t", last_turns=1)).messages
+    assert page[0].seq == 1  # never without the call that its result answers
+    assert await waiting(ledger) == []
+
+
+@pytest.mark.parametrize("how", ["alone", "pop", "fork", "after", "copy"])
+async def test_a_call_beside_one_without_an_id_keeps_its_result(database: Database, ledger: Ledger, how: str) -> None:
+    """Paired anew, the result of the second call would be taken for that of the first, whose own result left."""
+    asked = [user("?"), assistant(calls=[call(None), call(None)]), result(None, "one"), result(None, "two")]
+    stored = await filled(ledger, [*asked, assistant("!")], rules="lenient")
+    await ledger.messages.retract("t", stored[2].message_id or "")
+    thread = "t"
+    if how == "pop":
+        await ledger.messages.pop("t")
+    elif how == "fork":
+        await ledger.branches.fork("t", 4)
+    elif how == "after":
+        await ledger.messages.append("t", [assistant("?!")], after=4)
+    elif how == "copy":
+        thread = (await ledger.threads.copy("t", "c")).thread_id
+        await ledger.messages.pop("c")
+    await ledger.messages.append(thread, [result(None, "again")])
+    linked = f"SELECT m.text, r.call_idx FROM tool_results r JOIN messages m ON {_SAME} WHERE m.thread_id = '{thread}'"
+    assert sorted(await query(database, linked)) == [("again", 0), ("two", 1)]
+
+
+_SAME = "m.thread_id = r.thread_id AND m.branch = r.branch AND m.seq = r.seq"
+
+
+async def test_each_turn_that_began_while_the_call_waits_says_so_once(ledger: Ledger) -> None:
+    stored = await reopened(ledger)
+    await ledger.messages.append("t", [result("a", "late")])
+    late = (await ledger.messages.history("t")).messages[-1]
+    await ledger.messages.append("t", [user("last")])
+    await ledger.messages.retract("t", late.message_id or "")
+    found = {one.text: [broken.rule for broken in one.violations] for one in await ledger.messages.history("t")}
+    assert [found[text] for text in ("?", "??", "???", "last")] == [[], ["R8"], ["R8"], ["R8"]]
+    assert [one.rule for one in (await ledger.messages.get("t", stored[1].message_id or "")).violations] == ["R6"]
 
 
 # --- Drafts -----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from chatledger import (
     ThinkPart,
     ThreadNotFound,
 )
+from chatledger.storage.repositories import thread_list
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query
@@ -90,6 +91,21 @@ async def test_a_long_text_is_cut_and_a_long_sealed_one_has_no_preview(database:
         sealed = sealed.tenant("sealed")
         assert await preview_of(sealed, user("word " * 1_000)) == "word " * 40
         assert await preview_of(sealed, user("earlier"), user("word " * 2_000)) is None
+
+
+async def test_only_the_beginning_leaves_the_database(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+    to_thread = thread_list._to_thread
+
+    def noted(tenant: Any, row: Any) -> Any:
+        read.append(max(len(text) for text in (row["said_text"], row["part_text"]) if text is not None))
+        return to_thread(tenant, row)
+
+    monkeypatch.setattr(thread_list, "_to_thread", noted)
+    for said in ("word " * 1_000, "word\0" * 1_000):
+        for message in (user(said), ChatMessage(role="user", content=[TextPart(text=said)])):
+            await preview_of(ledger, message)
+            assert 200 <= read[-1] <= 1 + 200 * len("\\ud800")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +240,8 @@ async def test_a_page_begins_only_behind_a_thread_that_is_there(ledger: Ledger) 
     assert await listed(ledger, after="t4") == ["t3", "t2", "t0"]  # archived: it still has its place
     assert await listed(ledger, after="t0") == []
     assert await listed(ledger, after="t1", user_id="ada") == ["t5", "t3"]
-    missing: list[dict[str, Any]] = [{"after": "nowhere"}, {"after": "theirs"}, {"after": "t2", "user_id": "ada"}]
+    missing: list[dict[str, Any]] = [{"after": "nowhere"}, {"after": "theirs"}]
+    missing += [{"after": other, "user_id": "ada"} for other in ("t2", "t4")]  # without and with ada's behind it
     for options in missing:
         with pytest.raises(ThreadNotFound) as caught:
             await ledger.threads.list(**options)

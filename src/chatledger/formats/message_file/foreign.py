@@ -16,7 +16,6 @@ from typing import Any
 
 from chatledger.formats.message_file.models import TEXT
 from chatledger.formats.message_file.write import (
-    BACK,
     CALL,
     NAME,
     call_fields,
@@ -26,7 +25,7 @@ from chatledger.formats.message_file.write import (
     write_item,
     write_outputs,
 )
-from chatledger.models import ChatMessage, TextPart, ToolCall
+from chatledger.models import BACK, ChatMessage, TextPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonObject, json_problem
 from chatledger.rules.invariants import answer
 from chatledger.rules.tip import OpenCall, Tip

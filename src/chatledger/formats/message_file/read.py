@@ -22,9 +22,9 @@ from chatledger.formats.message_file.models import (
     item_from_dict,
 )
 from chatledger.formats.message_file.protocols import MessageItem
-from chatledger.formats.message_file.write import BACK, CALL, NAME, OBJECT, OUTPUTS, to_part, write_item, write_output
+from chatledger.formats.message_file.write import CALL, NAME, OBJECT, OUTPUTS, to_part, write_item, write_output
 from chatledger.formats.wire.residual import keep
-from chatledger.models import ChatMessage, Part, TextPart, ToolCall
+from chatledger.models import BACK, ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import JsonObject
 
 _TAGS = frozenset({*ITEM_TYPES, "plain", "code"})

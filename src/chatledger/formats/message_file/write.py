@@ -4,8 +4,9 @@
     assistant's message with one tool call   a function call, whose name is the id of the call
     message with outputs                     the outputs of the item that the message names in its residual
 
-A message that belongs to an item says how many messages back that item is stored. So a call or an output may be added
-to an item that was committed before. The residual keeps what no typed field says, in the form of `wire.residual`.
+A message that belongs to an item says how many positions back that item is stored (`BACK`). So a call or an output may
+be added to an item that was committed before. The residual keeps what no typed field says, in the form of
+`wire.residual`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,6 @@ from chatledger.models.json import JsonObject, JsonValue
 
 NAME = "message-file"
 
-BACK = "back"
-"""The distance, in messages, to the item that the message belongs to, which is stored before it."""
 CALL = "call"
 """The index of the call in that message: another format may put several calls into one message."""
 OUTPUTS = "outputs"

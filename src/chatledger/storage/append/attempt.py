@@ -214,7 +214,6 @@ def _plan(request: AppendRequest, seen: Seen, branch: int, tip: Tip, new_branch:
         judgement=judgement,
         rows=plan_rows(request, judgement, branch),
         new_branch=new_branch,
-        gave_up=new_branch is None and bool(seen.absent),
     )
 
 

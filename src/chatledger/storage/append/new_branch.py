@@ -92,7 +92,7 @@ def branch_off(sql: Sql, request: AppendRequest, seen: Seen, cut: Cut) -> tuple[
     assert seen.branch is not None
     assert seen.after is not None
     window = Window(request.tenant, request.thread, request.thread_id, seen.branch)
-    path = Path(seen.branch, seen.tip.last_seq, list(seen.path), seen.stamp)
+    path = Path(seen.branch, seen.tip.last_seq, list(seen.path), seen.stamp, seen.absent)
     number = seen.after.last_branch + 1
     lineage = write_lineage(forked(path.segments, number, cut.at))
     absent = None if seen.absent is None else cut.absent

@@ -77,7 +77,7 @@ class Plan:
     With `new_branch`, `branch` is its number, and `stamp` is that of its source.
 
     `own` are the caller's rows; the request may also hold rows that the ledger inserted. `touches`: the thread's
-    `active_at` may be stale. `gave_up`: the branch may have given up messages that it stores, which others share.
+    `active_at` may be stale.
     """
 
     request: AppendRequest
@@ -89,7 +89,6 @@ class Plan:
     judgement: Judgement
     rows: Mapping[str, Sequence[tuple[Any, ...]]]
     new_branch: NewBranch | None = None
-    gave_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +141,6 @@ def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get statements of their own,
     which can tell the version that is stored. Raises KvConflict.
     """
-    if locked or sql.dialect != "postgresql":
-        free_calls(sql, plan)
     if sql.dialect == "postgresql" and not (locked and plan.request.kv):
         return _write_postgresql(sql, plan)
     alone = replace(plan, request=replace(plan.request, kv=())) if plan.request.kv else plan
@@ -151,26 +148,6 @@ def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     if isinstance(written, Written):
         write_values(sql, plan.request)
     return written
-
-
-_FREE_CALL = """
-DELETE FROM {schema}tool_results WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch
-  AND call_branch = :call_branch AND call_seq = :call_seq AND call_idx = :call_idx
-  AND EXISTS (SELECT 1 FROM {schema}branches b
-    WHERE b.tenant_id = :tenant AND b.thread_id = :thread AND b.branch = :branch AND b.stamp = :stamp)
-"""
-
-
-def free_calls(sql: Sql, plan: Plan) -> None:
-    """Unlink the results of the calls that the batch answers, if the branch gave up such a result and another branch
-    still has it. That message stays, but on one branch a call has one linked result. The plan says that the calls are
-    open.
-    """
-    results = plan.rows["tool_results"] if plan.gave_up else ()
-    place = {"tenant": plan.request.tenant.key, "thread": plan.request.thread}
-    for _, call_branch, call_seq, call_idx in results:
-        call = {"call_branch": call_branch, "call_seq": call_seq, "call_idx": call_idx}
-        sql.fetch(_FREE_CALL, {**place, **call, "branch": plan.branch, "stamp": plan.stamp})
 
 
 def write_values(sql: Sql, request: AppendRequest) -> None:

@@ -38,7 +38,7 @@ from chatledger.storage.append.write import (
 )
 from chatledger.storage.databases.retries import Retries
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
-from chatledger.storage.drivers.errors import BRANCHES_KEY, RESULTS_KEY, Failure, Kind, is_away, read_failure, translate
+from chatledger.storage.drivers.errors import BRANCHES_KEY, Failure, Kind, is_away, read_failure, translate
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.schema.row_security import begin_as
 
@@ -81,8 +81,8 @@ class PostgresqlAppend:
                 done = await self._attempt(request, progress, first=number == 0)
             except Exception as error:
                 failure = _repeatable(error)
-                if failure is None or (failure.columns == RESULTS_KEY and number > 0):
-                    raise  # under the lock, a link that a removal left is gone
+                if failure is None:
+                    raise
                 lost, cause = is_away(error), error
             else:
                 if isinstance(done, Attempted):
@@ -197,13 +197,12 @@ async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any
 
 def _repeatable(error: Exception) -> Failure | None:
     """The failure, if the append should be tried again after it: another writer was faster, an id is stored already,
-    somebody else made the branch of that number, a result that left the branch is linked still, or the connection was
-    lost or could not be had.
+    somebody else made the branch of that number, or the connection was lost or could not be had.
     """
     failure = read_failure(error)
     if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST, Kind.POOL):
         return None
-    known_key = "message_id" in failure.columns or failure.columns in (BRANCHES_KEY, RESULTS_KEY)
+    known_key = "message_id" in failure.columns or failure.columns == BRANCHES_KEY
     return None if failure.kind is Kind.UNIQUE and not known_key else failure
 
 

@@ -50,9 +50,6 @@ _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 _LAST_COLUMN = re.compile(r"_(message_id|run_id)(?:_thread_id)?_(?:fkey|key|idx)\d*$")
 BRANCHES_KEY = ("tenant_id", "thread_id", "branch")
 """The columns of the key that fires if two callers make the branch of one number."""
-RESULTS_KEY = ("tenant_id", "thread_id", "call_branch", "call_seq", "call_idx", "branch")
-"""The columns of the key that fires if a result of the call is linked on the branch already."""
-_TOOL_RESULTS_KEY = re.compile(r"^tool_results(?!\w*_pkey\d*$)")
 _BRANCHES_PKEY = re.compile(r"(?:^|_)branches(?:_\w*)?_pkey\d*$")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
@@ -123,8 +120,6 @@ def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
     name = str(getattr(error, "constraint_name", None) or "")
     if _BRANCHES_PKEY.search(name):
         return BRANCHES_KEY
-    if _TOOL_RESULTS_KEY.search(name):
-        return RESULTS_KEY
     last = _LAST_COLUMN.search(name)
     return (last[1],) if last else ()
 

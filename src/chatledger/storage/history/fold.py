@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from chatledger.models import ChatMessage
-from chatledger.rules import Tip, fold
+from chatledger.rules import Links, Tip, fold
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.one_statement import TURN, page_parameters, read_rows
 from chatledger.storage.history.page import interrupts_calls, turn_start
-from chatledger.storage.history.path import Path, load_path
+from chatledger.storage.history.path import Path, cut, load_path
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.rows.messages import decode_messages
 
@@ -21,7 +21,25 @@ def fold_tip(sql: Sql, window: Window, path: Path, at: int) -> Tip:
     while earlier and interrupts_calls(earlier[0]) and (first := earlier[0].seq or 1) > 1:
         earlier = _load_turn(sql, window, path, first - 1)
         messages = earlier + messages
-    return fold(Tip(), messages)._replace(last_seq=at)
+    first = messages[0].seq or 1 if messages else at
+    links = None if path.absent is None else load_links(sql, window, path, first, at)
+    return fold(Tip(), messages, links)._replace(last_seq=at)
+
+
+_LINKS = """
+SELECT seq, call_branch, call_seq, call_idx FROM {schema}tool_results
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last
+"""
+
+
+def load_links(sql: Sql, window: Window, path: Path, first: int, last: int) -> Links:
+    """The calls that the results of the path from `first` to `last` answer."""
+    links: dict[tuple[int, int], tuple[int, int, int]] = {}
+    for branch, low, high in cut(path.segments, first, last):
+        place = {"tenant": window.tenant.key, "thread": window.thread, "branch": branch}
+        for seq, *call in sql.fetch(_LINKS, {**place, "first": low, "last": high}):
+            links[branch, seq] = (call[0], call[1], call[2])
+    return links
 
 
 def _load_turn(sql: Sql, window: Window, path: Path, at: int) -> list[ChatMessage]:

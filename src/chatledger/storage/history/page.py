@@ -396,7 +396,7 @@ def answer_linker(*, complete: bool) -> Link:
                         if call is not None and call[0] >= sure_from:
                             waiting[call[2]].remove(call)
                             fields["answers"] = _call_place(call[0], call[1])
-            elif role in _BEGIN and not (fields["violations"] and _interrupts(message)):
+            elif role in BEGIN_TURNS and not (fields["violations"] and _interrupts(message)):
                 waiting.clear()  # while a call was open, it would have broken R8
                 known = complete
             if fields["tool_calls"]:
@@ -411,7 +411,7 @@ def _call_place(seq: int, index: int) -> CallPlace:
     return CallPlace(seq=seq, index=index)
 
 
-_BEGIN = frozenset({"user", "system", "developer"})
+BEGIN_TURNS = frozenset({"user", "system", "developer"})
 
 
 def _interrupts(message: ChatMessage) -> bool:

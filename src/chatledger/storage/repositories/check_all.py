@@ -1,4 +1,5 @@
-"""Checks every thread of a tenant: all of its cells, and the path of its active branch against the rules.
+"""Checks every thread of a tenant: all of its cells, and the path of its active branch against the rules. Then the
+values of users and of the tenant.
 
 A batch is up to THREADS threads that follow each other in the order of their ids, so that each table is read by a range
 of its keys. The number of statements grows with the number of batches. A thread of more than MESSAGES messages is read
@@ -14,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Select, Table, and_, select
+from sqlalchemy import Select, Table, Text, and_, literal, select, tuple_, type_coerce
 
 from chatledger.errors import ChatLedgerError, ThreadNotFound
 from chatledger.models import ChatMessage, Thread
@@ -38,12 +39,14 @@ from chatledger.storage.schema.tables import agents, branches, feedback, kv, mes
 from chatledger.storage.schema.text import decode_text, encode_json, encode_text
 
 THREADS = 500
+VALUES = 100
+"""The most values of users and of the tenant that are read at a time."""
 MESSAGES = 5_000
 
 
 async def check(scope: Scope, thread_id: str | None, progress: Progress | None) -> AsyncIterator[CheckedThread]:
-    """The given thread, or all threads in the order of their ids. Each batch is read in a snapshot of its own. Raises
-    ThreadNotFound.
+    """The given thread, or all threads in the order of their ids, and then the damaged values that are in no thread.
+    Each batch is read in a snapshot of its own. Raises ThreadNotFound.
     """
     tenant = scope.tenant
     if thread_id is not None:
@@ -58,14 +61,40 @@ async def check(scope: Scope, thread_id: str | None, progress: Progress | None) 
     while batch := await scope.read(partial(_check_after, tenant=tenant, after=last), snapshot=True):
         for checked in batch:
             yield checked
-        done, last = done + len(batch), batch[-1].thread_id
+        done, last = done + len(batch), batch[-1].thread_id or ""
         if progress is not None:
             progress(done, max(done, total))
+    findings: list[Finding] = []
+    place: tuple[str, ...] | None = ("",) * len(_VALUE_KEY)
+    while place is not None:
+        damaged, place = await scope.read(partial(_check_values, tenant=tenant, after=place))
+        findings += damaged
+    if findings:
+        yield CheckedThread(None, findings)
 
 
 def _check_after(sql: Sql, tenant: Tenant, after: str) -> list[CheckedThread]:
     own = and_(threads.c.tenant_id == tenant.name, threads.c.thread_id > after)
     return _check(sql, tenant, select(threads).where(own).order_by(threads.c.thread_id).limit(THREADS))
+
+
+_VALUE_KEY = tuple(kv.c[name] for name in ("kind", "scope_id", "namespace", "key"))
+
+
+def _check_values(sql: Sql, tenant: Tenant, after: tuple[str, ...]) -> tuple[list[Finding], tuple[str, ...] | None]:
+    """What is found in a batch of values of users and of the tenant. Also the place of its last one, as it is stored;
+    None after the last batch.
+    """
+    stored = [type_coerce(column, Text()) for column in _VALUE_KEY]
+    behind = tuple_(*stored) > tuple_(*(literal(text, Text()) for text in after))
+    own = (kv.c.tenant_id == tenant.name, kv.c.kind != "thread", behind)
+    columns = (*KV_COLUMNS, *(column.label(f"place_{number}") for number, column in enumerate(stored)))
+    rows = sql.execute(select(*columns).where(*own).order_by(*stored).limit(VALUES)).mappings().all()
+    checked = _Checked("", 0)
+    for row in rows:
+        _read(checked, to_value, tenant, {column.name: row[column.name] for column in KV_COLUMNS})
+    last = tuple(rows[-1][f"place_{number}"] for number in range(len(stored))) if len(rows) == VALUES else None
+    return checked.findings, last
 
 
 @dataclass(slots=True)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import select
 
 from chatledger.errors import InvalidCursor, RuleViolation, StorageError, ThreadNotFound
-from chatledger.models import ChatMessage, Thread
+from chatledger.models import BACK, ChatMessage, Thread
 from chatledger.models.base import refusing
-from chatledger.rules import Tip, judge
+from chatledger.rules import Judged, Judgement, Links, Tip, advance, linked_call
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import make_request
 from chatledger.storage.append.write import UPDATE_TIP, plan_rows, tip_columns
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.history.fold import load_links
 from chatledger.storage.history.path import find_path, load_path
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.bulk import load_rows_of
@@ -60,30 +63,90 @@ def _copy_messages(sql: Sql, source: Window, at: int | None, thread: Thread, mad
     if not 0 <= end <= path.last_seq:
         raise InvalidCursor(end, f"branch {path.branch} ends at seq {path.last_seq}; copy it up to seq 0 to that")
     tip = Tip()
+    places = Places()
     for first in range(1, end + 1, PAGE):
-        messages = load_path(sql, source, path, first, min(first + PAGE - 1, end))
+        last = min(first + PAGE - 1, end)
+        messages = load_path(sql, source, path, first, last)
         if messages:
-            tip = _store(sql, source, thread, messages, tip)
+            tip = _store(sql, source, thread, messages, load_links(sql, source, path, first, last), tip, places)
     if (find_path(sql, replace(source, branch=path.branch)).absent or 0) != (path.absent or 0):
         raise StorageError("messages of the source were changed or removed while it was copied", retryable=True)
     request = make_request(source.tenant, thread.thread_id, [], limits=None)
     key = {"tenant": request.tenant.key, "thread": request.thread, "branch": 0}
     sql.fetch(UPDATE_TIP, {**key, "stamp": made.stamp, "new_stamp": made.stamp, **tip_columns(tip)})
-    return replace(made, tip=tip)
+    absent = None
+    if path.absent is not None:  # the results may be paired as no append would pair them, also in the copy
+        absent = 0
+        sql.fetch(_CHANGED, key)
+    return replace(made, tip=tip, absent=absent)
 
 
-def _store(sql: Sql, source: Window, thread: Thread, messages: Sequence[ChatMessage], tip: Tip) -> Tip:
+_CHANGED = """
+UPDATE {schema}branches SET absent = 0 WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch
+"""
+
+
+class Places:
+    """Where the messages of a source with empty positions stand in the copy, which has none. A pair of positions, there
+    and here, for each row of messages without an empty position between them.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int]] = []
+        self._last = 0
+
+    def add(self, seq: int) -> int:
+        """The place of the message after those that were added before."""
+        self._last += 1
+        if not self._rows or seq - self._last != self._rows[-1][0] - self._rows[-1][1]:
+            self._rows.append((seq, self._last))
+        return self._last
+
+    def find(self, seq: int) -> int | None:
+        """The place of a message that was added; None for a position without one."""
+        row = bisect_right(self._rows, seq, key=itemgetter(0)) - 1
+        if row < 0:
+            return None
+        there, here = self._rows[row]
+        end = self._rows[row + 1][1] if row + 1 < len(self._rows) else self._last + 1
+        return here + seq - there if here + seq - there < end else None
+
+
+def _linked(message: ChatMessage, places: Places, place: int) -> ChatMessage:
+    """The message with the distance from its new place to the message that it belongs to. If that one is gone, the
+    distance leads to no message here either.
+    """
+    seq = message.seq or 0
+    residual = message.residual if isinstance(message.residual, dict) else {}
+    back = residual.get(BACK)
+    if type(back) is not int:
+        return message
+    distance = place - (places.find(seq - back) or 0)
+    return message.model_copy(update={"residual": {**residual, BACK: distance}})
+
+
+def _store(
+    sql: Sql, source: Window, thread: Thread, messages: Sequence[ChatMessage], links: Links, tip: Tip, places: Places
+) -> Tip:
     partial = next((message for message in messages if message.state == "partial"), None)
     if partial is not None:
         seq = partial.seq or 0
         detail = f"it is still being written; copy the thread up to seq {seq - 1}, or wait"
         raise RuleViolation("R10", seq, detail, where=f"seq {seq}")
-    own = [message.model_copy(update={"run_id": None}) for message in messages]
+    seqs = [places.add(message.seq or 0) for message in messages]
+    own = [
+        _linked(message, places, seq).model_copy(update={"run_id": None})
+        for message, seq in zip(messages, seqs, strict=True)
+    ]
     request = make_request(source.tenant, thread.thread_id, own, limits=None)
-    judgement = judge(tip, request.messages, branch=0, level="lenient")
-    # The source recorded what each message broke, a redaction too. Judging it again only finds its call.
-    kept = [one._replace(violations=tuple(one.message.violations)) for one in judgement.messages]
+    judged: list[Judged] = []
+    for message, seq in zip(request.messages, seqs, strict=True):
+        # The source recorded what each message broke, and which call a result answers. Judging it again might differ.
+        link = links.get((message.branch or 0, message.seq or 0))
+        answers = None if link is None else linked_call(tip, (0, places.find(link[1]) or 0, link[2]))
+        tip = advance(tip, message, seq, 0, answers)
+        judged.append(Judged(message, seq, tuple(message.violations), answers))
     place: tuple[Any, ...] = (request.tenant.key, request.thread, 0)
-    for table, rows in plan_rows(request, judgement._replace(messages=kept), 0).items():
+    for table, rows in plan_rows(request, Judgement(tip, judged), 0).items():
         load_rows_of(sql, table, [place + row for row in rows])
-    return judgement.tip
+    return tip

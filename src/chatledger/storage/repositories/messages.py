@@ -415,7 +415,8 @@ class MessageRepository:
         gets a new position and a new mark. `revisions` keeps the message.
 
         A call and its result belong together: RuleViolation (R6) refuses to retract one of them, unless the thread is
-        lenient. Then the other one stays alone, and its violations say so.
+        lenient. Then the other one stays alone, and its violations say so. A call without its result waits again, and
+        the later turns record that they began meanwhile (R8).
 
         Raises ThreadNotFound, MessageNotFound, and DraftLive while somebody writes the message at the end of such a
         branch. An abandoned one at the end is interrupted, as an append would do.

@@ -7,17 +7,19 @@ messages in `revisions`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, update
+from sqlalchemy import and_, select, update
 
 from chatledger.errors import InvalidCursor, MessageNotFound, RuleViolation
 from chatledger.models import ChatMessage, RulesLevel, Violation
 from chatledger.storage.append.request import moved_since
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.fold import fold_tip
+from chatledger.storage.history.page import BEGIN_TURNS
 from chatledger.storage.history.path import Segment, cut, find_message, load_path, load_range, nearest, without
 from chatledger.storage.history.window import END, Window
 from chatledger.storage.repositories.changes import (
@@ -103,15 +105,18 @@ def retract(sql: Sql, window: Window, message_id: str, default_rules: RulesLevel
     if settle(sql, window, thread.with_row(branch, seq), seq):
         thread = hold_changeable(sql, window)
     (message,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)  # as it is now
-    _part_from_pairs(sql, window, message, thread.rules or default_rules)
+    waits_again = _part_from_pairs(sql, window, message, thread.rules or default_rules)
     now, affected = datetime.now(UTC), thread.with_row(branch, seq)
     for number, held in enumerate(affected):
         place = (held.path.branch, held.path.last_seq + 1)
         record_change(sql, window, "retracted", place, [message], now, with_bodies=number == 0)
     _delete_rows(sql, window, Segment(branch, seq, seq))
+    if waits_again:
+        _record_waiting(sql, window, affected, seq)
     for held in affected:
         own = replace(window, branch=held.path.branch)
-        take_position(sql, window, held, fold_tip(sql, own, held.path, held.path.last_seq), removed=1)
+        path = replace(held.path, absent=(held.path.absent or 0) + 1)
+        take_position(sql, window, held, fold_tip(sql, own, path, path.last_seq), removed=1)
     note_changed(sql, window, now)
     return message
 
@@ -126,12 +131,13 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND call_branch = :branch AND 
 """
 
 
-def _part_from_pairs(sql: Sql, window: Window, message: ChatMessage, level: RulesLevel) -> None:
-    """Record R6 on the calls and results that stay without the message. Raises RuleViolation unless the level is
-    lenient.
+def _part_from_pairs(sql: Sql, window: Window, message: ChatMessage, level: RulesLevel) -> bool:
+    """Record R6 on the calls and results that stay without the message. Returns whether a call waits again because the
+    message was its result. Raises RuleViolation unless the level is lenient.
     """
     place = _place(window) | {"branch": message.branch, "seq": message.seq}
-    halves = [(half, "the result of a call was retracted") for half in sql.fetch(_OF_RESULT, place)]
+    answered = sql.fetch(_OF_RESULT, place)
+    halves = [(half, "the result of a call was retracted") for half in answered]
     halves += [(half, "the call that it answered was retracted") for half in sql.fetch(_OF_CALLS, place)]
     if halves and level != "lenient":
         (_, seq), _ = halves[0]
@@ -140,14 +146,41 @@ def _part_from_pairs(sql: Sql, window: Window, message: ChatMessage, level: Rule
         )
         raise RuleViolation("R6", message.seq or 0, detail, where=f"seq {message.seq}")
     for (branch, seq), detail in halves:
-        (half,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)
-        violations = [*half.violations, Violation(rule="R6", detail=detail)]
-        stored = [violation.model_dump() for violation in violations]
-        sql.execute(update(messages).where(_at(window, branch, seq)).values(violations=stored))
+        _add_violation(sql, window, branch, seq, Violation(rule="R6", detail=detail))
+    return bool(answered)
 
 
-def _at(window: Window, branch: int, seq: int) -> Any:
-    place = {"tenant_id": window.tenant.name, "thread_id": window.thread_id, "branch": branch, "seq": seq}
+_WAITS = Violation(rule="R8", detail="a call before it waits again, because its result was retracted")
+
+
+def _record_waiting(sql: Sql, window: Window, affected: Sequence[HeldBranch], seq: int) -> None:
+    """Record R8 on the messages that begin a turn after the result at `seq`, which was retracted: its call waits again.
+    A turn whose first message says so is never read without the turns before it.
+    """
+    known: list[Segment] = []
+    for held in affected:
+        later = without(cut(held.path.segments, seq + 1, held.path.last_seq), known)
+        known += later
+        for segment in later:
+            between = messages.c.seq.between(segment.first, segment.last)
+            begin = and_(_of_branch(window, segment.branch), between, messages.c.role.in_(BEGIN_TURNS))
+            others = select(messages.c.seq).where(begin, messages.c.violations.is_not(None))
+            for (other,) in sql.execute(others).all():
+                _add_violation(sql, window, segment.branch, other, _WAITS)
+            without_any = update(messages).where(begin, messages.c.violations.is_(None))
+            sql.execute(without_any.values(violations=[_WAITS.model_dump()]))
+
+
+def _add_violation(sql: Sql, window: Window, branch: int, seq: int, violation: Violation) -> None:
+    (stored,) = load_range(sql, window.tenant, window.thread, branch, seq, seq)
+    if violation not in stored.violations:
+        violations = [one.model_dump() for one in (*stored.violations, violation)]
+        own = and_(_of_branch(window, branch), messages.c.seq == seq)
+        sql.execute(update(messages).where(own).values(violations=violations))
+
+
+def _of_branch(window: Window, branch: int) -> Any:
+    place = {"tenant_id": window.tenant.name, "thread_id": window.thread_id, "branch": branch}
     return and_(*(messages.c[name] == value for name, value in place.items()))
 
 

@@ -254,18 +254,18 @@ tool_results = Table(
     Column("call_seq", Position, nullable=False),
     Column("call_idx", SmallInteger().with_variant(Integer(), "sqlite"), nullable=False),
     PrimaryKeyConstraint("tenant_id", "thread_id", "branch", "seq"),
-    # One result for each call and branch, even if two processes answer the call at once. Partial for the reason above,
-    # though it leaves out no row: as a full index, the check for results of a deleted message used it, and read all
-    # results of the thread.
+    # Not unique: a branch that gave a result up keeps its rows while a fork shares them, and may answer the call again.
+    # The stamp of the branch guards that a path has one result of a call. Partial for the reason above, though it
+    # leaves out no row: as a full index, the check for results of a deleted message used it, and read all results of
+    # the thread.
     Index(
-        "tool_results_call_key",
+        "tool_results_call_idx",
         "tenant_id",
         "thread_id",
         "call_branch",
         "call_seq",
         "call_idx",
         "branch",
-        unique=True,
         postgresql_where=text("call_seq IS NOT NULL"),
         sqlite_where=text("call_seq IS NOT NULL"),
     ),
