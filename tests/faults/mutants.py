@@ -383,6 +383,32 @@ def leave_an_abandoned_draft_alone() -> None:
     _put(attempt, overwrites_partial=only_whole)
 
 
+def begin_every_draft_anew() -> None:
+    from chatledger.storage.append import attempt, partial
+
+    overwrite = partial.overwrite_partial
+    _put(attempt, overwrite_partial=lambda sql, request, seen: overwrite(sql, replace(request, continues=False), seen))
+
+
+def take_from_the_living() -> None:
+    from chatledger.storage.append import partial
+
+    _put(partial, is_live=lambda _: False)
+
+
+def let_the_old_writer_go_on() -> None:
+    from chatledger.storage.append.partial import find_held
+    from chatledger.storage.repositories.draft_write import DraftWrite
+
+    DraftWrite._find_held = lambda self, sql: find_held(sql, self._key(self.opened))  # type: ignore[method-assign]
+
+
+def join_calls_of_two_responses() -> None:
+    from chatledger.models.deltas import Growing
+
+    Growing._find_call = lambda self, delta: next((one for one in self._calls if one.index == delta.index), None)  # type: ignore[method-assign]
+
+
 def store_the_first_message_alone() -> None:
     from chatledger.storage.repositories import draft_write
 
@@ -1043,6 +1069,34 @@ MUTANTS = (
         "beginning anew a message whose draft was abandoned",
         "with other content",
         leave_an_abandoned_draft_alone,
+    ),
+    Mutant(
+        "stream-continue",
+        "test_streaming.py -k 'another_process and sqlite-continue'",
+        "keeping the words of a draft that is continued",
+        "AssertionError",
+        begin_every_draft_anew,
+    ),
+    Mutant(
+        "stream-takers",
+        "../storage/repositories/test_takeover.py -k 'several_takers and sqlite'",
+        "the lease of the draft that took a message over first",
+        "too many values to unpack",
+        take_from_the_living,
+    ),
+    Mutant(
+        "stream-replaced",
+        "../storage/repositories/test_takeover.py -k 'wakes_up and sqlite'",
+        "the writer that a lease names",
+        "DID NOT RAISE",
+        let_the_old_writer_go_on,
+    ),
+    Mutant(
+        "stream-calls",
+        "../storage/repositories/test_takeover.py -k 'another_response and sqlite'",
+        "telling the calls of two responses apart",
+        "AssertionError",
+        join_calls_of_two_responses,
     ),
     Mutant(
         "stream-following",
