@@ -409,6 +409,43 @@ def join_calls_of_two_responses() -> None:
     Growing._find_call = lambda self, delta: next((one for one in self._calls if one.index == delta.index), None)  # type: ignore[method-assign]
 
 
+def leave_the_run_running() -> None:
+    from chatledger.storage.append import attempt
+
+    _put(attempt, find_run_end=lambda *_: None)
+
+
+def end_a_run_that_goes_on() -> None:
+    from chatledger.storage.append import attempt, run_end
+
+    find = run_end.find_run_end
+    _put(attempt, find_run_end=lambda sql, request, *place: find(sql, replace(request, messages=()), *place))
+
+
+def take_each_end_for_the_last() -> None:
+    from chatledger.storage.repositories import runs
+
+    _put(runs, ended_by_ledger=lambda *_: False)
+
+
+def take_no_end_for_the_last() -> None:
+    from chatledger.storage.repositories import runs
+
+    _put(runs, ended_by_ledger=lambda *_: True)
+
+
+def count_an_unheard_end_again() -> None:
+    from chatledger.storage.repositories.draft_write import DraftWrite
+
+    find = DraftWrite._found_whole
+
+    def counted(self: Any, sql: Any, rows: Any) -> Any:
+        self._count(sql)
+        return find(self, sql, rows)
+
+    DraftWrite._found_whole = counted  # type: ignore[method-assign]
+
+
 def store_the_first_message_alone() -> None:
     from chatledger.storage.repositories import draft_write
 
@@ -1097,6 +1134,41 @@ MUTANTS = (
         "telling the calls of two responses apart",
         "AssertionError",
         join_calls_of_two_responses,
+    ),
+    Mutant(
+        "run-end",
+        "../storage/repositories/test_run_ends.py -k 'interruption_of_a_draft and sqlite'",
+        "ending the run of a draft that is interrupted",
+        "AssertionError",
+        leave_the_run_running,
+    ),
+    Mutant(
+        "run-end-own",
+        "../storage/repositories/test_run_ends.py -k 'goes_on_behind and sqlite'",
+        "sparing a run that goes on behind its own draft",
+        "AssertionError",
+        end_a_run_that_goes_on,
+    ),
+    Mutant(
+        "run-end-by-ledger",
+        "../storage/repositories/test_run_ends.py -k 'last_word and sqlite'",
+        "telling the ledger's end of a run from the application's",
+        "RunConflict",
+        take_each_end_for_the_last,
+    ),
+    Mutant(
+        "run-end-by-application",
+        "../storage/repositories/test_run_ends.py -k 'last_word and sqlite'",
+        "refusing another end than the application's",
+        "DID NOT RAISE",
+        take_no_end_for_the_last,
+    ),
+    Mutant(
+        "usage-once",
+        "../storage/repositories/test_run_ends.py -k 'answer_was_lost and sqlite'",
+        "counting the usage of a draft in the write that ends it",
+        "AssertionError",
+        count_an_unheard_end_again,
     ),
     Mutant(
         "stream-following",

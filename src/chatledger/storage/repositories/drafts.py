@@ -157,7 +157,9 @@ class Draft:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens that the provider counted so far, for `runs.finish`; None if it did not say."""
+        """The tokens that the provider counted so far; None if it did not say. If the draft has a run, its end adds
+        them to the run's usage.
+        """
         return None if self._source is None else self._source.usage
 
     @property
@@ -391,8 +393,10 @@ class Draft:
         self._tried_at = time.monotonic()
         unwritten, held, before = self._unwritten, self._held, self._before
         self._held = self._before = None
-        writing = DraftWrite(self._request, self._opened, messages)
-        single = messages[-1].state != "interrupted"
+        ends = messages[-1].state != "partial"
+        usage = self.usage if ends and self._opened.run_id is not None else None
+        writing = DraftWrite(self._request, self._opened, messages, usage=usage)
+        single = messages[-1].state != "interrupted" and usage is None
         done = await self._scope.write(lambda sql: writing.write(sql, held, before), single=single)
         self._held, self._before, self.messages = done
         self._unwritten -= unwritten
