@@ -409,6 +409,12 @@ def join_calls_of_two_responses() -> None:
     Growing._find_call = lambda self, delta: next((one for one in self._calls if one.index == delta.index), None)  # type: ignore[method-assign]
 
 
+def interrupt_after_what_the_draft_followed() -> None:
+    from chatledger.storage.repositories import partials
+
+    _put(partials, replace=lambda request, **fields: replace(request, **{**fields, "after": request.after}))
+
+
 def leave_the_run_running() -> None:
     from chatledger.storage.append import attempt
 
@@ -1134,6 +1140,13 @@ MUTANTS = (
         "telling the calls of two responses apart",
         "AssertionError",
         join_calls_of_two_responses,
+    ),
+    Mutant(
+        "stream-after",
+        "../storage/repositories/test_drafts.py -k 'earlier_message_is and sqlite'",
+        "interrupting a draft at the end of its own branch",
+        "AssertionError",
+        interrupt_after_what_the_draft_followed,
     ),
     Mutant(
         "run-end",
