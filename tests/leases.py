@@ -12,12 +12,14 @@ from chatledger.storage.schema.tables import branches
 
 async def pass_time(ledger: Ledger, seconds: float) -> None:
     """As if the partial messages had been written so much earlier."""
+    own = ledger._scope.tenant.name
     for partial in await ledger.partials.list():
-        await ledger._scope.write(lambda sql, found=partial: _move_lease(sql, found, seconds))  # type: ignore[misc]
+        await ledger._scope.write(lambda sql, found=partial: _move_lease(sql, own, found, seconds))  # type: ignore[misc]
 
 
-def _move_lease(sql: Any, partial: Any, seconds: float) -> None:
-    own = branches.c.thread_id == partial.thread_id, branches.c.branch == partial.branch
+def _move_lease(sql: Any, tenant: str, partial: Any, seconds: float) -> None:
+    of_thread = branches.c.tenant_id == tenant, branches.c.thread_id == partial.thread_id
+    own = *of_thread, branches.c.branch == partial.branch
     (stored,) = sql.execute(select(branches.c.open_calls).where(*own)).one()
     stored["partial"]["lease"][0] -= int(seconds * 1_000_000)
     sql.execute(update(branches).where(*own).values(open_calls=stored))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ class Service:
 
     ledger: Ledger
     client: httpx.AsyncClient
+    names: dict[str, Any]
 
     async def ask(self, **body: str) -> httpx.Response:
         return await self.client.post("/threads/t/messages", params={"user": "ada"}, json=body)
@@ -74,19 +76,69 @@ async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            yield Service(app.state.ledger, client)
+            yield Service(app.state.ledger, client, names)
+
+
+def told(answer: httpx.Response) -> tuple[list[str], dict[str, Any]]:
+    """The pieces of a streamed answer, and its end."""
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    *pieces, end = answer.text.removesuffix("\n\n").split("\n\n")
+    return [json.loads(piece.removeprefix("data: ")) for piece in pieces], json.loads(end.split("data: ")[1])
 
 
 async def test_the_service_answers_retries_and_maps_errors(service: Service) -> None:
     first = await service.ask(text="hello", request_id="q1")
-    assert first.json() == {"version": 2, "answer": "You said: hello", "replayed": False}
+    assert told(first) == (["You said: ", "hello"], {"seq": 2, "state": "complete"})
     again = await service.ask(text="hello", request_id="q1")
-    assert again.json() == {"version": 2, "answer": "You said: hello", "replayed": True}
+    assert told(again) == (["You said: hello"], {"seq": 2, "state": "complete"})
+    assert (await service.ledger.runs.get("t/q1")).status == "completed"
     assert (await service.ask(text="goodbye", request_id="q1")).status_code == 409
     assert (await service.read(user="eve")).status_code == 404
     assert (await service.read(before=-1)).status_code == 400
     page = (await service.read()).json()
     assert [message["content"] for message in page["messages"]] == ["hello", "You said: hello"]
+
+
+@dataclass
+class SlowModel:
+    """It says a word, and waits for the test before it says the other."""
+
+    said: asyncio.Event = field(default_factory=asyncio.Event)
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, prompt: Any) -> AsyncIterator[str]:
+        yield "Let me"
+        self.said.set()
+        await self.may_end.wait()
+        yield " see."
+
+
+async def test_the_service_refuses_what_comes_behind_an_answer_that_is_streamed(service: Service) -> None:
+    model = service.names["ask_the_model"] = SlowModel()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(service.ask(text="hello", request_id="q1"))
+        await model.said.wait()
+        for request_id in ("q1", "q2"):
+            refused = await service.ask(text="hello", request_id=request_id)
+            assert (refused.status_code, refused.json()["error"]) == (409, "DraftLive")
+        model.may_end.set()
+    assert told(await asking) == (["Let me", " see."], {"seq": 2, "state": "complete"})
+    assert told(await service.ask(text="and", request_id="q2"))[1]["seq"] == 4
+    assert [run.status for run in await service.ledger.runs.list()] == ["completed"] * 2
+
+
+async def test_a_client_of_the_service_that_goes_away_leaves_an_interrupted_answer(service: Service) -> None:
+    model = service.names["ask_the_model"] = SlowModel()
+    async with asyncio.timeout(30):
+        asking = asyncio.create_task(service.ask(text="hello", request_id="q1"))
+        await model.said.wait()
+        asking.cancel()
+        await asyncio.wait([asking])
+        again = await service.ask(text="hello", request_id="q1")
+        assert told(again) == (["Let me"], {"seq": 2, "state": "interrupted"})
+        assert (await service.ledger.runs.get("t/q1")).status == "cancelled"
+        model.may_end.set()
+        assert told(await service.ask(text="again", request_id="q2"))[1] == {"seq": 4, "state": "complete"}
 
 
 async def test_a_client_of_the_service_sees_each_message_once(service: Service) -> None:

@@ -185,7 +185,7 @@ class DraftLive(Conflict):
 
 
 class DraftLost(Conflict):
-    """Somebody else completed or interrupted the message that is being streamed, or deleted its thread."""
+    """Somebody else completed, interrupted or took over the message that is being streamed, or deleted its thread."""
 
     def __init__(self, thread_id: str, branch: int, seq: int) -> None:
         super().__init__(f"message {seq} of branch {branch} of thread {thread_id!r} is no longer this draft's to write")

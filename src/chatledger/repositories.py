@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from chatledger.formats.codec import Codec, Decoded
 
 _VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
+_RESUME = Kind("'continue' or 'restart'", words=("continue", "restart"))
 _LONGEST = 31_536_000
 """Seconds of a year. A longer lease or interval is a mistake, and would reach beyond the calendar."""
 _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts"))
@@ -93,6 +94,7 @@ class Repositories:
         user_id: str | None = None,
         kind: str | None = None,
         title: str | None = None,
+        resume: Literal["continue", "restart"] = "restart",
     ) -> Draft:
         """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
         `await draft.feed(delta)` for each piece.
@@ -105,9 +107,13 @@ class Repositories:
         With `format`, feed the events of a provider's stream (openai-chat, anthropic, openai-responses), as dicts or as
         the SDK's objects. The draft then stores what `append(…, format=…)` of the whole response would store.
 
-        A retry names the same `message_id` or `idempotency_key`. If the message is finished, the draft has
-        `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing it,
-        entering raises DraftLive. If that draft's lease is over, this one begins the message anew in its place.
+        A retry names the same `message_id` or `idempotency_key`. If the message is finished, or was interrupted, the
+        draft has `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing
+        it, entering raises DraftLive. If that draft's lease is over, because its process died, this one takes its
+        place: with the same id at the same position, and of several that try, one alone. With `resume="restart"` it
+        begins the message anew. With `resume="continue"` the stored words stay (`draft.message` has them), and the
+        pieces follow them; of a provider's response that follows stored words, the texts, the reasoning and the calls
+        are kept. The writer that was replaced gets DraftLost with its next write, and stores nothing more.
 
         With `after`, the message follows that one, as in `messages.append`: if others follow it already, the draft is
         the first message of a new branch, which becomes the active one.
@@ -119,6 +125,10 @@ class Repositories:
         require(NUMBER, interval=interval, lease=lease)
         require(INT, size=size)
         require_between(0, _LONGEST, interval=interval, lease=lease)
+        require(_RESUME, resume=resume)
+        if resume == "continue" and message_id is None and idempotency_key is None:
+            detail = "needs the message_id or the idempotency_key of the message that is to be continued"
+            raise InvalidArgument("resume='continue'", detail)
         from chatledger.formats.streams import ResponseEvents
 
         source = None if format is None else ResponseEvents(format, limit=self._scope.limits.bytes)
@@ -139,6 +149,7 @@ class Repositories:
             on_open_calls=on_open_calls,
             lease=lease,
             draft=new_stamp(),
+            continues=resume == "continue",
             after=after,
             create=create,
             user_id=user_id,

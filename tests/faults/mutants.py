@@ -414,6 +414,75 @@ def leave_an_abandoned_draft_alone() -> None:
     _put(attempt, overwrites_partial=only_whole)
 
 
+def begin_every_draft_anew() -> None:
+    from chatledger.storage.append import attempt, partial
+
+    overwrite = partial.overwrite_partial
+    _put(attempt, overwrite_partial=lambda sql, request, seen: overwrite(sql, replace(request, continues=False), seen))
+
+
+def take_from_the_living() -> None:
+    from chatledger.storage.append import partial
+
+    _put(partial, is_live=lambda _: False)
+
+
+def let_the_old_writer_go_on() -> None:
+    from chatledger.storage.append.partial import find_held
+    from chatledger.storage.repositories.draft_write import DraftWrite
+
+    DraftWrite._find_held = lambda self, sql: find_held(sql, self._key(self.opened))  # type: ignore[method-assign]
+
+
+def join_calls_of_two_responses() -> None:
+    from chatledger.models.deltas import Growing
+
+    Growing._find_call = lambda self, delta: next((one for one in self._calls if one.index == delta.index), None)  # type: ignore[method-assign]
+
+
+def interrupt_after_what_the_draft_followed() -> None:
+    from chatledger.storage.repositories import partials
+
+    _put(partials, replace=lambda request, **fields: replace(request, **{**fields, "after": request.after}))
+
+
+def leave_the_run_running() -> None:
+    from chatledger.storage.append import attempt
+
+    _put(attempt, find_run_end=lambda *_: None)
+
+
+def end_a_run_that_goes_on() -> None:
+    from chatledger.storage.append import attempt, run_end
+
+    find = run_end.find_run_end
+    _put(attempt, find_run_end=lambda sql, request, *place: find(sql, replace(request, messages=()), *place))
+
+
+def take_each_end_for_the_last() -> None:
+    from chatledger.storage.repositories import runs
+
+    _put(runs, ended_by_ledger=lambda *_: False)
+
+
+def take_no_end_for_the_last() -> None:
+    from chatledger.storage.repositories import runs
+
+    _put(runs, ended_by_ledger=lambda *_: True)
+
+
+def count_an_unheard_end_again() -> None:
+    from chatledger.storage.repositories.draft_write import DraftWrite
+
+    find = DraftWrite._found_whole
+
+    def counted(self: Any, sql: Any, rows: Any) -> Any:
+        self._count(sql)
+        return find(self, sql, rows)
+
+    DraftWrite._found_whole = counted  # type: ignore[method-assign]
+
+
 def store_the_first_message_alone() -> None:
     from chatledger.storage.repositories import draft_write
 
@@ -1370,6 +1439,76 @@ MUTANTS = (
         "beginning anew a message whose draft was abandoned",
         "with other content",
         leave_an_abandoned_draft_alone,
+    ),
+    Mutant(
+        "stream-continue",
+        "test_streaming.py -k 'another_process and sqlite-continue'",
+        "keeping the words of a draft that is continued",
+        "AssertionError",
+        begin_every_draft_anew,
+    ),
+    Mutant(
+        "stream-takers",
+        "../storage/repositories/test_takeover.py -k 'several_takers and sqlite'",
+        "the lease of the draft that took a message over first",
+        "too many values to unpack",
+        take_from_the_living,
+    ),
+    Mutant(
+        "stream-replaced",
+        "../storage/repositories/test_takeover.py -k 'wakes_up and sqlite'",
+        "the writer that a lease names",
+        "DID NOT RAISE",
+        let_the_old_writer_go_on,
+    ),
+    Mutant(
+        "stream-calls",
+        "../storage/repositories/test_takeover.py -k 'another_response and sqlite'",
+        "telling the calls of two responses apart",
+        "AssertionError",
+        join_calls_of_two_responses,
+    ),
+    Mutant(
+        "stream-after",
+        "../storage/repositories/test_drafts.py -k 'earlier_message_is and sqlite'",
+        "interrupting a draft at the end of its own branch",
+        "AssertionError",
+        interrupt_after_what_the_draft_followed,
+    ),
+    Mutant(
+        "run-end",
+        "../storage/repositories/test_run_ends.py -k 'interruption_of_a_draft and sqlite'",
+        "ending the run of a draft that is interrupted",
+        "AssertionError",
+        leave_the_run_running,
+    ),
+    Mutant(
+        "run-end-own",
+        "../storage/repositories/test_run_ends.py -k 'goes_on_behind and sqlite'",
+        "sparing a run that goes on behind its own draft",
+        "AssertionError",
+        end_a_run_that_goes_on,
+    ),
+    Mutant(
+        "run-end-by-ledger",
+        "../storage/repositories/test_run_ends.py -k 'last_word and sqlite'",
+        "telling the ledger's end of a run from the application's",
+        "RunConflict",
+        take_each_end_for_the_last,
+    ),
+    Mutant(
+        "run-end-by-application",
+        "../storage/repositories/test_run_ends.py -k 'last_word and sqlite'",
+        "refusing another end than the application's",
+        "DID NOT RAISE",
+        take_no_end_for_the_last,
+    ),
+    Mutant(
+        "usage-once",
+        "../storage/repositories/test_run_ends.py -k 'answer_was_lost and sqlite'",
+        "counting the usage of a draft in the write that ends it",
+        "AssertionError",
+        count_an_unheard_end_again,
     ),
     Mutant(
         "stream-following",

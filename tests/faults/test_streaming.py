@@ -15,7 +15,7 @@ from tests.conversations import user
 from tests.faults.client import nursery
 from tests.faults.connections import set_limits
 from tests.faults.proxy import Proxy, proxied
-from tests.faults.streamer import THREAD
+from tests.faults.streamer import THREAD, word
 from tests.faults.streams import LEASE, SIZE, kill_after, kill_streamers
 from tests.formats.streams.split_responses import split
 from tests.formats.streams.test_storage import SEARCH, said
@@ -61,6 +61,35 @@ async def test_a_retry_answers_the_request_of_a_killed_streamer(ledger: Ledger, 
         assert history == list(draft.messages)
         assert [(message.text, message.state) for message in history] == [("One.", "complete"), ("Two.", "complete")]
     assert await ledger.threads.check(THREAD) == []
+
+
+@pytest.mark.parametrize("resume", ["continue", "restart"])
+async def test_another_process_takes_over_the_draft_of_a_killed_streamer(
+    ledger: Ledger, database: Database, resume: Literal["continue", "restart"]
+) -> None:
+    await _abandon(ledger, database)
+    (killed,) = (await ledger.messages.history(THREAD)).messages
+    async with ledger.stream(THREAD, run_id="k", idempotency_key="k", resume=resume) as draft:
+        begun = draft.message
+        if resume == "continue":
+            assert (begun.text, begun.tool_calls) == (killed.text, killed.tool_calls)
+        else:
+            assert (begun.content, begun.tool_calls) == (None, None)
+        if not begun.tool_calls:
+            await draft.feed(ToolCallDelta(index=0, id="call of k", name="f", arguments=""))
+        arguments = str(begun.tool_calls[0].arguments) if begun.tool_calls else ""
+        end = begun.text.count(" ") + 5
+        for number in range(begun.text.count(" "), end):
+            await draft.feed(word(number))
+        for number in range(arguments.count(" "), end):
+            await draft.feed(ToolCallDelta(index=0, arguments=word(number)))
+    (whole,) = (await ledger.messages.history(THREAD)).messages
+    text = "".join(word(number) for number in range(end))
+    assert (whole.text, whole.state, whole.seq, whole.message_id) == (text, "complete", 1, killed.message_id)
+    assert whole.tool_calls == [ToolCall(id="call of k", name="f", arguments=text)]
+    async with ledger.stream(THREAD, run_id="k", idempotency_key="k", resume=resume) as again:
+        await again.feed("once more")
+    assert (again.replayed, again.message) == (True, whole)
 
 
 # --- A connection that is cut -----------------------------------------------------------------------------------------

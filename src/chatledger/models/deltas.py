@@ -7,13 +7,14 @@ halves of a surrogate pair in two pieces stay two characters, as they do in one 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from chatledger.errors import DecodeError, InvalidArgument
 from chatledger.models.base import Model, Text, refuse_own_fields
-from chatledger.models.json import JsonObject, text_bytes
-from chatledger.models.messages import ToolCall
+from chatledger.models.json import JsonObject, dumps, text_bytes
+from chatledger.models.messages import ChatMessage, ToolCall
 from chatledger.models.parts import (
     AudioPart,
     FilePart,
@@ -42,7 +43,8 @@ class ToolCallDelta(Model):
     any other piece belongs to the last call.
 
     A call keeps the first id and name that it gets. A new id and name on a known index begin a new call, since some
-    servers give all calls the index 0.
+    servers give all calls the index 0. In a draft that goes on after stored words (`resume="continue"`), the stored
+    calls have the indexes 0, 1 … in their order, and a piece with a name and another id, or none, begins a new call.
     """
 
     index: int | None = None
@@ -61,6 +63,10 @@ DELTAS = (str, TextDelta, ReasoningDelta, ToolCallDelta, *_PARTS)
 class _Text:
     pieces: list[str]
 
+    @classmethod
+    def of(cls, text: str) -> _Text:
+        return cls([text])
+
     def part(self) -> TextPart:
         return TextPart(text="".join(self.pieces))
 
@@ -69,6 +75,10 @@ class _Text:
 class _Think:
     pieces: list[str]
     signature: str | None
+
+    @classmethod
+    def of(cls, text: str) -> _Think:
+        return cls([text], None)
 
     def part(self) -> ThinkPart:
         return ThinkPart(text="".join(self.pieces), signature=self.signature)
@@ -81,6 +91,7 @@ class _Call:
     name: str | None
     pieces: list[str] | None
     extras: JsonObject | None
+    stored: bool = False
 
     def call(self) -> ToolCall:
         arguments = None if self.pieces is None else "".join(self.pieces)
@@ -94,6 +105,17 @@ class Growing:
     _content: list[_Text | _Think | Part] = field(default_factory=list)
     _reasoning: list[_Text | _Think | Part] = field(default_factory=list)
     _calls: list[_Call] = field(default_factory=list)
+
+    @classmethod
+    def after(cls, stored: ChatMessage) -> Growing:
+        """Goes on after the words of a stored message. Its calls have the indexes 0, 1 …, and arguments that are an
+        object become their JSON.
+        """
+        calls = [
+            _Call(index, call.id, call.name, _pieces(call.arguments), call.extras, stored=True)
+            for index, call in enumerate(stored.tool_calls or ())
+        ]
+        return cls(_begun(stored.content, _Text.of), _begun(stored.reasoning, _Think.of), calls)
 
     def add(self, delta: Delta) -> None:
         """Raises DecodeError for a piece of a call before any call."""
@@ -154,8 +176,11 @@ class Growing:
                 raise DecodeError("tool_call", "a piece of a call without a name, before any call began")
             return self._calls[-1]
         found = next((call for call in reversed(self._calls) if call.index == delta.index), None)
-        another = found is not None and delta.id and delta.name and found.id and delta.id != found.id
-        return None if another else found
+        if found is None or not delta.name:
+            return found
+        if found.stored:  # a name begins a call of another response, unless the id says that it is the same call
+            return found if delta.id and delta.id == found.id else None
+        return None if delta.id and found.id and delta.id != found.id else found
 
 
 def size_of(delta: Delta) -> int:
@@ -190,6 +215,27 @@ def _add_thought(parts: list[_Text | _Think | Part], text: str, signature: str |
         return
     last.pieces.append(text)
     last.signature = signature or last.signature
+
+
+def _begun(stored: str | Sequence[Part] | None, of: Callable[[str], _Text | _Think]) -> list[_Text | _Think | Part]:
+    if stored is None or isinstance(stored, str):
+        return [] if stored is None else [of(stored)]
+    return [_begun_part(part) for part in stored]
+
+
+def _begun_part(part: Part) -> _Text | _Think | Part:
+    """Parts with extras are never joined."""
+    if isinstance(part, TextPart) and part.extras is None:
+        return _Text.of(part.text)
+    if isinstance(part, ThinkPart) and part.extras is None:
+        return _Think([part.text], part.signature)
+    return part
+
+
+def _pieces(arguments: str | JsonObject | None) -> list[str] | None:
+    if arguments is None:
+        return None
+    return [arguments if isinstance(arguments, str) else dumps(arguments)]
 
 
 def _parts(parts: list[_Text | _Think | Part]) -> list[Part]:

@@ -345,3 +345,20 @@ async def test_a_write_of_a_draft_is_one_transaction(traced: Ledger, statements:
             assert transactions(statements) == ["BEGIN IMMEDIATE", "COMMIT"]
         own = [statement.split()[0] for statement in statements]
         assert own == ["BEGIN", "UPDATE", "UPDATE", "COMMIT"]  # the branch and the message: no row of a part
+
+
+async def test_a_list_of_the_runs_of_a_status_is_one_statement(traced: Ledger, statements: list[str]) -> None:
+    await traced.runs.start("t", run_id="of this status")
+    statements.clear()
+    assert len(await traced.runs.list(status="running")) > 0
+    own = [statement.split()[0] for statement in statements if not statement.startswith("PRAGMA")]
+    assert own == ["BEGIN", "WITH", "COMMIT"]
+
+
+async def test_the_end_of_a_draft_counts_its_usage_in_its_transaction(traced: Ledger, statements: list[str]) -> None:
+    async with traced.stream("t", run_id="of a draft", format="openai-chat", interval=3_600, lease=7_200) as draft:
+        await draft.feed({"choices": [], "usage": {"prompt_tokens": 3}})
+        statements.clear()
+        await draft.complete()
+    assert transactions(statements) == ["BEGIN IMMEDIATE", "COMMIT"]
+    assert sum("UPDATE" in statement and "runs" in statement for statement in statements) == 1

@@ -209,6 +209,17 @@ async def test_a_cancellation_interrupts(asked: Ledger) -> None:
     await asked.messages.append("t", [user("next")])
 
 
+async def test_a_draft_after_an_earlier_message_is_interrupted(asked: Ledger) -> None:
+    await asked.messages.append("t", [assistant("Rain.")])
+    with pytest.raises(KeyError):
+        async with stream(asked, after=1) as draft:
+            await draft.feed("Su")
+            await draft.feed(ToolCallDelta(id="a", name="f", arguments="{}"))
+            raise KeyError
+    assert await states(asked) == ["complete", "interrupted", "synthetic"]
+    assert await asked.partials.list() == []
+
+
 async def test_completing_twice_is_completing_once(asked: Ledger) -> None:
     async with stream(asked) as draft:
         await draft.feed("Sunny.")

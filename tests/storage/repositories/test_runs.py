@@ -138,7 +138,7 @@ async def test_finishing_the_same_way_again_changes_nothing(ledger: Ledger, t: s
 
 
 @pytest.mark.parametrize(
-    "other", [{"status": "failed"}, {"usage": None}, {"usage": Usage(input_tokens=2)}, {"error": "boom"}]
+    "other", [{"status": "failed"}, {"usage": Usage()}, {"usage": Usage(input_tokens=2)}, {"error": "boom"}]
 )
 async def test_another_end_is_a_conflict(ledger: Ledger, t: str, other: dict[str, Any]) -> None:
     await ledger.runs.start(t, run_id="r")

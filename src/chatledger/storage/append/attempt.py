@@ -42,6 +42,7 @@ from chatledger.storage.append.partial import is_live, overwrite_partial, overwr
 from chatledger.storage.append.preflight import Seen, preflight
 from chatledger.storage.append.replay import find_removed, find_replay, load_replay, replay_removed
 from chatledger.storage.append.request import AppendRequest, moved_since
+from chatledger.storage.append.run_end import find_run_end
 from chatledger.storage.append.write import (
     ACTIVITY_RESOLUTION,
     Moved,
@@ -114,6 +115,8 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
         return Attempted(_appended(request, seen.branch or 0, [], seen.tip.last_seq if seen.tip else 0, seen.stamp))
     if isinstance(plan, LiveDraft):
         raise _draft_live(sql, request, seen)
+    if (interrupted_seq := plan.judgement.interrupted) is not None:
+        plan = replace(plan, run_end=find_run_end(sql, request, plan.branch, interrupted_seq))
     return _write(sql, plan, seen, locked=lock)
 
 

@@ -299,7 +299,7 @@ def is_live(tip: Tip) -> bool:
 
 def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     """Whether the batch is one message with the id of the partial message at the end, which it completes. A draft may
-    also take the place of a draft whose lease is over, and begin the message anew.
+    also take the place of a draft whose lease is over.
 
     Raises DraftLive if a draft is opened while another one still writes the message, and the caller does not cut it.
     """
@@ -319,8 +319,9 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
 
 
 def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended | Moved:
-    """Overwrites the partial message with the one of the batch. Raises IdConflict if the role, the run or the answered
-    call differ, and RuleViolation.
+    """Overwrites the partial message with the one of the batch. If the request `continues` it, the stored words stay,
+    and only the writer and the lease change. Raises IdConflict if the role, the run or the answered call differ, and
+    RuleViolation.
     """
     assert seen.tip is not None
     assert seen.branch is not None
@@ -329,6 +330,11 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
     if not stored:
         return Moved()
     _refuse_another(stored[0], message)
+    encoded, before = request.rows[0], None
+    if request.continues:
+        before = encode_message(stored[0])
+        message = stored[0].model_copy(update={} if message.name is None else {"name": message.name})
+        encoded = encode_message(message)
     broken: Sequence[Violation] = stored[0].violations
     if message.state == "partial":
         tip = grow(seen.tip, message, branch=seen.branch)._replace(lease=request.lease_from(request.now))
@@ -340,8 +346,8 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
         stamp=seen.stamp,
         new_stamp=new_stamp(),
         tip=tip,
-        encoded=request.rows[0],
-        before=None,
+        encoded=encoded,
+        before=before,
         state=message.state,
         violations=broken,
         now=request.now,

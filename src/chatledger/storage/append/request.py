@@ -90,6 +90,8 @@ class AppendRequest:
     """The draft that the batch opens, a number of its own: the one message is partial, and the draft will fill it. A
     stored message with its id is the result, whatever its content is.
     """
+    continues: bool = False
+    """The draft goes on after the words of an abandoned one with its id. Otherwise it begins the message anew."""
     has_key: bool = False
     """An idempotency key was given: a repeat is looked for on every branch."""
     ids_are_new: bool = False
@@ -185,6 +187,7 @@ def make_request(
     interrupt: bool = False,
     lease: float = LEASE,
     draft: int | None = None,
+    continues: bool = False,
     after: int | str | None = None,
     kv: dict[str, Any] | None = None,
     kv_expected: dict[str, int] | None = None,
@@ -248,6 +251,7 @@ def make_request(
         interrupt=interrupt or (on_open_calls == "interrupt" and len(messages) > 0),
         lease=lease,
         draft=draft,
+        continues=continues,
         has_key=idempotency_key is not None,
         ids_are_new=idempotency_key is None and all(message.message_id is None for message in messages),
         after=after,

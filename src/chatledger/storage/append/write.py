@@ -21,6 +21,7 @@ from chatledger.rules import Judgement, Tip
 from chatledger.storage.append import kv
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.run_end import END_RUN, RunEnd
 from chatledger.storage.drivers.errors import foreign_run, run_conflict
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.rows.messages import (
@@ -77,7 +78,7 @@ class Plan:
     With `new_branch`, `branch` is its number, and `stamp` is that of its source.
 
     `own` are the caller's rows; the request may also hold rows that the ledger inserted. `touches`: the thread's
-    `active_at` may be stale.
+    `active_at` may be stale. `run_end` is that of the message that the append interrupts.
     """
 
     request: AppendRequest
@@ -89,6 +90,7 @@ class Plan:
     judgement: Judgement
     rows: Mapping[str, Sequence[tuple[Any, ...]]]
     new_branch: NewBranch | None = None
+    run_end: RunEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +201,14 @@ def one_statement(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 class Filled(NamedTuple):
     """The parts that a statement writes beside the tip. `interrupts`: it marks a partial message as interrupted.
-    `branches`: it makes a branch. `values` are those of kv.
+    `ends`: it ends that message's run. `branches`: it makes a branch. `values` are those of kv.
     """
 
     columns: tuple[Columns, ...]
     touches: bool
     runs: bool
     interrupts: bool
+    ends: bool
     branches: bool
     values: kv.Forms
 
@@ -227,8 +230,11 @@ def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
     forms: kv.Forms = ()
     if plan.request.kv:
         forms = kv.bind(plan.request.tenant, plan.request.thread, plan.request.kv, plan.request.now, parameters)
+    if plan.run_end is not None:
+        parameters |= plan.run_end.parameters | {"now": plan.request.now}
     interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
-    return Filled(columns, plan.touches, bool(plan.request.runs), interrupts, branches, forms), parameters
+    ends, runs = plan.run_end is not None, bool(plan.request.runs)
+    return Filled(columns, plan.touches, runs, interrupts, ends, branches, forms), parameters
 
 
 def read_written(rows: Sequence[Row]) -> Written | Moved:
@@ -297,6 +303,8 @@ def parts_from_tip(filled: Filled) -> list[str]:
         parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
     if filled.interrupts:
         parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
+    if filled.ends:
+        parts.append(f"ended AS ({END_RUN} AND EXISTS (SELECT FROM tip))")
     if filled.runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
     parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled.columns]
@@ -399,6 +407,8 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
     touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
+    if plan.run_end is not None:
+        sql.fetch(END_RUN, place | plan.run_end.parameters)
     if plan.request.runs:
         sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
     load_rows(sql, plan.rows, place)

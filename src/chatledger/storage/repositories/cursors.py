@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
-
-from sqlalchemy import RowMapping
 
 from chatledger.errors import ChatLedgerError, InvalidCursor, LimitExceeded
 from chatledger.models import Page
@@ -47,8 +45,10 @@ def _read(value: Any, kind: type) -> Any:
     raise ValueError("not the values of this list")
 
 
-def to_page(rows: Sequence[RowMapping], limit: int, read: Callable[[Any], T], *key: str, of: str = "") -> Page[T]:
-    """The page of up to `limit` + 1 rows, which are mappings. `read` makes an item of a row, and `key` are the columns
+def to_page(
+    rows: Sequence[Mapping[Any, Any]], limit: int, read: Callable[[Any], T], *key: str, of: str = ""
+) -> Page[T]:
+    """The page of up to `limit` + 1 rows. `read` makes an item of a row, and `key` are the columns
     of the cursor. `of` names the order of a list that has several; it stands first in the cursor.
 
     The error of a damaged row goes into the page. It is raised if the row's place in the list is damaged too.

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from chatledger.errors import DraftLost, RuleViolation, StorageError
 from chatledger.ids import new_stamp
-from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models import ChatMessage, RulesLevel, Usage
 from chatledger.rules import Judgement, Tip, complete, grow, judge
 from chatledger.storage.append.attempt import as_stored
 from chatledger.storage.append.partial import Held, PartialKey, PartialWrite, find_held, write_partial
@@ -22,6 +22,7 @@ from chatledger.storage.append.write import plan_rows
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import load_range
 from chatledger.storage.repositories.partials import interrupt_partial
+from chatledger.storage.repositories.runs import count_usage
 from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import encode_key
 
@@ -35,13 +36,15 @@ Done: TypeAlias = tuple[Held, EncodedMessage, Sequence[ChatMessage]]
 @dataclass(frozen=True, slots=True)
 class DraftWrite:
     """`opened` is the message as it was opened; `messages` are the same message as it is now, and those that follow it.
-    `level` None is the level of the request or of the thread.
+    `level` None is the level of the request or of the thread. With `usage`, the write ends the draft, in a
+    transaction that adds the usage to its run.
     """
 
     request: AppendRequest
     opened: ChatMessage
     messages: Sequence[ChatMessage]
     level: RulesLevel | None = None
+    usage: Usage | None = None
 
     def write(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
         """Raises DraftLost and RuleViolation. `held` is the tip as the last write left it, `before` the stored content
@@ -56,6 +59,7 @@ class DraftWrite:
                 return self._found_whole(sql, rows)
             done = self._attempt(sql, held, rows, before)
             if done is not None:
+                self._count(sql)
                 return done
             held = before = None
         raise StorageError(f"the branch moved under each of {_ATTEMPTS} attempts", retryable=True)
@@ -110,10 +114,16 @@ class DraftWrite:
             return self._found_whole(sql, [encode_message(message) for message in self.messages])
         *complete, last = self.messages
         messages = [*complete, last.model_copy(update={"state": "partial"})]
-        held, encoded, stored = replace(self, messages=messages, level="lenient").write(sql, held, before)
+        partial = replace(self, messages=messages, level="lenient", usage=None)
+        held, encoded, stored = partial.write(sql, held, before)
         if not interrupt_partial(sql, self.request, self._key(stored[-1])):
             raise self._lost()
+        self._count(sql)
         return held, encoded, [*stored[:-1], stored[-1].model_copy(update={"state": "interrupted"})]
+
+    def _count(self, sql: Sql) -> None:
+        if self.usage is not None and self.opened.run_id is not None:
+            count_usage(sql, self.request.tenant, self.opened.run_id, self.usage)
 
     def _find_held(self, sql: Sql) -> Held | None:
         """None if the message is no longer partial. Raises DraftLost if another draft writes it now."""

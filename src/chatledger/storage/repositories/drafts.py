@@ -103,7 +103,8 @@ class Draft:
     """Made by `ledger.stream`. Enter it, feed it, and leave it: a normal exit completes the message, an exception or a
     cancellation marks it interrupted.
 
-    `message` is the draft's message as it was last stored. `messages` also has those that follow it, if the response is
+    `message` is the draft's message as it was last stored; once a draft is entered that continues an abandoned one, it
+    has the words that were stored. `messages` also has those that follow it, if the response is
     more than one message; the last of them is the one that an interruption marks. `replayed`: an earlier draft stored
     the message already, so this one ignores what it is fed. `losses` are those of the response, as `ledger.append`
     tells them, once the draft is finished.
@@ -142,6 +143,10 @@ class Draft:
             return self
         self._opened = self.message
         self._before = encode_message(self.message)
+        self._growing = Growing.after(self.message)
+        if self._growing != Growing():
+            self._only_events = False
+            self._bytes = self._before.bytes - self._request.rows[0].bytes
         self._tried_at = time.monotonic()
         self._keeper = asyncio.create_task(self._keep())
         return self
@@ -152,7 +157,9 @@ class Draft:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens that the provider counted so far, for `runs.finish`; None if it did not say."""
+        """The tokens that the provider counted so far; None if it did not say. If the draft has a run, its end adds
+        them to the run's usage.
+        """
         return None if self._source is None else self._source.usage
 
     @property
@@ -261,12 +268,11 @@ class Draft:
     def _feed_event(self, source: EventSource, event: Any) -> None:
         for delta in source.feed(event):
             with suppress(DecodeError):  # the writes on the way can do without it, the response has it
-                self._growing.add(delta)
-                self._unwritten += max(size_of(delta), 1)
+                self._add(delta)
 
     def _add(self, delta: Delta) -> None:
         added = size_of(delta)
-        if self._bytes + added > self._scope.limits.bytes:
+        if not self._only_events and self._bytes + added > self._scope.limits.bytes:
             raise LimitExceeded("bytes of a draft", self._bytes + added, self._scope.limits.bytes)
         self._growing.add(delta)
         self._bytes += added
@@ -296,7 +302,7 @@ class Draft:
 
     def _response(self, state: State) -> list[ChatMessage]:
         """The messages that an append of the whole response would store, if the draft was fed with nothing but the
-        response's events. Otherwise all that was fed, as one message.
+        response's events. Otherwise all that was fed, after what was stored, as one message.
         """
         if self._source is None or not self._only_events:
             return [self._grown(state)]
@@ -387,8 +393,10 @@ class Draft:
         self._tried_at = time.monotonic()
         unwritten, held, before = self._unwritten, self._held, self._before
         self._held = self._before = None
-        writing = DraftWrite(self._request, self._opened, messages)
-        single = messages[-1].state != "interrupted"
+        ends = messages[-1].state != "partial"
+        usage = self.usage if ends and self._opened.run_id is not None else None
+        writing = DraftWrite(self._request, self._opened, messages, usage=usage)
+        single = messages[-1].state != "interrupted" and usage is None
         done = await self._scope.write(lambda sql: writing.write(sql, held, before), single=single)
         self._held, self._before, self.messages = done
         self._unwritten -= unwritten

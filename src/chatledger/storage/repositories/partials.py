@@ -75,6 +75,7 @@ def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, sinc
         branch=key.branch,
         expected=None,
         expected_version=None,
+        after=None,
         interrupt=True,
         now=datetime.now(UTC),
     )
