@@ -32,6 +32,7 @@ from chatledger.models.parts import (
 )
 from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
+from chatledger.models.thread_changes import ThreadChange, ThreadChangeKind
 from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
 
 __all__ = [
@@ -74,6 +75,8 @@ __all__ = [
     "TextPart",
     "ThinkPart",
     "Thread",
+    "ThreadChange",
+    "ThreadChangeKind",
     "ToolCall",
     "ToolCallDelta",
     "Usage",

@@ -22,7 +22,9 @@ from chatledger.models import Appended, History, Limits, RulesLevel
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.replica import Replica, require_position
+from chatledger.storage.databases.states import Followed, State
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
@@ -134,6 +136,7 @@ class Guard:
         self._keys = keys
         self._closed = False
         self._loop = asyncio.get_running_loop() if database.one_loop else None
+        self._pollers: dict[asyncio.AbstractEventLoop, Poller] = {}
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
         """A scope in which each call is a transaction of its own."""
@@ -150,6 +153,13 @@ class Guard:
             with _begun(self.database):
                 yield replace(scope, database=transaction, guard=None)
 
+    async def moved(self, followed: Followed, state: State) -> None:
+        """Wait until the thread is in another state, or is gone. Raises as `refuse_read`."""
+        self.refuse_read()
+        loop = asyncio.get_running_loop()
+        poller = self._pollers.setdefault(loop, Poller(self.database.states))
+        await poller.moved(followed, state)
+
     def refuse_read(self) -> None:
         self._refuse_closed()
         if self.database.one_connection:  # a read would wait for the open transaction, as a write does
@@ -161,7 +171,7 @@ class Guard:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise StorageError("this ledger is closed")
+            raise _closed()
         self._refuse_another_loop()
 
     def _refuse_another_loop(self) -> None:
@@ -176,9 +186,18 @@ class Guard:
         _refuse_inside_transaction(self.database)
         self._refuse_another_loop()
         self._closed = True
+        for loop, poller in self._pollers.items():
+            if loop is asyncio.get_running_loop():
+                await poller.close(_closed())
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(poller.fail, _closed())
         await self.database.close()
         if self.replica is not None:
             await self.replica.database.close()
+
+
+def _closed() -> StorageError:
+    return StorageError("this ledger is closed")
 
 
 # --- The transactions that are open here ------------------------------------------------------------------------------

@@ -135,7 +135,8 @@ def _history(
     next_cursor: int | None = None,
 ) -> History:
     link_results(messages, complete=not path.absent)
-    mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp)
+    partial = bool(messages) and messages[-1].state == "partial"
+    mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp, partial=partial)
     return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor, mark=mark)
 
 
