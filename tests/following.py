@@ -27,6 +27,10 @@ class Reader:
         history = await ledger.messages.history(thread)
         return cls(thread, history.messages, history.mark)
 
+    def copy(self) -> Reader:
+        """Another process with the same messages and the same cursor."""
+        return Reader(self.thread, list(self.messages), self.cursor)
+
     def apply(self, change: ThreadChange) -> None:
         """Refuses a message that comes twice or too late, and another form of one that the reader lacks."""
         assert change.thread_id == self.thread

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import get_args
 
 import pytest
 
 from chatledger import Ledger
+from chatledger.models import ThreadChangeKind
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.following import LONG, Reader
@@ -60,3 +63,61 @@ async def test_without_a_cursor_it_begins_now(ledger: Ledger, writer: Ledger) ->
         6,
         (await ledger.messages.history("t")).messages[5],
     )
+
+
+# --- Each kind of change ----------------------------------------------------------------------------------------------
+
+
+async def changes_of(writer: Ledger) -> AsyncIterator[str]:
+    """Changes of every kind in turn, and the kinds that they are told as."""
+    await writer.messages.append("t", [user("And in Oslo?", message_id="q")])
+    yield "appended"
+    async with writer.stream("t", message_id="a", interval=0) as draft:
+        yield "appended"
+        await draft.feed("Rain")
+        yield "grown"
+        await draft.feed(" and wind.")
+        yield "grown"
+    yield "completed"
+    with pytest.raises(KeyError):
+        async with writer.stream("t", message_id="b", interval=0) as draft:
+            yield "appended"
+            raise KeyError
+    yield "completed"
+    await writer.messages.revise("t", "q", user("And in Bergen?"))
+    yield "revised"
+    await writer.messages.retract("t", "q")
+    yield "retracted"
+    await writer.messages.pop("t")
+    yield "retracted"
+    await writer.messages.append("t", [user("1", message_id="1"), assistant("2", message_id="2")])
+    yield "appended appended"
+    await writer.branches.rewind("t", 5)
+    yield "rewound"
+    await writer.branches.fork("t", 5)
+    yield "activated"
+    await writer.messages.append("t", [user("Elsewhere?", message_id="elsewhere")])
+    yield "appended"
+    await writer.messages.revise("t", "first 0", user("What is the weather?"))  # which branch 0 stores
+    yield "revised"
+    await writer.messages.append("t", [user("Nowhere?", message_id="nowhere")], branch=0)
+    await writer.branches.activate("t", 0)
+    yield "activated appended"
+    await writer.messages.append("t", [user("Anywhere?")], after="first 4")
+    yield "activated appended"
+
+
+async def test_each_kind_of_change_is_told_once_and_in_order(ledger: Ledger, writer: Ledger) -> None:
+    """A reader may go on from each change on, and from the history of each state: it comes to the same end."""
+    reader, others = await Reader.of(ledger, "t"), []
+    async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+        async for kinds in changes_of(writer):
+            for kind in kinds.split():
+                await reader.hear(changes, kind)
+                others.append(reader.copy())
+            assert reader.has(await writer.messages.history("t"))
+            others.append(await Reader.of(writer, "t"))
+    assert {change.kind for change in reader.told} == set(get_args(ThreadChangeKind))
+    for other in others:
+        await other.catch_up(writer)
+        assert other.has(await ledger.messages.history("t"))

@@ -148,7 +148,7 @@ def _position_at(sql: Sql, window: Window, branch: _Branch) -> Position:
         found = load_path(sql, window, path, branch.partial_seq, branch.partial_seq)
         written = (branch.partial_seq, checksum(found[0])) if found else None
     ends = _ends_of_shared(sql, window, path)
-    return Position(path.branch, path.last_seq, branch.created, written, tuple(ends.items()))
+    return Position(path.branch, path.last_seq, path.last_seq, branch.created, written, tuple(ends.items()))
 
 
 def _resume(sql: Sql, window: Window, branch: _Branch, read: Read) -> Position:
@@ -158,7 +158,7 @@ def _resume(sql: Sql, window: Window, branch: _Branch, read: Read) -> Position:
     if (read.version, read.stamp) == (branch.path.last_seq, branch.path.stamp):
         return _position_at(sql, window, branch)
     written = (read.version, 0) if read.partial else None
-    return Position(read.branch, read.version, branch.created, written, ())
+    return Position(read.branch, read.version, read.version, branch.created, written, ())
 
 
 def _ends_of_shared(sql: Sql, window: Window, path: Path) -> dict[int, int]:
@@ -238,7 +238,8 @@ def _tell_positions(sql: Sql, look: Look, path: Path) -> None:
     messages = load_history(sql, window).messages
     if len(messages) == MOST:
         last = messages[-1].seq or 0
-    rows = _load_changes(sql, look, _CHANGES, path.branch, at.version, last) if path.absent else ()
+    after = max(at.version, at.settled)
+    rows = _load_changes(sql, look, _CHANGES, path.branch, after, last) if path.absent and after < last else ()
     if len(rows) == MOST:
         last = rows[-1][0]
     told: list[tuple[int, ChatMessage | Row]] = [(message.seq or 0, message) for message in messages]
@@ -282,7 +283,7 @@ def _tell_activated(sql: Sql, look: Look, path: Path, active: _Branch) -> None:
     """Go on with the branch that is active now, after the last position that it shares with this one."""
     shared = _shared_up_to(path, active.path)
     ends = _ends_of_shared(sql, look.window, active.path)
-    at = Position(active.path.branch, shared, active.created, None, tuple(ends.items()))
+    at = Position(active.path.branch, shared, active.path.last_seq, active.created, None, tuple(ends.items()))
     look.tell("activated", at, seq=shared)
     look.more = shared < active.path.last_seq
 

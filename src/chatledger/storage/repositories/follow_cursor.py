@@ -14,15 +14,15 @@ from chatledger.storage.history.window import END, MAX_BRANCH
 from chatledger.storage.rows.messages import encode_message
 from chatledger.storage.schema.text import ends_partial, read_mark
 
-_VERSION = 1
-_HEAD = struct.Struct(">BIIqqqI")  # the version, the checksum of the thread's key, then the fields of a Position
+_FORM = 1
+_HEAD = struct.Struct(">BIIqqqqI")  # the form, the checksum of the thread's key, then the fields of a Position
 _SHARED = struct.Struct(">Iq")
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """What a reader has: everything up to `version` of `branch`, of the thread that was created at `created`, in
-    microseconds.
+    microseconds. Changes up to `settled`, if that is further, are in the messages that follow: they need not be told.
 
     `partial`: the seq of the message that was being written, and the checksum of what the reader has of it, 0 if that
     is not known. `shared`: how far the reader has the revisions of each other branch that this one rests on.
@@ -30,6 +30,7 @@ class Position:
 
     branch: int
     version: int
+    settled: int
     created: int
     partial: tuple[int, int] | None
     shared: tuple[tuple[int, int], ...]
@@ -37,7 +38,8 @@ class Position:
     def write(self, thread: str) -> str:
         """`thread` is the key as stored."""
         partial = self.partial or (0, 0)
-        head = _HEAD.pack(_VERSION, crc32(thread.encode()), self.branch, self.version, self.created, *partial)
+        place = (self.branch, self.version, self.settled, self.created)
+        head = _HEAD.pack(_FORM, crc32(thread.encode()), *place, *partial)
         return urlsafe_b64encode(head + b"".join(_SHARED.pack(*one) for one in self.shared)).decode().rstrip("=")
 
     @classmethod
@@ -45,17 +47,17 @@ class Position:
         """Raises InvalidCursor for a text that is no cursor, and for that of another thread."""
         try:
             packed = b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-            version, checksum, branch, last, created, *partial = _HEAD.unpack(packed[: _HEAD.size])
+            form, checksum, branch, version, settled, created, *partial = _HEAD.unpack(packed[: _HEAD.size])
             shared = tuple(_SHARED.iter_unpack(packed[_HEAD.size :]))
         except (ValueError, struct.error) as error:
             raise InvalidCursor(cursor, _NONE) from error
-        seqs = (last, partial[0], *(end for _, end in shared))
+        seqs = (version, settled, partial[0], *(end for _, end in shared))
         numbers = (branch, *(number for number, _ in shared))
-        if version != _VERSION or not all(0 <= seq <= END for seq in seqs) or max(numbers) > MAX_BRANCH:
+        if form != _FORM or not all(0 <= seq <= END for seq in seqs) or max(numbers) > MAX_BRANCH:
             raise InvalidCursor(cursor, _NONE)
         if checksum != crc32(thread.encode()):
             raise InvalidCursor(cursor, "is of another thread")
-        return cls(branch, last, created, (partial[0], partial[1]) if partial[0] else None, shared)
+        return cls(branch, version, settled, created, (partial[0], partial[1]) if partial[0] else None, shared)
 
 
 _NONE = "not the cursor of a change that `follow` gave, nor the mark of a history or of an append"
