@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
-from chatledger import Ledger
+from chatledger import BranchNotFound, InvalidCursor, Ledger, StorageError, ThreadNotFound
 from chatledger.models import ThreadChangeKind
+from chatledger.storage.databases import poller, sqlite
+from chatledger.storage.schema.text import write_mark
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
+from tests.faults.proxy import proxied
 from tests.following import LONG, Reader
 
 
@@ -53,8 +56,7 @@ async def test_without_a_cursor_it_begins_now(ledger: Ledger, writer: Ledger) ->
     changes = ledger.follow("t")
     async with asyncio.timeout(LONG):
         hearing = asyncio.ensure_future(anext(changes))
-        while not ledger._guard._pollers:  # noqa: ASYNC110 - nothing tells of the first read
-            await asyncio.sleep(0.001)
+        await until_waiting(ledger)
         await writer.messages.append("t", [user("And in Oslo?")])
         change = await hearing
     await changes.aclose()
@@ -121,3 +123,161 @@ async def test_each_kind_of_change_is_told_once_and_in_order(ledger: Ledger, wri
     for other in others:
         await other.catch_up(writer)
         assert other.has(await ledger.messages.history("t"))
+
+
+async def test_more_than_one_read_holds_is_told_in_order(ledger: Ledger, writer: Ledger) -> None:
+    reader = await Reader.of(ledger, "t")
+    for gone in ("first 0", "first 4"):
+        await writer.messages.append("t", [user(f"{one}") for one in range(60)])
+        await writer.messages.retract("t", gone)
+    await writer.messages.append("t", [user(f"{one}") for one in range(60)])
+    await reader.catch_up(ledger)
+    assert [change.kind for change in reader.told] == [*["appended"] * 60, "retracted"] * 2 + ["appended"] * 60
+
+
+# --- The thread, its owner and the ledger -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gone", ["deleted", "erased", "made again"])
+async def test_a_thread_that_is_gone_ends_its_followers(ledger: Ledger, writer: Ledger, gone: str) -> None:
+    follower = asyncio.create_task(anext(ledger.follow("t")))
+    await until_waiting(ledger)
+    await (writer.erasures.erase_thread if gone == "erased" else writer.threads.delete)("t")
+    if gone == "made again":
+        await writer.threads.create("t")
+        await writer.messages.append("t", turn("second "))
+        await writer.messages.append("t", turn("third "))
+    with pytest.raises(ThreadNotFound):
+        async with asyncio.timeout(LONG):
+            await follower
+
+
+async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger) -> None:
+    await writer.threads.create("ada's", user_id="ada")
+    cursor = (await writer.messages.history("ada's")).mark
+    for other in (ledger.user("bob"), ledger.tenant("acme")):
+        for after in (None, cursor):
+            with pytest.raises(ThreadNotFound):
+                await anext(other.follow("ada's", after=after))
+    hearing = asyncio.create_task(anext(ledger.user("ada").follow("ada's", after=cursor)))
+    await writer.messages.append("ada's", [user("?")])
+    async with asyncio.timeout(LONG):
+        assert (await hearing).kind == "appended"
+
+
+@pytest.mark.parametrize("after", ["", "x", "A" * 32, "A" * 60, "ä", "\ud800"])
+async def test_a_text_that_is_no_cursor_is_refused(ledger: Ledger, writer: Ledger, after: str) -> None:
+    with pytest.raises(InvalidCursor):
+        ledger.follow("t", after=after)
+
+
+async def test_a_cursor_of_another_thread_or_database_is_refused(ledger: Ledger, writer: Ledger) -> None:
+    hearing = asyncio.create_task(anext(ledger.follow("t")))
+    await until_waiting(ledger)
+    await writer.messages.append("t", [user("?")])
+    cursor = (await hearing).cursor
+    with pytest.raises(InvalidCursor):
+        ledger.follow("another", after=cursor)
+    beyond = write_mark("t", 0, 7, 1)
+    with pytest.raises(InvalidCursor):
+        await anext(ledger.follow("t", after=beyond))
+    with pytest.raises(BranchNotFound):
+        await anext(ledger.follow("t", after=write_mark("t", 7, 0, 1)))
+
+
+async def test_closing_the_ledger_ends_its_followers(database: Database, writer: Ledger) -> None:
+    async with database.open() as ledger:
+        waiting = asyncio.create_task(anext(ledger.follow("t")))
+        busy = ledger.follow("t", after=(await ledger.messages.history("t", limit=0)).mark)
+        await until_waiting(ledger)
+        before = asyncio.all_tasks() - {waiting}
+    for follower in (waiting, anext(busy)):
+        with pytest.raises(StorageError, match="closed"):
+            await follower
+    assert asyncio.all_tasks() < before, "the poller is left"
+
+
+async def test_a_follower_that_is_cancelled_or_closed_leaves_nothing(ledger: Ledger, writer: Ledger) -> None:
+    before = asyncio.all_tasks()
+    cancelled = asyncio.create_task(anext(ledger.follow("t")))
+    await until_waiting(ledger)
+    poller = next(iter(ledger._guard._pollers.values()))
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    assert poller._task is not None
+    await asyncio.wait_for(poller._task, LONG)
+    changes = ledger.follow("t", after=(await ledger.messages.history("t")).mark)
+    await writer.messages.append("t", [user("?")])
+    await asyncio.wait_for(anext(changes), LONG)
+    await changes.aclose()
+    await asyncio.wait_for(poller._task, LONG)
+    assert asyncio.all_tasks() == before
+    assert not poller._waiting
+
+
+async def until_waiting(ledger: Ledger, followers: int = 1) -> None:
+    """Until so many followers have read their threads and wait."""
+
+    def waiting() -> int:
+        return sum(len(poller._waiting) for poller in ledger._guard._pollers.values())
+
+    async with asyncio.timeout(LONG):
+        while waiting() < followers:  # noqa: ASYNC110 - nothing tells of the first read
+            await asyncio.sleep(0.001)
+
+
+# --- Its cost ---------------------------------------------------------------------------------------------------------
+
+
+async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database) -> None:
+    """Two polls of 100 followers, of a user's and of the tenant's ledger, are two round trips."""
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger, pg_database.open() as writer:
+        for number in range(100):
+            await writer.threads.create(f"t{number}", user_id="ada")
+        views = (ledger, ledger.user("ada"))
+        hearing = [asyncio.create_task(anext(views[number % 2].follow(f"t{number}"))) for number in range(100)]
+        await until_waiting(ledger, 100)
+        (poller,) = ledger._guard._pollers.values()
+        before = proxy.round_trips
+        for polls in (1, 2):
+            begun = poller._polled_at
+            async with asyncio.timeout(LONG):
+                while poller._polled_at == begun:  # noqa: ASYNC110 - nothing tells of a poll
+                    await asyncio.sleep(0.001)
+            assert proxy.round_trips <= before + polls
+        await writer.messages.append("t7", [user("?")])
+        assert (await asyncio.wait_for(hearing[7], LONG)).thread_id == "t7"
+        for task in hearing:
+            task.cancel()
+        await asyncio.gather(*hearing, return_exceptions=True)
+
+
+async def test_a_file_that_nobody_writes_to_is_not_read(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = count_calls(monkeypatch, sqlite, "read_states")
+    monkeypatch.setattr(poller, "INTERVAL", 0.001)
+    asked = count_calls(monkeypatch, sqlite._States, "read")
+    async with sqlite_database.open() as ledger, sqlite_database.open() as writer:
+        await writer.threads.create("t")
+        hearing = asyncio.create_task(anext(ledger.follow("t")))
+        async with asyncio.timeout(LONG):
+            while len(asked) < 10:  # noqa: ASYNC110 - nothing tells of a poll
+                await asyncio.sleep(0.001)
+        assert len(read) == 1
+        await writer.messages.append("t", [user("?")])
+        assert (await asyncio.wait_for(hearing, LONG)).kind == "appended"
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[int]:
+    """A list that grows with each call of the method."""
+    calls: list[int] = []
+    original = getattr(owner, name)
+
+    def counted(*given: Any) -> Any:
+        calls.append(1)
+        return original(*given)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
