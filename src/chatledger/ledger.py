@@ -66,6 +66,7 @@ class Ledger(Repositories):
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
         timeout: float = TIMEOUT,
+        notify: bool = False,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -91,6 +92,11 @@ class Ledger(Repositories):
         that gets no answer for so long ends too, and so does the wait for another process's lock on a SQLite file. The
         limit does not end a write that PostgreSQL is working on: a deletion takes as long as its thread is long.
 
+        `notify=True` tells followers (`ledger.follow`) at once that a thread moved, those of this process and, on
+        PostgreSQL, of every other one with `notify=True`. It takes one more connection, and sends on it after commits,
+        at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a transaction
+        pooler a process sends and cannot hear.
+
         Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
         require(ADDRESS, url=url)
@@ -102,7 +108,7 @@ class Ledger(Repositories):
         require(BOOL_OR_NONE, migrate=migrate, rls=rls)
         require(_REPLICA, replica=replica)
         require(KEYS, keys=keys)
-        require(BOOL, plaintext=plaintext)
+        require(BOOL, plaintext=plaintext, notify=notify)
         require(NUMBER, timeout=timeout)
         if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
             raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
@@ -115,7 +121,8 @@ class Ledger(Repositories):
                 url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout
             )
             standby = None if replica is None else await open_replica(replica, database, schema=schema, pooler=pooler)
-            guard = Guard(database, standby, encryption_keys)
+            listens = pooler == "session"
+            guard = Guard(database, standby, encryption_keys, notify=notify, listens=listens)
             return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)

@@ -7,9 +7,9 @@ functions of a `Sql`; the database decides in which thread or greenlet they run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chatledger.models import Appended, History
 from chatledger.storage.append.attempt import attempt_locked
@@ -68,6 +68,9 @@ class OpenDatabase(Database):
 
     is_server = False
     """Whether the database runs in a process of its own, so that it works while this process does something else."""
+
+    connect: Callable[[], Awaitable[Any]] | None = None
+    """Makes a connection of the driver's own for hints between processes; None if the database has no such thing."""
 
     async def position(self) -> str:
         """The position in the database's write-ahead log after every commit up to now."""

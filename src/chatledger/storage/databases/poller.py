@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 
 from chatledger.errors import StorageError
+from chatledger.storage.databases.hints import DISTANCE, bucket_of
 from chatledger.storage.databases.states import Followed, State, States
 
 INTERVAL = 0.25
 """Seconds from one poll to the next."""
 _PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Seconds until the next attempt while the database is away."""
+_MOST_HINTS = 1_000
 
 
 @dataclass(eq=False, slots=True)
@@ -38,13 +41,20 @@ class Poller:
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._polled_at = 0.0
+        self._wanted: Counter[str] = Counter()
+        self._hinted = False
+        self._hints: dict[str | None, float] = {}
 
-    async def moved(self, followed: Followed, state: State) -> None:
-        """Wait until the thread is in another state, or is gone. Raises StorageError for an error that will not pass,
-        and once the ledger is closed.
+    async def moved(self, followed: Followed, state: State, since: float) -> None:
+        """Wait until the thread is in another state, or is gone. It was read at the time `since`, of `time.monotonic`.
+        Raises StorageError for an error that will not pass, and once the ledger is closed.
         """
-        waiting = _Waiting(followed, state)
+        waiting, bucket = _Waiting(followed, state), bucket_of(followed)
         self._waiting.add(waiting)
+        self._wanted[bucket] += 1
+        if max(self._hints.get(bucket, 0.0), self._hints.get(None, 0.0)) >= since:
+            self._hinted = True
+            self._woken.set()
         if self._task is None or self._task.done():
             # In a context of its own: that of this task may be inside of a transaction.
             self._task = asyncio.get_running_loop().create_task(self._poll(), context=Context())
@@ -52,8 +62,23 @@ class Poller:
             await waiting.moved
         finally:
             self._waiting.discard(waiting)
+            self._wanted[bucket] -= 1
+            if not self._wanted[bucket]:
+                del self._wanted[bucket]
             if not self._waiting:
                 self._woken.set()  # so that the task ends
+
+    def hint(self, buckets: set[str] | None) -> None:
+        """Poll soon if somebody waits for a thread of these buckets, or for any with None, or comes to wait for one
+        that was read before.
+        """
+        now = time.monotonic()
+        if len(self._hints) > _MOST_HINTS:  # the next poll finds what older ones were about
+            self._hints = {bucket: at for bucket, at in self._hints.items() if now - at < INTERVAL}
+        self._hints |= dict.fromkeys(buckets or (None,), now)
+        if buckets is None or not self._wanted.keys().isdisjoint(buckets):
+            self._hinted = True
+            self._woken.set()
 
     async def close(self, error: StorageError) -> None:
         """As `fail`, and wait for the end of the task."""
@@ -65,11 +90,12 @@ class Poller:
         failures = 0
         self._polled_at = max(self._polled_at, time.monotonic() - INTERVAL)
         while self._waiting:
-            pause = _PAUSES[min(failures, len(_PAUSES)) - 1] if failures else INTERVAL
+            pause = DISTANCE if self._hinted else INTERVAL
+            pause = _PAUSES[min(failures, len(_PAUSES)) - 1] if failures else pause
             if (left := self._polled_at + pause - time.monotonic()) > 0:
                 await self._sleep(left)
                 continue
-            self._polled_at = time.monotonic()
+            self._polled_at, self._hinted = time.monotonic(), False
             try:
                 self._compare(await self._read(list({waiting.followed for waiting in self._waiting})))
                 failures = 0

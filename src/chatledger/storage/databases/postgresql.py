@@ -68,6 +68,7 @@ class PostgresqlDatabase(OpenDatabase):
         )
         self._append = PostgresqlAppend(self._connections, self._tips)
         self._queue = AppendQueue(self._append.together)
+        self.connect = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:
         """Writers of one thread in this process take turns. Writers that had to wait may share a statement."""

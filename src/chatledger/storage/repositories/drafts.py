@@ -389,7 +389,8 @@ class Draft:
         self._held = self._before = None
         writing = DraftWrite(self._request, self._opened, messages)
         single = messages[-1].state != "interrupted"
-        done = await self._scope.write(lambda sql: writing.write(sql, held, before), single=single)
+        moves = self._request.thread
+        done = await self._scope.write(lambda sql: writing.write(sql, held, before), moves=moves, single=single)
         self._held, self._before, self.messages = done
         self._unwritten -= unwritten
 

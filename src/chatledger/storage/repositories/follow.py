@@ -13,6 +13,7 @@ other branch, so the follower remembers how far it has read each branch that its
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -47,6 +48,7 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
     """
     at, failures = start, 0
     while True:
+        since = time.monotonic()
         try:
             look = await scope.read(partial(read_changes, window=window, start=at), snapshot=True)
             failures = 0
@@ -61,7 +63,7 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
         at = look.at
         if not look.more:
             assert scope.guard is not None
-            await scope.guard.moved((window.tenant, window.thread), look.state)
+            await scope.guard.moved((window.tenant, window.thread), look.state, since)
 
 
 @dataclass(slots=True)
