@@ -752,6 +752,57 @@ def expect_no_revision() -> None:
     _put(threads, _update_thread=lambda *given: update(*given[:-1], None))
 
 
+def follow_without(name: str) -> Callable[[], None]:
+    """Following, without what this function of it tells."""
+
+    def apply() -> None:
+        from chatledger.storage.repositories import follow
+
+        _put(follow, **{name: lambda *_: None})
+
+    return apply
+
+
+def follow_any_thread_of_that_id() -> None:
+    from chatledger.storage.repositories import follow
+
+    find = follow._find_branch
+    _put(follow, _find_branch=lambda *given: replace(find(*given), created=0))
+
+
+def tell_settled_changes() -> None:
+    from chatledger.storage.repositories import follow
+    from chatledger.storage.repositories.follow_cursor import Position
+
+    _put(follow, Position=lambda branch, version, _, *others: Position(branch, version, version, *others))
+
+
+def mark_no_draft() -> None:
+    from chatledger.storage.repositories import follow_cursor
+
+    _put(follow_cursor, ends_partial=lambda _: False)
+
+
+def follow_without_trying_again() -> None:
+    from chatledger.storage.repositories import follow
+
+    _put(follow, StorageError=type("Never", (Exception,), {}))
+
+
+def forget_hints_before_the_wait() -> None:
+    from chatledger.storage.databases.poller import Poller
+
+    moved = Poller.moved
+    Poller.moved = lambda self, followed, state, since: moved(self, followed, state, float("inf"))  # type: ignore[method-assign]
+
+
+def trust_that_no_hint_is_lost() -> None:
+    from chatledger.storage.databases.scope import Guard
+
+    hear = Guard._hear
+    Guard._hear = lambda self, buckets: hear(self, buckets or set())  # type: ignore[method-assign]
+
+
 MUTANTS = (
     Mutant(
         "kill-client-sqlite",
@@ -1308,6 +1359,62 @@ MUTANTS = (
         "a nonce of its own for each cell",
         "assert 1 == 5000",
         repeat_the_nonce,
+    ),
+    Mutant(
+        "follow-partial",
+        "../storage/repositories/test_follow.py -k 'each_kind and sqlite'",
+        "telling of a message that is being written",
+        "TimeoutError|AssertionError",
+        follow_without("_tell_partial"),
+    ),
+    Mutant(
+        "follow-shared",
+        "../storage/repositories/test_follow.py -k 'each_kind and sqlite'",
+        "telling of a revision that another branch has",
+        "TimeoutError|AssertionError",
+        follow_without("_tell_shared"),
+    ),
+    Mutant(
+        "follow-created",
+        "../storage/repositories/test_follow.py -k 'is_gone and made and sqlite'",
+        "the time of the thread's creation in a follower's position",
+        "DID NOT RAISE",
+        follow_any_thread_of_that_id,
+    ),
+    Mutant(
+        "follow-settled",
+        "../storage/repositories/test_follow.py -k 'each_kind and sqlite'",
+        "skipping the changes that the messages of another branch have settled",
+        "AssertionError",
+        tell_settled_changes,
+    ),
+    Mutant(
+        "follow-mark",
+        "../storage/repositories/test_follow.py -k 'mark_of_a_draft and sqlite'",
+        "the draft at the end of a mark",
+        "AssertionError|TimeoutError",
+        mark_no_draft,
+    ),
+    Mutant(
+        "follow-retry",
+        "../storage/repositories/test_follow.py -k 'database_that_is_away'",
+        "a follower that tries again while the database is away",
+        "StorageError",
+        follow_without_trying_again,
+    ),
+    Mutant(
+        "hint-before-wait",
+        "../storage/repositories/test_follow_hints.py -k 'this_process and sqlite'",
+        "a hint that came before the follower waited",
+        "TimeoutError",
+        forget_hints_before_the_wait,
+    ),
+    Mutant(
+        "hint-lost",
+        "../storage/repositories/test_follow_hints.py -k 'lost_listener'",
+        "the poll after the listener is back",
+        "TimeoutError",
+        trust_that_no_hint_is_lost,
     ),
 )
 

@@ -125,6 +125,23 @@ async def test_each_kind_of_change_is_told_once_and_in_order(ledger: Ledger, wri
         assert other.has(await ledger.messages.history("t"))
 
 
+@pytest.mark.parametrize("end", ["complete", "interrupted"])
+async def test_a_mark_of_a_draft_goes_on_with_the_draft(ledger: Ledger, writer: Ledger, end: str) -> None:
+    """Also where nothing tells of the time between: the draft is over, and other messages follow it."""
+    async with writer.stream("t", on_open_calls="close") as draft:
+        readers = [await Reader.of(ledger, "t")]
+        await draft.feed("Rain")
+        await draft.flush()
+        readers.append(await Reader.of(ledger, "t"))
+        await (draft.complete() if end == "complete" else draft.interrupt())
+    await writer.messages.append("t", [user("And in Oslo?")])
+    for reader in readers:
+        await reader.catch_up(ledger)
+        assert [change.kind for change in reader.told] == ["completed", "appended"]
+        assert reader.told[0].message is not None
+        assert reader.told[0].message.state == end
+
+
 async def test_more_than_one_read_holds_is_told_in_order(ledger: Ledger, writer: Ledger) -> None:
     reader = await Reader.of(ledger, "t")
     for gone in ("first 0", "first 4"):
@@ -225,6 +242,27 @@ async def until_waiting(ledger: Ledger, followers: int = 1) -> None:
     async with asyncio.timeout(LONG):
         while waiting() < followers:  # noqa: ASYNC110 - nothing tells of the first read
             await asyncio.sleep(0.001)
+
+
+async def test_a_follower_waits_for_a_database_that_is_away(pg_database: Database) -> None:
+    """Also one whose own read failed: the time limit of a call is over by then."""
+    async with (
+        pg_database.open() as writer,
+        proxied(pg_database.url) as proxy,
+        Ledger.open(proxy.url, timeout=0.2) as ledger,
+    ):
+        await writer.threads.create("t")
+        reader = await Reader.of(writer, "t")
+        proxy.down = True
+        await proxy.close()
+        async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+            hearing = asyncio.create_task(reader.hear(changes, "appended"))
+            with pytest.raises(StorageError):
+                await ledger.messages.history("t")
+            await asyncio.wait([hearing], timeout=0.3)
+            proxy.down = False
+            await writer.messages.append("t", [user("?")])
+            await hearing
 
 
 # --- Its cost ---------------------------------------------------------------------------------------------------------

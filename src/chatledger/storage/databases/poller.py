@@ -29,6 +29,7 @@ _MOST_HINTS = 1_000
 class _Waiting:
     followed: Followed
     state: State
+    since: float
     moved: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -49,7 +50,7 @@ class Poller:
         """Wait until the thread is in another state, or is gone. It was read at the time `since`, of `time.monotonic`.
         Raises StorageError for an error that will not pass, and once the ledger is closed.
         """
-        waiting, bucket = _Waiting(followed, state), bucket_of(followed)
+        waiting, bucket = _Waiting(followed, state, since), bucket_of(followed)
         self._waiting.add(waiting)
         self._wanted[bucket] += 1
         if max(self._hints.get(bucket, 0.0), self._hints.get(None, 0.0)) >= since:
@@ -88,7 +89,7 @@ class Poller:
 
     async def _poll(self) -> None:
         failures = 0
-        self._polled_at = max(self._polled_at, time.monotonic() - INTERVAL)
+        self._polled_at = max(self._polled_at, min(waiting.since for waiting in self._waiting))  # it was read then
         while self._waiting:
             pause = DISTANCE if self._hinted else INTERVAL
             pause = _PAUSES[min(failures, len(_PAUSES)) - 1] if failures else pause
