@@ -1,13 +1,14 @@
 """The calls of a chat service beside its plain append and its plain read: a thread made by its first append, values
-kept with a turn, popped turns, and the list of a user's threads with previews.
+kept with a turn, popped turns, the list of a user's threads with previews, and writers that send hints to followers.
 """
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from benchmarks.cases import Extent
+from benchmarks.cases import WRITERS, Extent
 from benchmarks.measure import Call, race
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
@@ -28,6 +29,7 @@ async def service_rows(url: str, extent: Extent) -> list[Row]:
             *await _append_rows(ledger, extent),
             *await _pop_rows(ledger, extent),
             *await _list_rows(ledger, extent),
+            *await _hint_rows(url, ledger, extent),
         ]
 
 
@@ -133,3 +135,21 @@ async def _fill(ledger: Ledger, owner: str, *, turns_each: int) -> None:
 def _thread(owner: str, number: int, now: datetime) -> Thread:
     moment = now - timedelta(seconds=number)
     return Thread(thread_id=f"{owner} {number}", user_id=owner, created_at=moment, active_at=moment)
+
+
+async def _hint_rows(url: str, ledger: Ledger, extent: Extent) -> list[Row]:
+    """A turn of each of so many writers at once, each on a thread of its own."""
+    without, hints = "without hints", "notify=True"
+    async with Ledger.open(url, notify=True) as hinting:
+        calls = {name: await _crowd(one) for name, one in ((without, ledger), (hints, hinting))}
+        case = f"{WRITERS} writers, a turn of each, chatledger"
+        return sample_rows(case, await race(calls, extent.rounds), without, {hints: Target(1.05)})
+
+
+async def _crowd(ledger: Ledger) -> Call:
+    threads = [(await ledger.threads.create()).thread_id for _ in range(WRITERS)]
+
+    async def write(number: int) -> None:
+        await asyncio.gather(*(ledger.messages.append(thread, _plain_turn(number)) for thread in threads))
+
+    return write

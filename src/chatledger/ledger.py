@@ -7,7 +7,7 @@ commit. Both have the same repositories: threads, messages, runs and so on.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import NoneType, TracebackType
@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chatledger.arguments import BOOL, BOOL_OR_NONE, FUNCTION_OR_NONE, NUMBER, RULES, STR, Kind, require
+from chatledger.arguments import BOOL, BOOL_OR_NONE, FUNCTION_OR_NONE, NUMBER, RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import InvalidArgument
-from chatledger.models import Limits, RulesLevel
+from chatledger.models import Limits, RulesLevel, ThreadChange
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
 from chatledger.storage.drivers.urls import ADDRESS, TIMEOUT
+from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.follow import follow
+from chatledger.storage.repositories.follow_cursor import read_start
 from chatledger.storage.repositories.reencrypt import Progress, reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
@@ -63,6 +66,7 @@ class Ledger(Repositories):
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
         timeout: float = TIMEOUT,
+        notify: bool = False,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -88,6 +92,11 @@ class Ledger(Repositories):
         that gets no answer for so long ends too, and so does the wait for another process's lock on a SQLite file. The
         limit does not end a write that PostgreSQL is working on: a deletion takes as long as its thread is long.
 
+        `notify=True` tells followers (`ledger.follow`) at once that a thread moved, those of this process and, on
+        PostgreSQL, of every other one with `notify=True`. It takes one more connection, and sends on it after commits,
+        at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a transaction
+        pooler a process sends and cannot hear.
+
         Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
         require(ADDRESS, url=url)
@@ -99,7 +108,7 @@ class Ledger(Repositories):
         require(BOOL_OR_NONE, migrate=migrate, rls=rls)
         require(_REPLICA, replica=replica)
         require(KEYS, keys=keys)
-        require(BOOL, plaintext=plaintext)
+        require(BOOL, plaintext=plaintext, notify=notify)
         require(NUMBER, timeout=timeout)
         if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
             raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
@@ -112,7 +121,8 @@ class Ledger(Repositories):
                 url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout
             )
             standby = None if replica is None else await open_replica(replica, database, schema=schema, pooler=pooler)
-            guard = Guard(database, standby, encryption_keys)
+            listens = pooler == "session"
+            guard = Guard(database, standby, encryption_keys, notify=notify, listens=listens)
             return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)
@@ -146,6 +156,29 @@ class Ledger(Repositories):
         """
         self._guard.refuse_read()
         return await self._database.position()
+
+    def follow(self, thread_id: str, *, after: str | None = None) -> AsyncGenerator[ThreadChange, None]:
+        """Each change of the active branch of a thread, once and in order, whoever writes it, in this process or
+        another: `async for change in ledger.follow(…)`. It ends only by an error, or when the caller leaves it.
+
+        With `after`, the `cursor` of a change, it goes on after that change. With the `mark` of a history or of an
+        append, it tells all that came since that state. Of messages that the branch shares with another, it may then
+        tell a revision that the history had already. Without `after` it begins now, that is, when it is first iterated.
+        A redaction and an output are not told.
+
+        One statement every 250 ms asks for all threads that somebody follows in this process, and only a thread that
+        moved is read. A follower that is busy with a change holds at most 100 of them, and reads on when it is back.
+        While the database is away it tries again, at least every four seconds.
+
+        Raises ThreadNotFound, also once the thread is deleted or erased; BranchNotFound and InvalidCursor for a cursor
+        of another thread or database; StorageError once the ledger is closed; and the errors of a history that cannot
+        be read. In a `for` that ends early, close it: `async with contextlib.aclosing(ledger.follow(…)) as changes`.
+        """
+        require(STR, thread_id=thread_id)
+        require(STR_OR_NONE, after=after)
+        self._guard.refuse_read()
+        window = Window.of(self._scope.tenant, thread_id)
+        return follow(self._scope, window, None if after is None else read_start(after, window.thread))
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Transaction]:

@@ -1,4 +1,6 @@
-"""Clients in processes of their own: they append or stream until they are killed, and say what they do and are told."""
+"""Clients in processes of their own: they append, stream or follow until they are killed, and say what they do
+and are told.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,17 @@ async def work(url: str, name: str, tasks: int, threads: Sequence[str]) -> None:
         await asyncio.gather(*(append_for_ever(recorder, f"{name}-{task}", threads) for task in range(tasks)))
 
 
-PROGRAMS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {"append": work, "stream": say_words}
+async def say_changes(url: str, thread: str, after: str, notify: bool) -> None:
+    async with Ledger.open(url, notify=notify) as ledger:
+        async for change in ledger.follow(thread, after=after):
+            print(change.model_dump_json(), flush=True)
+
+
+PROGRAMS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+    "append": work,
+    "stream": say_words,
+    "follow": say_changes,
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,9 @@ class Nursery:
 
     def stream(self, url: str, run: str, *, interval: float, size: int, lease: float) -> Client:
         return self._start("stream", url, run, interval, size, lease)
+
+    def follow(self, url: str, thread: str, after: str, *, notify: bool) -> Client:
+        return self._start("follow", url, thread, after, notify)
 
     def _start(self, program: str, *arguments: Any) -> Client:
         assert self._process.stdin is not None

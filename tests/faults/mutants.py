@@ -1039,15 +1039,15 @@ def retract_one_score() -> None:
 
 
 def copy_without_the_lock() -> None:
-    from chatledger.storage.repositories import threads
+    from chatledger.storage.repositories import copy
 
-    _reword(threads, "_copy_thread", ".with_for_update(read=True, key_share=True)")
+    _reword(copy, "copy_thread", ".with_for_update(read=True, key_share=True)")
 
 
 def copy_whatever_changes() -> None:
     from chatledger.storage.repositories import copy
 
-    _reword(copy, "copy_messages", "!= (path.absent or 0)", "is None")
+    _reword(copy, "_copy_messages", "!= (path.absent or 0)", "is None")
 
 
 def copy_the_distances() -> None:
@@ -1117,6 +1117,57 @@ def take_a_missed_creation_for_a_missing_thread() -> None:
     for module in (create, postgresql_append):
         if hasattr(module, "read_created"):
             _put(module, read_created=or_missing)
+
+
+def follow_without(name: str) -> Callable[[], None]:
+    """Following, without what this function of it tells."""
+
+    def apply() -> None:
+        from chatledger.storage.repositories import follow
+
+        _put(follow, **{name: lambda *_: None})
+
+    return apply
+
+
+def follow_any_thread_of_that_id() -> None:
+    from chatledger.storage.repositories import follow
+
+    find = follow._find_branch
+    _put(follow, _find_branch=lambda *given: replace(find(*given), created=0))
+
+
+def tell_settled_changes() -> None:
+    from chatledger.storage.repositories import follow
+    from chatledger.storage.repositories.follow_cursor import Position
+
+    _put(follow, Position=lambda branch, version, _, *others: Position(branch, version, version, *others))
+
+
+def mark_no_draft() -> None:
+    from chatledger.storage.repositories import follow_cursor
+
+    _put(follow_cursor, ends_partial=lambda _: False)
+
+
+def follow_without_trying_again() -> None:
+    from chatledger.storage.repositories import follow
+
+    _put(follow, StorageError=type("Never", (Exception,), {}))
+
+
+def forget_hints_before_the_wait() -> None:
+    from chatledger.storage.databases.poller import Poller
+
+    moved = Poller.moved
+    Poller.moved = lambda self, followed, state, since: moved(self, followed, state, float("inf"))  # type: ignore[method-assign]
+
+
+def trust_that_no_hint_is_lost() -> None:
+    from chatledger.storage.databases.scope import Guard
+
+    hear = Guard._hear
+    Guard._hear = lambda self, buckets: hear(self, buckets or set())  # type: ignore[method-assign]
 
 
 MUTANTS = (
@@ -2040,6 +2091,62 @@ MUTANTS = (
         "looking again for a thread that somebody else is creating",
         "ThreadNotFound",
         take_a_missed_creation_for_a_missing_thread,
+    ),
+    Mutant(
+        "follow-partial",
+        "../storage/repositories/test_follow.py -k 'each_kind and sqlite'",
+        "telling of a message that is being written",
+        "TimeoutError|AssertionError",
+        follow_without("_tell_partial"),
+    ),
+    Mutant(
+        "follow-shared",
+        "../storage/repositories/test_follow.py -k 'each_kind and sqlite'",
+        "telling of a revision that another branch has",
+        "TimeoutError|AssertionError",
+        follow_without("_tell_shared"),
+    ),
+    Mutant(
+        "follow-created",
+        "../storage/repositories/test_follow.py -k 'is_gone and made and sqlite'",
+        "the time of the thread's creation in a follower's position",
+        "DID NOT RAISE",
+        follow_any_thread_of_that_id,
+    ),
+    Mutant(
+        "follow-settled",
+        "../storage/repositories/test_follow.py -k 'each_kind and sqlite'",
+        "skipping the changes that the messages of another branch have settled",
+        "AssertionError",
+        tell_settled_changes,
+    ),
+    Mutant(
+        "follow-mark",
+        "../storage/repositories/test_follow.py -k 'mark_of_a_draft and sqlite'",
+        "the draft at the end of a mark",
+        "AssertionError|TimeoutError",
+        mark_no_draft,
+    ),
+    Mutant(
+        "follow-retry",
+        "../storage/repositories/test_follow.py -k 'database_that_is_away'",
+        "a follower that tries again while the database is away",
+        "StorageError",
+        follow_without_trying_again,
+    ),
+    Mutant(
+        "hint-before-wait",
+        "../storage/repositories/test_follow_hints.py -k 'this_process and sqlite'",
+        "a hint that came before the follower waited",
+        "TimeoutError",
+        forget_hints_before_the_wait,
+    ),
+    Mutant(
+        "hint-lost",
+        "../storage/repositories/test_follow_hints.py -k 'lost_listener'",
+        "the poll after the listener is back",
+        "TimeoutError",
+        trust_that_no_hint_is_lost,
     ),
 )
 

@@ -5,9 +5,11 @@ The calls and their arguments are read from the objects and their signatures, so
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -183,6 +185,10 @@ def _raises(name: str, value: object) -> bool:
     return name == "progress" and (value is int or value is len)
 
 
+A_MOMENT = 0.1
+"""Seconds in which a call has read what it was asked to wait for."""
+
+
 async def make(call: Call, arguments: Mapping[str, Any]) -> ChatLedgerError | None:
     """Make the call and use what it returns. Any error but one of ours comes out."""
     try:
@@ -192,6 +198,11 @@ async def make(call: Call, arguments: Mapping[str, Any]) -> ChatLedgerError | No
         if isinstance(done, Draft):
             async with done:
                 await done.feed("x")
+        elif call.name == "follow":
+            async with aclosing(done):
+                with suppress(TimeoutError):  # of a thread that is there, it would wait for ever
+                    async with asyncio.timeout(A_MOMENT):
+                        await anext(done)
         elif hasattr(done, "__aiter__"):
             async for _ in done:
                 pass

@@ -33,6 +33,7 @@ from chatledger.models.parts import (
 )
 from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
+from chatledger.models.thread_changes import ThreadChange, ThreadChangeKind
 from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
 
 __all__ = [
@@ -76,6 +77,8 @@ __all__ = [
     "TextPart",
     "ThinkPart",
     "Thread",
+    "ThreadChange",
+    "ThreadChangeKind",
     "ToolCall",
     "ToolCallDelta",
     "Usage",

@@ -113,6 +113,8 @@ def attempts(call: Call, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The arguments that are asked for, with each choice of the others that name something of Bob's."""
     if call.name == "threads.list":
         given = {**given, "after": "bob's"}
+    if call.name == "follow":
+        given = {**given, "after": given["mark"]}
     asked = {name: given[name] for name in call.asked}
     others = [name for name in call.parameters if name in BOBS and name not in asked]
     choices: list[tuple[dict[str, Any], ...]] = [({}, {name: given[name]}) for name in others]

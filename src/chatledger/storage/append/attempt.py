@@ -315,7 +315,8 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
 def _appended(request: AppendRequest, branch: int, messages: list[ChatMessage], version: int, stamp: int) -> Appended:
     """The outcome of a call. It covers only the caller's own messages, so that a repeat returns the same."""
     first = version + 1 if not messages else messages[0].seq or 0
-    mark = write_mark(request.thread, branch, version, stamp)
+    partial = bool(messages) and messages[-1].state == "partial"
+    mark = write_mark(request.thread, branch, version, stamp, partial=partial)
     return Appended(first, version, version, messages, mark=mark)
 
 

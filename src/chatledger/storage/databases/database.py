@@ -7,14 +7,15 @@ functions of a `Sql`; the database decides in which thread or greenlet they run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chatledger.models import Appended, History
 from chatledger.storage.append.attempt import attempt_locked
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import load_history
 from chatledger.storage.history.window import Window
@@ -68,9 +69,16 @@ class OpenDatabase(Database):
     is_server = False
     """Whether the database runs in a process of its own, so that it works while this process does something else."""
 
+    connect: Callable[[], Awaitable[Any]] | None = None
+    """Makes a connection of the driver's own for hints between processes; None if the database has no such thing."""
+
     async def position(self) -> str:
         """The position in the database's write-ahead log after every commit up to now."""
         return START
+
+    async def states(self, followed: Sequence[Followed]) -> States:
+        """The states of these threads, of any tenants, for the poll of the followers."""
+        return await self.read(followed[0][0], lambda sql: read_states(sql, followed))
 
     @abstractmethod
     def transaction(self, tenant: Tenant) -> AbstractAsyncContextManager[Database]:

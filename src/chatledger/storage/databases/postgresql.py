@@ -6,8 +6,9 @@ A small history and nearly every append are one statement. Everything else is pl
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -22,6 +23,7 @@ from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
 from chatledger.storage.databases.retries import Retries
+from chatledger.storage.databases.states import Followed, State, States, read_states
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
 from chatledger.storage.drivers.errors import (
     commit_unheard,
@@ -66,6 +68,7 @@ class PostgresqlDatabase(OpenDatabase):
         )
         self._append = PostgresqlAppend(self._connections, self._tips)
         self._queue = AppendQueue(self._append.together)
+        self.connect = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:
         """Writers of one thread in this process take turns. Writers that had to wait may share a statement."""
@@ -105,6 +108,16 @@ class PostgresqlDatabase(OpenDatabase):
             lambda: greenlet_spawn(self._read, None, lambda sql: sql.fetch(CURRENT, {})[0][0])
         )
         return position
+
+    async def states(self, followed: Sequence[Followed]) -> States:
+        """Under row-level security a statement sees the rows of one tenant, so each tenant takes one."""
+        if not self.secured:
+            return await super().states(followed)
+        states: dict[tuple[str, str], State] = {}
+        for tenant in {tenant.key: tenant for tenant, _ in followed}.values():
+            own = [one for one in followed if one[0].key == tenant.key]
+            states |= await self.read(tenant, partial(read_states, followed=own))
+        return states
 
     async def history_if(self, condition: Callable[[Sql], None], window: Window) -> History:
         """The history, unless `condition` raises. The condition runs on the same connection before the read begins. The

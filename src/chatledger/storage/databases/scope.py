@@ -22,7 +22,10 @@ from chatledger.models import Appended, History, Limits, RulesLevel
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.hints import Hints
+from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.replica import Replica, require_position
+from chatledger.storage.databases.states import Followed, State
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
@@ -42,6 +45,8 @@ class Scope:
     rules: RulesLevel
     limits: Limits
     guard: Guard | None = None
+    moved: Callable[[Followed], None] | None = None
+    """Called with each thread that a write moved, if the ledger sends hints."""
 
     @property
     def user_id(self) -> str | None:
@@ -63,7 +68,10 @@ class Scope:
             self.guard.refuse_write()
         if (encryption := self.tenant.encryption) is not None and not encryption.marked:
             await self.mark_encrypted()
-        return await self.database.append(request)
+        appended = await self.database.append(request)
+        if self.moved is not None:
+            self.moved((request.tenant, request.thread))
+        return appended
 
     async def history(self, window: Window, *, min_position: str | None = None) -> History:
         """With `min_position`, a replica that has replayed past it may answer. Raises InvalidCursor for a text that is
@@ -84,8 +92,11 @@ class Scope:
             self.guard.refuse_read()
         return await self.database.read(self.tenant, work, snapshot=snapshot)
 
-    async def write(self, work: Callable[[Sql], T], *, single: bool = False, removes: bool = False) -> T:
-        """Run the work in a transaction; `single` as in `Database.write`.
+    async def write(
+        self, work: Callable[[Sql], T], *, moves: str | None = None, single: bool = False, removes: bool = False
+    ) -> T:
+        """Run the work in a transaction; `single` as in `Database.write`. `moves`: the thread, as stored, whose
+        followers hear of it.
 
         First the tenant is marked as encrypted, or, without keys, the transaction raises TenantEncrypted if it is. Not
         so for work that only `removes` rows, which needs no keys, nor for a `single` statement without keys: it goes on
@@ -93,10 +104,13 @@ class Scope:
         """
         if self.guard is not None:
             self.guard.refuse_write()
-        if removes or (single and self.tenant.encryption is None):
-            return await self.database.write(self.tenant, work, single=single)
-        await self.mark_encrypted()
-        return await self.database.write(self.tenant, self._unless_encrypted(work), single=single)
+        if not (removes or (single and self.tenant.encryption is None)):
+            await self.mark_encrypted()
+            work = self._unless_encrypted(work)
+        done = await self.database.write(self.tenant, work, single=single)
+        if self.moved is not None and moves is not None:
+            self.moved((self.tenant, moves))
+        return done
 
     def _unless_encrypted(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
         if self.tenant.encryption is not None:
@@ -128,16 +142,28 @@ class Scope:
 class Guard:
     """The database that a ledger opened, and its replica if it has one, until the ledger is closed."""
 
-    def __init__(self, database: OpenDatabase, replica: Replica | None, keys: EncryptionKeys) -> None:
+    def __init__(
+        self,
+        database: OpenDatabase,
+        replica: Replica | None,
+        keys: EncryptionKeys,
+        *,
+        notify: bool = False,
+        listens: bool = True,
+    ) -> None:
+        """`notify`: send hints of what was written, and hear those of other processes unless `listens` is False."""
         self.database = database
         self.replica = replica
         self._keys = keys
         self._closed = False
         self._loop = asyncio.get_running_loop() if database.one_loop else None
+        self._pollers: dict[asyncio.AbstractEventLoop, Poller] = {}
+        self._hints = Hints(database.connect, self._hear, listens=listens) if notify else None
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
         """A scope in which each call is a transaction of its own."""
-        return Scope(self.database, Tenant.of(tenant, self._keys), rules, limits, self)
+        moved = None if self._hints is None else self._hints.send
+        return Scope(self.database, Tenant.of(tenant, self._keys), rules, limits, self, moved)
 
     @asynccontextmanager
     async def begin(self, scope: Scope) -> AsyncIterator[Scope]:
@@ -146,9 +172,29 @@ class Guard:
         """
         self.refuse_write()
         await scope.mark_encrypted()
+        moved: dict[Followed, None] = {}
+        note = None if self._hints is None else moved.setdefault
         async with self.database.transaction(scope.tenant) as transaction:
             with _begun(self.database):
-                yield replace(scope, database=transaction, guard=None)
+                yield replace(scope, database=transaction, guard=None, moved=note)
+        if self._hints is not None:
+            for one in moved:
+                self._hints.send(one)
+
+    async def moved(self, followed: Followed, state: State, since: float) -> None:
+        """Wait as `Poller.moved`. Raises as `refuse_read`."""
+        self.refuse_read()
+        if self._hints is not None:
+            self._hints.listen()
+        poller = self._pollers.setdefault(asyncio.get_running_loop(), Poller(self.database.states))
+        await poller.moved(followed, state, since)
+
+    def _hear(self, buckets: set[str] | None) -> None:
+        for loop, poller in list(self._pollers.items()):
+            if loop is asyncio.get_running_loop():
+                poller.hint(buckets)
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(poller.hint, buckets)
 
     def refuse_read(self) -> None:
         self._refuse_closed()
@@ -161,7 +207,7 @@ class Guard:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise StorageError("this ledger is closed")
+            raise _closed()
         self._refuse_another_loop()
 
     def _refuse_another_loop(self) -> None:
@@ -176,9 +222,20 @@ class Guard:
         _refuse_inside_transaction(self.database)
         self._refuse_another_loop()
         self._closed = True
+        for loop, poller in self._pollers.items():
+            if loop is asyncio.get_running_loop():
+                await poller.close(_closed())
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(poller.fail, _closed())
+        if self._hints is not None:
+            await self._hints.close()
         await self.database.close()
         if self.replica is not None:
             await self.replica.database.close()
+
+
+def _closed() -> StorageError:
+    return StorageError("this ledger is closed")
 
 
 # --- The transactions that are open here ------------------------------------------------------------------------------

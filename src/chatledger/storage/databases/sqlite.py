@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -23,6 +23,7 @@ from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import Moved
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.sqlite_writer import Writer
+from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.sqlite import SqliteConnection
@@ -45,6 +46,7 @@ class SqliteDatabase(OpenDatabase):
         self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
+        self._states = _States(path, timeout)
 
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         if self._readers is None:
@@ -61,6 +63,11 @@ class SqliteDatabase(OpenDatabase):
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
         self._tips.learn(tenant, thread, seen)
+
+    async def states(self, followed: Sequence[Followed]) -> States:
+        if self._readers is None:
+            return await super().states(followed)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._states.read, followed)
 
     async def create_schema(self) -> None:
         """Create the tables of a database in memory."""
@@ -84,6 +91,7 @@ class SqliteDatabase(OpenDatabase):
             await asyncio.to_thread(self._readers.shutdown)
         while self._connections:
             self._connections.pop().close()
+        self._states.close()
         await self._writer.close()
 
     def _append(self, sql: Sql, request: AppendRequest) -> Appended:
@@ -114,3 +122,39 @@ class SqliteDatabase(OpenDatabase):
             if ours is None:
                 raise
             raise ours from error
+
+
+class _States:
+    """The states of followed threads, on a connection of its own. While no other connection commits, the file's
+    `data_version` stays the same there, and no statement is needed.
+    """
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._turn = threading.Lock()  # each event loop has a poller
+        self._connection: SqliteConnection | None = None
+        self._read: tuple[int, Sequence[Followed]] | None = None
+        self._states: States = {}
+
+    def read(self, followed: Sequence[Followed]) -> States:
+        """In a reader's thread."""
+        with self._turn:
+            try:
+                if self._connection is None:
+                    self._connection = SqliteConnection(self._path, read_only=True, timeout=self._timeout)
+                version = self._connection.data_version()
+                if (version, followed) != self._read:
+                    with self._connection.transaction() as sql:
+                        self._states = read_states(sql, followed)
+                    self._read = (version, followed)
+                return self._states
+            except Exception as error:
+                ours = translate(error)
+                if ours is None:
+                    raise
+                raise ours from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()

@@ -184,6 +184,17 @@ class AsyncpgConnections:
         if self._idle and not self._unused_in_pool:
             self._idle.pop().close()
 
+    async def connect_alone(self) -> Any:
+        """A connection of asyncpg's that the pool does not count. Its caller closes it."""
+        self.make_room()
+        return await greenlet_spawn(self._detached)
+
+    def _detached(self) -> Any:
+        connection = self._engine.raw_connection()
+        driver = connection.driver_connection
+        connection.detach()
+        return driver
+
     async def close(self) -> None:
         """Return the idle connections to the pool, so that the engine can dispose of them."""
         self._closed = True

@@ -66,6 +66,11 @@ class SqliteConnection:
     def execute(self, text: str) -> None:
         self._driver.execute(text)
 
+    def data_version(self) -> int:
+        """A number that changes when another connection, of this process or another, commits to the file."""
+        version: int = self._driver.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
     @contextmanager
     def transaction(self, begin: str = "BEGIN") -> Iterator[Sql]:
         """Commits on exit, rolls back on an exception."""

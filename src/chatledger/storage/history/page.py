@@ -139,7 +139,8 @@ def _history(
     previous_cursor: int | None = None,
     next_cursor: int | None = None,
 ) -> History:
-    mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp)
+    partial = bool(messages) and messages[-1].state == "partial"
+    mark = write_mark(window.thread, path.branch, path.last_seq, path.stamp, partial=partial)
     return History(window.thread_id, path.branch, messages, path.last_seq, previous_cursor, next_cursor, mark=mark)
 
 

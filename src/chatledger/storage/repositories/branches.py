@@ -58,7 +58,9 @@ class BranchRepository:
         require(STR_OR_NONE, expected=expected)
         window = Window.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
-        return await self._scope.write(lambda sql: make_fork(sql, window, at, activate, mark, self._scope.rules))
+        return await self._scope.write(
+            lambda sql: make_fork(sql, window, at, activate, mark, self._scope.rules), moves=window.thread
+        )
 
     async def rewind(
         self, thread_id: str, to: int, *, branch: int | None = None, expected: str | None = None
@@ -79,14 +81,14 @@ class BranchRepository:
         require(STR_OR_NONE, expected=expected)
         window = Window.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
-        return await self._scope.write(lambda sql: rewind(sql, window, to, mark))
+        return await self._scope.write(lambda sql: rewind(sql, window, to, mark), moves=window.thread)
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
         """Make a branch the active one, which calls without `branch=` use."""
         require(STR, thread_id=thread_id)
         require(INT, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
-        return await self._scope.write(lambda sql: _activate(sql, window, branch))
+        return await self._scope.write(lambda sql: _activate(sql, window, branch), moves=window.thread)
 
     async def list(self, thread_id: str) -> Sequence[Branch]:
         """All branches of the thread, in the order of their creation."""

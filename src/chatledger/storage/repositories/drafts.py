@@ -397,7 +397,8 @@ class Draft:
         usage = self.usage if ends and self._opened.run_id is not None else None
         writing = DraftWrite(self._request, self._opened, messages, usage=usage)
         single = messages[-1].state != "interrupted" and usage is None
-        done = await self._scope.write(lambda sql: writing.write(sql, held, before), single=single)
+        moves = self._request.thread
+        done = await self._scope.write(lambda sql: writing.write(sql, held, before), moves=moves, single=single)
         self._held, self._before, self.messages = done
         self._unwritten -= unwritten
 

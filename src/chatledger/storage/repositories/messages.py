@@ -208,7 +208,9 @@ class MessageRepository:
     async def _shorten(self, history: History, branch: int | None, at: int, expected: str | None) -> Appended:
         window = Window.of(self._scope.tenant, history.thread_id, branch)
         mark = read_expected(expected or history.mark, window.thread, branch)
-        return await self._scope.write(lambda sql: shorten(sql, window, at, mark, self._scope.rules))
+        return await self._scope.write(
+            lambda sql: shorten(sql, window, at, mark, self._scope.rules), moves=window.thread
+        )
 
     async def history(
         self,
@@ -351,7 +353,9 @@ class MessageRepository:
             default_rules=self._scope.rules,
         )
         window = Window.of(self._scope.tenant, thread_id)
-        return await self._scope.write(lambda sql: revise_message(sql, window, request, message_id))
+        return await self._scope.write(
+            lambda sql: revise_message(sql, window, request, message_id), moves=window.thread
+        )
 
     async def revisions(self, thread_id: str, message_id: str) -> Sequence[Revision]:
         """The changes of a message, oldest first, each with the message as it was before; also of a removed message.
@@ -408,7 +412,7 @@ class MessageRepository:
         require(STR_OR_NONE, expected=expected)
         window = Window.of(self._scope.tenant, thread_id, branch)
         mark = None if expected is None else read_expected(expected, window.thread, branch)
-        return await self._scope.write(lambda sql: pop(sql, window, mark))
+        return await self._scope.write(lambda sql: pop(sql, window, mark), moves=window.thread)
 
     async def retract(self, thread_id: str, message_id: str) -> ChatMessage:
         """Remove a message, wherever it stands, from every branch that shares it, and return it. Each of these branches
@@ -423,7 +427,9 @@ class MessageRepository:
         """
         require(STR, thread_id=thread_id, message_id=message_id)
         window = Window.of(self._scope.tenant, thread_id)
-        return await self._scope.write(lambda sql: retract(sql, window, message_id, self._scope.rules))
+        return await self._scope.write(
+            lambda sql: retract(sql, window, message_id, self._scope.rules), moves=window.thread
+        )
 
     async def close_open_calls(
         self, thread_id: str, *, reason: str = INTERRUPTED, branch: int | None = None
@@ -443,7 +449,7 @@ class MessageRepository:
             default_rules=self._scope.rules,
             on_open_calls="close",
         )
-        return await self._scope.write(lambda sql: close_open_calls(sql, request, reason))
+        return await self._scope.write(lambda sql: close_open_calls(sql, request, reason), moves=request.thread)
 
 
 _NAMES = """

@@ -63,7 +63,9 @@ class PartialRepository:
         )
         message_id = None if partial.message_id is None else encode_key(partial.message_id, "message_id")
         key = PartialKey(request.tenant, request.thread, partial.branch, partial.seq, message_id)
-        return await self._scope.write(lambda sql: interrupt_partial(sql, request, key, since=partial.since))
+        return await self._scope.write(
+            lambda sql: interrupt_partial(sql, request, key, since=partial.since), moves=request.thread
+        )
 
 
 def interrupt_partial(sql: Sql, request: AppendRequest, key: PartialKey, *, since: datetime | None = None) -> bool:

@@ -110,6 +110,7 @@ def from_microseconds(microseconds: int) -> datetime:
 # --- Marks: text as well, which callers keep and no column stores -----------------------------------------------------
 
 _MARK = struct.Struct(">IIqq")  # the checksum of the thread's key, then the fields of a Mark
+_PARTIAL = 2**31  # no branch has this number, so it can stand beside the branch
 
 
 class Mark(NamedTuple):
@@ -120,9 +121,12 @@ class Mark(NamedTuple):
     stamp: int
 
 
-def write_mark(thread: str, branch: int, version: int, stamp: int) -> str:
-    """The mark as callers get it. `thread` is the key as stored."""
-    return urlsafe_b64encode(_MARK.pack(crc32(thread.encode()), branch, version, stamp)).decode()
+def write_mark(thread: str, branch: int, version: int, stamp: int, *, partial: bool = False) -> str:
+    """The mark as callers get it. `thread` is the key as stored. `partial`: the last message that comes with the mark
+    was still being written, which matters to a follower.
+    """
+    fields = (branch | _PARTIAL if partial else branch, version, stamp)
+    return urlsafe_b64encode(_MARK.pack(crc32(thread.encode()), *fields)).decode()
 
 
 def read_mark(mark: str, thread: str, argument: str) -> Mark:
@@ -134,4 +138,11 @@ def read_mark(mark: str, thread: str, argument: str) -> Mark:
         raise InvalidArgument(argument, detail) from error
     if checksum != crc32(thread.encode()):
         raise InvalidArgument(argument, "is a mark of another thread")
-    return Mark(*fields)
+    branch, version, stamp = fields
+    return Mark(branch & ~_PARTIAL, version, stamp)
+
+
+def ends_partial(mark: str) -> bool:
+    """Whether the last message was still being written, of a mark that `read_mark` has read."""
+    branch: int = _MARK.unpack(b64decode(mark, altchars=b"-_"))[1]
+    return branch >= _PARTIAL

@@ -1,0 +1,128 @@
+"""Hints: word from process to process that a thread moved, so that a follower need not wait for its next poll.
+
+A hint carries no data, and nothing depends on it: the poll finds whatever a lost hint was about. A process sends the
+hints of its commits together, on a connection of its own: at once, and then every 50 ms at most. In the transaction of
+a write, NOTIFY would hold a lock of the whole server until its commit is durable.
+
+Everybody who may connect to a PostgreSQL database may listen there. So a hint names a bucket, one of 65,536 by a digest
+of tenant and thread: enough that few followers wake up in vain, and too few to tell which thread it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import Context
+from typing import Any, TypeAlias
+
+from chatledger.storage.databases.states import Followed
+
+DISTANCE = 0.05
+"""The least seconds from one sending to the next."""
+CHANNEL = "chatledger"
+_BUCKET = 4
+"""Hexadecimal digits of a bucket."""
+_MOST = 1_900
+"""The most buckets of one notification, of which PostgreSQL takes 8,000 bytes."""
+# A lost hint is only late, so no disk is waited for. The payload has nothing but hexadecimal digits.
+_NOTIFY = f"BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {CHANNEL}, ':payload'; COMMIT"
+_SILENCE = 5.0
+"""Seconds without an answer after which the connection counts as lost."""
+_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Seconds until the next connection, after one was lost."""
+
+
+Connect: TypeAlias = Callable[[], Awaitable[Any]]
+
+
+def bucket_of(followed: Followed) -> str:
+    tenant, thread = followed
+    parts = b"".join(len(part).to_bytes(2, "big") + part for part in (tenant.key.encode(), thread.encode()))
+    return hashlib.blake2b(parts, digest_size=_BUCKET // 2).hexdigest()
+
+
+class Hints:
+    """The hints of one process about one database. `heard` is called with the buckets that a hint names, and with None
+    where hints may have been lost.
+    """
+
+    def __init__(self, connect: Connect | None, heard: Callable[[set[str] | None], None], *, listens: bool) -> None:
+        """`connect` makes a connection of asyncpg's; None on SQLite, where only this process hears. Without `listens`,
+        the process only sends.
+        """
+        self._connect = connect
+        self._heard = heard
+        self._can_listen = listens
+        self._listens = False
+        self._pending: set[str] = set()
+        self._woken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def send(self, followed: Followed) -> None:
+        """Tell that the thread moved. Does not wait."""
+        bucket = bucket_of(followed)
+        self._heard({bucket})
+        if self._connect is not None:
+            self._pending.add(bucket)
+            self._wake(self._connect)
+
+    def listen(self) -> None:
+        """Hear the hints of other processes from now on."""
+        if self._connect is not None and self._can_listen and not self._listens:
+            self._listens = True
+            self._wake(self._connect)
+
+    async def close(self) -> None:
+        """End the connection. Hints that wait are dropped."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _wake(self, connect: Connect) -> None:
+        loop = asyncio.get_running_loop()
+        if self._task is None:
+            self._loop = loop
+            self._task = loop.create_task(self._run(connect), context=Context())
+        if loop is self._loop:
+            self._woken.set()
+        elif self._loop is not None:
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def _run(self, connect: Connect) -> None:
+        failures = 0
+        while True:
+            with suppress(Exception):  # hints may be lost: the poll finds what they were about
+                connection = await connect()
+                try:
+                    failures = 0
+                    await self._serve(connection)
+                finally:
+                    with suppress(Exception):
+                        await connection.close(timeout=_SILENCE)
+            await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            failures += 1
+
+    async def _serve(self, connection: Any) -> None:
+        """Until the connection is lost."""
+        connection.add_termination_listener(lambda _: self._woken.set())
+        listening = False
+        while not connection.is_closed():
+            if self._listens and not listening:
+                async with asyncio.timeout(_SILENCE):
+                    await connection.add_listener(CHANNEL, self._hear)
+                listening = True
+                self._heard(None)
+            elif self._pending:
+                payload = "".join([self._pending.pop() for _ in range(min(_MOST, len(self._pending)))])
+                await connection.execute(_NOTIFY.replace(":payload", payload), timeout=_SILENCE)
+                await asyncio.sleep(DISTANCE)
+            else:
+                self._woken.clear()
+                await self._woken.wait()
+
+    def _hear(self, connection: Any, sender: int, _channel: str, payload: str) -> None:
+        if sender != connection.get_server_pid():
+            self._heard({payload[at : at + _BUCKET] for at in range(0, len(payload), _BUCKET)})

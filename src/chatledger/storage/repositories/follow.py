@@ -1,0 +1,302 @@
+"""Follows a thread: tells each change of its active branch once, in order.
+
+A follower reads what was changed since its position, and then waits until the thread moves. The position is all that it
+remembers, and the cursor of a change is the position after it. So another process goes on from there, and whatever was
+lost on the way (a connection, a hint, the process) is only late.
+
+Positions of a branch never move and are never used again, so the position on the followed branch says which messages
+and which changes were told. Two things change without a position there: a message that is still being written, of which
+the follower remembers a checksum, and a message that another branch stores. A revision of that takes a position of the
+other branch, so the follower remembers how far it has read each branch that its own one rests on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import and_, select
+
+from chatledger.errors import InvalidCursor, StorageError, ThreadNotFound
+from chatledger.models import ChatMessage, ThreadChange, ThreadChangeKind
+from chatledger.storage.databases.scope import Scope
+from chatledger.storage.databases.states import State
+from chatledger.storage.drivers.sql import Row, Sql
+from chatledger.storage.history.page import load_history
+from chatledger.storage.history.path import Path, cut, load_path, load_range, read_path, stands_on
+from chatledger.storage.history.window import Window
+from chatledger.storage.repositories.follow_cursor import Position, Read, checksum
+from chatledger.storage.rows.encryption import damaged_cell
+from chatledger.storage.schema.tables import branches
+from chatledger.storage.schema.text import decode_text, to_microseconds
+
+MOST = 100
+"""The most messages, and the most changes, that one read returns."""
+_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Seconds until the next attempt while the database is away."""
+
+
+async def follow(scope: Scope, window: Window, start: Position | Read | None) -> AsyncGenerator[ThreadChange, None]:
+    """Raises ThreadNotFound, also once the thread is gone, BranchNotFound, InvalidCursor, and StorageError for an error
+    that will not pass.
+    """
+    at, failures = start, 0
+    while True:
+        since = time.monotonic()
+        try:
+            look = await scope.read(partial(read_changes, window=window, start=at), snapshot=True)
+            failures = 0
+        except StorageError as error:
+            if not error.retryable:
+                raise
+            await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            failures += 1
+            continue
+        for change in look.changes:
+            yield change
+        at = look.at
+        if not look.more:
+            assert scope.guard is not None
+            await scope.guard.moved((window.tenant, window.thread), look.state, since)
+
+
+@dataclass(slots=True)
+class Look:
+    """The changes after a position, and the position after them. `state` is that of the thread when it was read;
+    `more`: there were more changes by then.
+    """
+
+    window: Window
+    at: Position
+    state: State
+    changes: list[ThreadChange] = field(default_factory=list)
+    more: bool = False
+
+    def tell(self, kind: ThreadChangeKind, at: Position, *, message: ChatMessage | None = None, **fields: Any) -> None:
+        self.at = at
+        if message is not None:
+            fields = {"seq": message.seq, "message_id": message.message_id, "message": message}
+        fields |= {"kind": kind, "cursor": at.write(self.window.thread)}
+        fields |= {"thread_id": self.window.thread_id, "branch": at.branch}
+        # The message was read from rows, so it is not validated again.
+        self.changes.append(ThreadChange.model_construct(**fields))
+
+
+def read_changes(sql: Sql, window: Window, start: Position | Read | None) -> Look:
+    """The next changes after `start`, in a snapshot. None is the end of the active branch. Raises as `follow`."""
+    active = _find_branch(sql, window)
+    state = (active.path.branch, active.path.last_seq, active.path.stamp)
+    if start is None:
+        return Look(window, _position_at(sql, window, active), state)
+    followed = active if start.branch == active.path.branch else _find_branch(sql, replace(window, branch=start.branch))
+    at = _resume(sql, window, followed, start) if isinstance(start, Read) else start
+    if at.created != active.created:  # the thread was deleted, and made again
+        raise ThreadNotFound(window.thread_id)
+    if at.version > followed.path.last_seq:
+        raise InvalidCursor(None, f"the cursor is beyond the end of branch {at.branch}; it is of another database")
+    look = Look(window, at, state)
+    _tell_partial(sql, look, followed.path)
+    _tell_shared(sql, look, followed.path)
+    if look.at.version < followed.path.last_seq:
+        _tell_positions(sql, look, followed.path)
+    if followed is not active and not look.more:
+        _tell_activated(sql, look, followed.path, active)
+    return look
+
+
+# --- Branches ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """`created`: the time of the thread's creation, which tells it from another one with the same id."""
+
+    path: Path
+    partial_seq: int | None
+    created: int
+
+
+_BRANCH = """
+SELECT t.created_at, b.partial_seq, t.user_id, t.active_branch, b.branch, b.last_seq, b.lineage, b.stamp, b.absent
+FROM {schema}threads t
+LEFT JOIN {schema}branches b
+  ON b.tenant_id = t.tenant_id AND b.thread_id = t.thread_id AND b.branch = coalesce(:branch, t.active_branch)
+WHERE t.tenant_id = :tenant AND t.thread_id = :thread
+"""
+
+
+def _find_branch(sql: Sql, window: Window) -> _Branch:
+    """Raises ThreadNotFound (also for another user's thread), BranchNotFound and DamagedCell."""
+    template = _BRANCH.replace(":branch", ":branch::int") if sql.dialect == "postgresql" else _BRANCH
+    rows: Sequence[Row] = sql.fetch(template, window.place)
+    path = read_path(window, rows[0][2:] if rows else None)
+    created_at: Any = rows[0][0]
+    if isinstance(created_at, datetime):
+        created_at = to_microseconds(created_at.replace(tzinfo=UTC))
+    return _Branch(path, rows[0][1], created_at)
+
+
+def _position_at(sql: Sql, window: Window, branch: _Branch) -> Position:
+    """The position of a reader who has all of the branch."""
+    path = branch.path
+    written: tuple[int, int] | None = None
+    if branch.partial_seq is not None:
+        found = load_path(sql, window, path, branch.partial_seq, branch.partial_seq)
+        written = (branch.partial_seq, checksum(found[0])) if found else None
+    ends = _ends_of_shared(sql, window, path)
+    return Position(path.branch, path.last_seq, path.last_seq, branch.created, written, tuple(ends.items()))
+
+
+def _resume(sql: Sql, window: Window, branch: _Branch, read: Read) -> Position:
+    """The position of a reader who has the history of a mark. If the branch has moved since, the mark does not say how
+    far the reader has the revisions of other branches, so it gets them once more.
+    """
+    if (read.version, read.stamp) == (branch.path.last_seq, branch.path.stamp):
+        return _position_at(sql, window, branch)
+    written = (read.version, 0) if read.partial else None
+    return Position(read.branch, read.version, read.version, branch.created, written, ())
+
+
+def _ends_of_shared(sql: Sql, window: Window, path: Path) -> dict[int, int]:
+    """The last position of each other branch that stores messages of the path, in the order of their numbers."""
+    numbers = sorted({segment.branch for segment in cut(path.segments, 1, path.last_seq)} - {path.branch})
+    if not numbers:
+        return {}
+    own = and_(branches.c.tenant_id == window.tenant.name, branches.c.thread_id == window.thread_id)
+    ends = select(branches.c.branch, branches.c.last_seq).where(own, branches.c.branch.in_(numbers))
+    found: dict[int, int] = {}
+    for row in sql.execute(ends.order_by(branches.c.branch)):
+        if type(row.last_seq) is not int:
+            raise damaged_cell(branches, "last_seq", {"thread_id": window.thread_id, "branch": row.branch})
+        found[row.branch] = row.last_seq
+    return found
+
+
+# --- What is told -----------------------------------------------------------------------------------------------------
+
+
+def _tell_partial(sql: Sql, look: Look, path: Path) -> None:
+    """Tell of the message that was being written. Its row changes without a new position."""
+    if look.at.partial is None:
+        return
+    seq, known = look.at.partial
+    found = load_path(sql, look.window, path, seq, seq)
+    look.at = replace(look.at, partial=None)
+    if not found:  # it was removed, which a later position says
+        return
+    (message,) = found
+    if message.state == "partial":
+        now = checksum(message)
+        look.at = replace(look.at, partial=(seq, now))
+        if now != known:
+            look.tell("grown", look.at, message=message)
+    else:
+        look.tell("completed", look.at, message=message)
+
+
+_CHANGES = """
+SELECT seq, kind, count(*), min(target_branch), min(target_seq), min(message_id) FROM {schema}revisions
+WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq > :after AND seq <= :last{of_kind}
+GROUP BY seq, kind ORDER BY seq LIMIT :most
+"""
+_REVISIONS = _CHANGES.replace("{of_kind}", " AND kind = 'revised'")
+_CHANGES = _CHANGES.replace("{of_kind}", "")
+
+
+def _load_changes(sql: Sql, look: Look, statement: str, branch: int, after: int, last: int) -> Sequence[Row]:
+    place = {"tenant": look.window.tenant.key, "thread": look.window.thread, "branch": branch}
+    return sql.fetch(statement, {**place, "after": after, "last": last, "most": MOST})
+
+
+def _tell_shared(sql: Sql, look: Look, path: Path) -> None:
+    """Tell of the messages that other branches store and that were revised. Those that the reader does not have yet
+    follow with their new words.
+    """
+    known = dict(look.at.shared)
+    for branch, end in _ends_of_shared(sql, look.window, path).items():
+        rows: Sequence[Row] = ()
+        if end > known.get(branch, 0):
+            rows = _load_changes(sql, look, _REVISIONS, branch, known.get(branch, 0), end)
+        for seq, _, _, target_branch, target_seq, _ in rows:
+            known[branch] = seq
+            if target_seq <= look.at.version:
+                look.at = replace(look.at, shared=tuple(sorted(known.items())))
+                _tell_revised(sql, look, path, target_branch, target_seq)
+        look.more = look.more or len(rows) == MOST
+        known[branch] = rows[-1][0] if len(rows) == MOST else end
+    look.at = replace(look.at, shared=tuple(sorted(known.items())))
+
+
+def _tell_positions(sql: Sql, look: Look, path: Path) -> None:
+    """Tell what stands on the next positions of the branch."""
+    at, last = look.at, path.last_seq
+    window = replace(look.window, branch=path.branch, after=at.version, limit=MOST)
+    messages = load_history(sql, window).messages
+    if len(messages) == MOST:
+        last = messages[-1].seq or 0
+    after = max(at.version, at.settled)
+    rows = _load_changes(sql, look, _CHANGES, path.branch, after, last) if path.absent and after < last else ()
+    if len(rows) == MOST:
+        last = rows[-1][0]
+    told: list[tuple[int, ChatMessage | Row]] = [(message.seq or 0, message) for message in messages]
+    told += [(row[0], row) for row in rows]
+    for seq, one in sorted(told, key=itemgetter(0)):
+        if seq > last:
+            break
+        look.at = replace(look.at, version=seq)
+        if isinstance(one, ChatMessage):
+            _tell_appended(look, one)
+        else:
+            _tell_change(sql, look, path, one)
+    look.at = replace(look.at, version=last)
+    look.more = look.more or last < path.last_seq
+
+
+def _tell_appended(look: Look, message: ChatMessage) -> None:
+    written = (message.seq or 0, checksum(message)) if message.state == "partial" else None
+    look.tell("appended", replace(look.at, partial=written), message=message)
+
+
+def _tell_change(sql: Sql, look: Look, path: Path, row: Row) -> None:
+    _, kind, count, branch, seq, message_id = row
+    if kind == "revised":
+        _tell_revised(sql, look, path, branch, seq)
+    elif count == 1:
+        message_id = None if message_id is None else decode_text(message_id)
+        look.tell("retracted", look.at, seq=seq, message_id=message_id)
+    else:
+        look.tell("rewound", look.at, seq=seq)
+
+
+def _tell_revised(sql: Sql, look: Look, path: Path, branch: int, seq: int) -> None:
+    """Tell the message as it is now, unless it left the path: then a later position says so."""
+    if stands_on(path.segments, branch, seq):
+        for message in load_range(sql, look.window.tenant, look.window.thread, branch, seq, seq):
+            look.tell("revised", look.at, message=message)
+
+
+def _tell_activated(sql: Sql, look: Look, path: Path, active: _Branch) -> None:
+    """Go on with the branch that is active now, after the last position that it shares with this one."""
+    shared = _shared_up_to(path, active.path)
+    ends = _ends_of_shared(sql, look.window, active.path)
+    at = Position(active.path.branch, shared, active.path.last_seq, active.created, None, tuple(ends.items()))
+    look.tell("activated", at, seq=shared)
+    look.more = shared < active.path.last_seq
+
+
+def _shared_up_to(one: Path, other: Path) -> int:
+    """The last position up to which the rows of both paths are the same."""
+    end = min(one.last_seq, other.last_seq)
+    shorter, longer = sorted((cut(path.segments, 1, end) for path in (one, other)), key=len)
+    for first, second in zip(shorter, longer, strict=False):
+        if (first.branch, first.first) != (second.branch, second.first):
+            return min(first.first, second.first) - 1
+        if first.last != second.last:
+            return min(first.last, second.last)
+    return longer[len(shorter)].first - 1 if len(longer) > len(shorter) else end

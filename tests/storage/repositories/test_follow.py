@@ -1,0 +1,321 @@
+"""Following a thread: each change of its active branch is told once, in order, whoever writes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, get_args
+
+import pytest
+
+from chatledger import BranchNotFound, InvalidCursor, Ledger, StorageError, ThreadNotFound
+from chatledger.models import ThreadChangeKind
+from chatledger.storage.databases import poller, sqlite
+from chatledger.storage.schema.text import write_mark
+from tests.conftest import Database
+from tests.conversations import assistant, turn, user
+from tests.faults.proxy import proxied
+from tests.following import LONG, Reader
+
+
+@pytest.fixture
+async def writer(database: Database) -> AsyncIterator[Ledger]:
+    """Another process, as far as the follower knows."""
+    async with database.open() as opened:
+        await opened.threads.create("t")
+        await opened.messages.append("t", turn("first "))
+        yield opened
+
+
+async def test_an_append_of_another_ledger_is_heard(ledger: Ledger, writer: Ledger) -> None:
+    reader = await Reader.of(ledger, "t")
+    changes = ledger.follow("t", after=reader.cursor)
+    hearing = asyncio.create_task(reader.hear(changes, "appended", "appended"))
+    await asyncio.sleep(0)
+    await writer.messages.append("t", [user("And in Oslo?"), assistant("Rain.")])
+    await hearing
+    await changes.aclose()
+    assert reader.has(await ledger.messages.history("t"))
+
+
+async def test_a_cursor_goes_on_where_it_was_given(ledger: Ledger, writer: Ledger) -> None:
+    reader = await Reader.of(ledger, "t")
+    for number in range(3):
+        await writer.messages.append("t", [user(f"{number}?"), assistant(f"{number}!")])
+    changes = ledger.follow("t", after=reader.cursor)
+    change = await reader.hear(changes, "appended", "appended")
+    await changes.aclose()
+    changes = writer.follow("t", after=change.cursor)
+    await reader.hear(changes, "appended", "appended", "appended", "appended")
+    await changes.aclose()
+    assert reader.has(await ledger.messages.history("t"))
+
+
+async def test_without_a_cursor_it_begins_now(ledger: Ledger, writer: Ledger) -> None:
+    changes = ledger.follow("t")
+    async with asyncio.timeout(LONG):
+        hearing = asyncio.ensure_future(anext(changes))
+        await until_waiting(ledger)
+        await writer.messages.append("t", [user("And in Oslo?")])
+        change = await hearing
+    await changes.aclose()
+    assert (change.kind, change.seq, change.message) == (
+        "appended",
+        6,
+        (await ledger.messages.history("t")).messages[5],
+    )
+
+
+# --- Each kind of change ----------------------------------------------------------------------------------------------
+
+
+async def changes_of(writer: Ledger) -> AsyncIterator[str]:
+    """Changes of every kind in turn, and the kinds that they are told as."""
+    await writer.messages.append("t", [user("And in Oslo?", message_id="q")])
+    yield "appended"
+    async with writer.stream("t", message_id="a", interval=0) as draft:
+        yield "appended"
+        await draft.feed("Rain")
+        yield "grown"
+        await draft.feed(" and wind.")
+        yield "grown"
+    yield "completed"
+    with pytest.raises(KeyError):
+        async with writer.stream("t", message_id="b", interval=0) as draft:
+            yield "appended"
+            raise KeyError
+    yield "completed"
+    await writer.messages.revise("t", "q", user("And in Bergen?"))
+    yield "revised"
+    await writer.messages.retract("t", "q")
+    yield "retracted"
+    await writer.messages.pop("t")
+    yield "retracted"
+    await writer.messages.append("t", [user("1", message_id="1"), assistant("2", message_id="2")])
+    yield "appended appended"
+    await writer.branches.rewind("t", 5)
+    yield "rewound"
+    await writer.branches.fork("t", 5)
+    yield "activated"
+    await writer.messages.append("t", [user("Elsewhere?", message_id="elsewhere")])
+    yield "appended"
+    await writer.messages.revise("t", "first 0", user("What is the weather?"))  # which branch 0 stores
+    yield "revised"
+    await writer.messages.append("t", [user("Nowhere?", message_id="nowhere")], branch=0)
+    await writer.branches.activate("t", 0)
+    yield "activated appended"
+    await writer.messages.append("t", [user("Anywhere?")], after="first 4")
+    yield "activated appended"
+
+
+async def test_each_kind_of_change_is_told_once_and_in_order(ledger: Ledger, writer: Ledger) -> None:
+    """A reader may go on from each change on, and from the history of each state: it comes to the same end."""
+    reader, others = await Reader.of(ledger, "t"), []
+    async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+        async for kinds in changes_of(writer):
+            for kind in kinds.split():
+                await reader.hear(changes, kind)
+                others.append(reader.copy())
+            assert reader.has(await writer.messages.history("t"))
+            others.append(await Reader.of(writer, "t"))
+    assert {change.kind for change in reader.told} == set(get_args(ThreadChangeKind))
+    for other in others:
+        await other.catch_up(writer)
+        assert other.has(await ledger.messages.history("t"))
+
+
+@pytest.mark.parametrize("end", ["complete", "interrupted"])
+async def test_a_mark_of_a_draft_goes_on_with_the_draft(ledger: Ledger, writer: Ledger, end: str) -> None:
+    """Also where nothing tells of the time between: the draft is over, and other messages follow it."""
+    async with writer.stream("t", on_open_calls="close") as draft:
+        readers = [await Reader.of(ledger, "t")]
+        await draft.feed("Rain")
+        await draft.flush()
+        readers.append(await Reader.of(ledger, "t"))
+        await (draft.complete() if end == "complete" else draft.interrupt())
+    await writer.messages.append("t", [user("And in Oslo?")])
+    for reader in readers:
+        await reader.catch_up(ledger)
+        assert [change.kind for change in reader.told] == ["completed", "appended"]
+        assert reader.told[0].message is not None
+        assert reader.told[0].message.state == end
+
+
+async def test_more_than_one_read_holds_is_told_in_order(ledger: Ledger, writer: Ledger) -> None:
+    reader = await Reader.of(ledger, "t")
+    for gone in ("first 0", "first 4"):
+        await writer.messages.append("t", [user(f"{one}") for one in range(60)])
+        await writer.messages.retract("t", gone)
+    await writer.messages.append("t", [user(f"{one}") for one in range(60)])
+    await reader.catch_up(ledger)
+    assert [change.kind for change in reader.told] == [*["appended"] * 60, "retracted"] * 2 + ["appended"] * 60
+
+
+# --- The thread, its owner and the ledger -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gone", ["deleted", "erased", "made again"])
+async def test_a_thread_that_is_gone_ends_its_followers(ledger: Ledger, writer: Ledger, gone: str) -> None:
+    follower = asyncio.create_task(anext(ledger.follow("t")))
+    await until_waiting(ledger)
+    await (writer.erasures.erase_thread if gone == "erased" else writer.threads.delete)("t")
+    if gone == "made again":
+        await writer.threads.create("t")
+        await writer.messages.append("t", turn("second "))
+        await writer.messages.append("t", turn("third "))
+    with pytest.raises(ThreadNotFound):
+        async with asyncio.timeout(LONG):
+            await follower
+
+
+async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger) -> None:
+    await writer.threads.create("ada's", user_id="ada")
+    cursor = (await writer.messages.history("ada's")).mark
+    for other in (ledger.user("bob"), ledger.tenant("acme")):
+        for after in (None, cursor):
+            with pytest.raises(ThreadNotFound):
+                await anext(other.follow("ada's", after=after))
+    hearing = asyncio.create_task(anext(ledger.user("ada").follow("ada's", after=cursor)))
+    await writer.messages.append("ada's", [user("?")])
+    async with asyncio.timeout(LONG):
+        assert (await hearing).kind == "appended"
+
+
+@pytest.mark.parametrize("after", ["", "x", "A" * 32, "A" * 60, "ä", "\ud800"])
+async def test_a_text_that_is_no_cursor_is_refused(ledger: Ledger, writer: Ledger, after: str) -> None:
+    with pytest.raises(InvalidCursor):
+        ledger.follow("t", after=after)
+
+
+async def test_a_cursor_of_another_thread_or_database_is_refused(ledger: Ledger, writer: Ledger) -> None:
+    hearing = asyncio.create_task(anext(ledger.follow("t")))
+    await until_waiting(ledger)
+    await writer.messages.append("t", [user("?")])
+    cursor = (await hearing).cursor
+    with pytest.raises(InvalidCursor):
+        ledger.follow("another", after=cursor)
+    beyond = write_mark("t", 0, 7, 1)
+    with pytest.raises(InvalidCursor):
+        await anext(ledger.follow("t", after=beyond))
+    with pytest.raises(BranchNotFound):
+        await anext(ledger.follow("t", after=write_mark("t", 7, 0, 1)))
+
+
+async def test_closing_the_ledger_ends_its_followers(database: Database, writer: Ledger) -> None:
+    async with database.open() as ledger:
+        waiting = asyncio.create_task(anext(ledger.follow("t")))
+        busy = ledger.follow("t", after=(await ledger.messages.history("t", limit=0)).mark)
+        await until_waiting(ledger)
+        before = asyncio.all_tasks() - {waiting}
+    for follower in (waiting, anext(busy)):
+        with pytest.raises(StorageError, match="closed"):
+            await follower
+    assert asyncio.all_tasks() < before, "the poller is left"
+
+
+async def test_a_follower_that_is_cancelled_or_closed_leaves_nothing(ledger: Ledger, writer: Ledger) -> None:
+    before = asyncio.all_tasks()
+    cancelled = asyncio.create_task(anext(ledger.follow("t")))
+    await until_waiting(ledger)
+    poller = next(iter(ledger._guard._pollers.values()))
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    assert poller._task is not None
+    await asyncio.wait_for(poller._task, LONG)
+    changes = ledger.follow("t", after=(await ledger.messages.history("t")).mark)
+    await writer.messages.append("t", [user("?")])
+    await asyncio.wait_for(anext(changes), LONG)
+    await changes.aclose()
+    await asyncio.wait_for(poller._task, LONG)
+    assert asyncio.all_tasks() == before
+    assert not poller._waiting
+
+
+async def until_waiting(ledger: Ledger, followers: int = 1) -> None:
+    """Until so many followers have read their threads and wait."""
+
+    def waiting() -> int:
+        return sum(len(poller._waiting) for poller in ledger._guard._pollers.values())
+
+    async with asyncio.timeout(LONG):
+        while waiting() < followers:  # noqa: ASYNC110 - nothing tells of the first read
+            await asyncio.sleep(0.001)
+
+
+async def test_a_follower_waits_for_a_database_that_is_away(pg_database: Database) -> None:
+    """Also one whose own read failed: the time limit of a call is over by then."""
+    async with (
+        pg_database.open() as writer,
+        proxied(pg_database.url) as proxy,
+        Ledger.open(proxy.url, timeout=0.2) as ledger,
+    ):
+        await writer.threads.create("t")
+        reader = await Reader.of(writer, "t")
+        proxy.down = True
+        await proxy.close()
+        async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+            hearing = asyncio.create_task(reader.hear(changes, "appended"))
+            with pytest.raises(StorageError):
+                await ledger.messages.history("t")
+            await asyncio.wait([hearing], timeout=0.3)
+            proxy.down = False
+            await writer.messages.append("t", [user("?")])
+            await hearing
+
+
+# --- Its cost ---------------------------------------------------------------------------------------------------------
+
+
+async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database) -> None:
+    """Two polls of 100 followers, of a user's and of the tenant's ledger, are two round trips."""
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger, pg_database.open() as writer:
+        for number in range(100):
+            await writer.threads.create(f"t{number}", user_id="ada")
+        views = (ledger, ledger.user("ada"))
+        hearing = [asyncio.create_task(anext(views[number % 2].follow(f"t{number}"))) for number in range(100)]
+        await until_waiting(ledger, 100)
+        (poller,) = ledger._guard._pollers.values()
+        before = proxy.round_trips
+        for polls in (1, 2):
+            begun = poller._polled_at
+            async with asyncio.timeout(LONG):
+                while poller._polled_at == begun:  # noqa: ASYNC110 - nothing tells of a poll
+                    await asyncio.sleep(0.001)
+            assert proxy.round_trips <= before + polls
+        await writer.messages.append("t7", [user("?")])
+        assert (await asyncio.wait_for(hearing[7], LONG)).thread_id == "t7"
+        for task in hearing:
+            task.cancel()
+        await asyncio.gather(*hearing, return_exceptions=True)
+
+
+async def test_a_file_that_nobody_writes_to_is_not_read(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = count_calls(monkeypatch, sqlite, "read_states")
+    monkeypatch.setattr(poller, "INTERVAL", 0.001)
+    asked = count_calls(monkeypatch, sqlite._States, "read")
+    async with sqlite_database.open() as ledger, sqlite_database.open() as writer:
+        await writer.threads.create("t")
+        hearing = asyncio.create_task(anext(ledger.follow("t")))
+        async with asyncio.timeout(LONG):
+            while len(asked) < 10:  # noqa: ASYNC110 - nothing tells of a poll
+                await asyncio.sleep(0.001)
+        assert len(read) == 1
+        await writer.messages.append("t", [user("?")])
+        assert (await asyncio.wait_for(hearing, LONG)).kind == "appended"
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[int]:
+    """A list that grows with each call of the method."""
+    calls: list[int] = []
+    original = getattr(owner, name)
+
+    def counted(*given: Any) -> Any:
+        calls.append(1)
+        return original(*given)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
