@@ -6,7 +6,9 @@ commit. Both have the same repositories: threads, messages, runs and so on.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,13 +17,24 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chatledger.arguments import BOOL, BOOL_OR_NONE, FUNCTION_OR_NONE, NUMBER, RULES, STR, Kind, require
-from chatledger.errors import InvalidArgument
+from chatledger.arguments import (
+    BOOL,
+    BOOL_OR_NONE,
+    FUNCTION_OR_NONE,
+    INT_OR_NONE,
+    NUMBER,
+    RULES,
+    STR,
+    Kind,
+    require,
+    require_between,
+)
+from chatledger.errors import InvalidArgument, StorageError
 from chatledger.models import Limits, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
-from chatledger.storage.drivers.urls import ADDRESS, TIMEOUT
+from chatledger.storage.drivers.urls import ADDRESS, POOL, TIMEOUT, PoolLimits
 from chatledger.storage.repositories.reencrypt import Progress, reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
@@ -35,6 +48,26 @@ _ENGINE_OR_NONE = Kind("an AsyncEngine or None", AsyncEngine, NoneType)
 _REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
 _POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
 _LONGEST_TIMEOUT = 86_400
+_MOST_CONNECTIONS = 10_000
+
+
+def _require_time(timeout: float) -> None:
+    require(NUMBER, timeout=timeout)
+    if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
+        raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
+
+
+def _read_pool(pool_size: int | None, max_overflow: int | None, engine: AsyncEngine | None) -> PoolLimits:
+    require(INT_OR_NONE, pool_size=pool_size, max_overflow=max_overflow)
+    given = {"pool_size": pool_size, "max_overflow": max_overflow}
+    for name, number in given.items():
+        if number is not None and engine is not None:
+            raise InvalidArgument(name, "does not go with an engine, which has a pool already: give it to the engine")
+    size = POOL.size if pool_size is None else pool_size
+    overflow = POOL.overflow if max_overflow is None else max_overflow
+    require_between(1, _MOST_CONNECTIONS, pool_size=size)
+    require_between(0, _MOST_CONNECTIONS, max_overflow=overflow)
+    return PoolLimits(size, overflow)
 
 
 class Ledger(Repositories):
@@ -63,6 +96,8 @@ class Ledger(Repositories):
         keys: KeyRing | Keys | None = None,
         plaintext: bool = False,
         timeout: float = TIMEOUT,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -88,6 +123,12 @@ class Ledger(Repositories):
         that gets no answer for so long ends too, and so does the wait for another process's lock on a SQLite file. The
         limit does not end a write that PostgreSQL is working on: a deletion takes as long as its thread is long.
 
+        `pool_size` is the number of connections to PostgreSQL that this process keeps open, 16 by default, and
+        `max_overflow` the most further ones while all of those are busy, 4 by default. A replica's URL gets as many
+        again. A call that finds no free connection waits for one, up to the time limit. Keep the sum over all processes
+        below PostgreSQL's `max_connections`, which is 100 by default. An engine has limits of its own, and a SQLite
+        file has one connection that writes and up to four that read, whatever these say.
+
         Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
         require(ADDRESS, url=url)
@@ -100,18 +141,19 @@ class Ledger(Repositories):
         require(_REPLICA, replica=replica)
         require(KEYS, keys=keys)
         require(BOOL, plaintext=plaintext)
-        require(NUMBER, timeout=timeout)
-        if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
-            raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
+        _require_time(timeout)
+        pool = _read_pool(pool_size, max_overflow, engine)
         if url is not None and engine is not None:
             raise InvalidArgument("engine", "does not go with a url; give one of them")
         encryption_keys = EncryptionKeys(keys, plaintext=plaintext)
 
         async def opened() -> Ledger:
             database = await open_database(
-                url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout
+                url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout, pool=pool
             )
-            standby = None if replica is None else await open_replica(replica, database, schema=schema, pooler=pooler)
+            standby = None
+            if replica is not None:
+                standby = await open_replica(replica, database, schema=schema, pooler=pooler, pool=pool)
             guard = Guard(database, standby, encryption_keys)
             return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
@@ -144,8 +186,24 @@ class Ledger(Repositories):
         as the `min_position` of its `history`. One round trip. On SQLite the position is always the same and always
         reached.
         """
-        self._guard.refuse_read()
-        return await self._database.position()
+        with self._guard.reading():
+            return await self._database.position()
+
+    async def ping(self, *, timeout: float = 2.0) -> float:
+        """Ask the database for nothing, for a health check. Returns the seconds that the answer took.
+
+        One round trip. A connection that was lost is replaced. Raises StorageError if there is no answer within
+        `timeout` seconds, also while every connection of the pool is busy, and if the ledger's tables are not there.
+        """
+        _require_time(timeout)
+        with self._guard.reading():
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._database.ping(self._scope.tenant)
+            except TimeoutError:
+                raise StorageError(f"the database gave no answer within {timeout:g} seconds", retryable=True) from None
+            return time.monotonic() - began
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Transaction]:
@@ -176,10 +234,19 @@ class Ledger(Repositories):
         """Whether the database runs in a process of its own, and so works while this process does something else."""
         return self._database.is_server
 
-    async def close(self) -> None:
-        """Close the connections, except those of an application's own engine. The ledger refuses every later call."""
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Refuse every later call with StorageError, wait until the calls and transactions that are running have ended,
+        and close the connections, except those of an application's own engine.
+
+        It waits up to `timeout` seconds; None is the ledger's own time limit. Calls that still run then fail with
+        StorageError or OutcomeUnknown, and a transaction is rolled back. A draft is not waited for: its next write is
+        refused, and its message counts as abandoned once the lease is over. So leave drafts first.
+        """
+        if timeout is not None:
+            require(NUMBER, timeout=timeout)
+            require_between(0, _LONGEST_TIMEOUT, timeout=timeout)
         if self._owner:
-            await self._guard.close()
+            await self._guard.close(self._database.timeout if timeout is None else timeout)
 
     async def __aenter__(self) -> Self:
         return self

@@ -582,6 +582,25 @@ def delete_what_was_idle() -> None:
     _put(deletion, is_idle=lambda *_: True)
 
 
+def close_at_once() -> None:
+    from chatledger.storage.databases.scope import Guard
+
+    close = Guard.close
+    Guard.close = lambda self, timeout: close(self, 0)  # type: ignore[method-assign]
+
+
+def cut_no_connection() -> None:
+    from chatledger.storage.drivers.asyncpg import AsyncpgConnections
+
+    AsyncpgConnections._in_use = False  # type: ignore[assignment, method-assign]
+
+
+def roll_back_nothing() -> None:
+    from chatledger.storage.databases.sqlite_writer import WriterTransaction
+
+    WriterTransaction.abandon = lambda self: None  # type: ignore[method-assign]
+
+
 def copy_the_file_alone() -> None:
     import shutil
 
@@ -944,6 +963,27 @@ MUTANTS = (
         "asking the standby how far it is",
         "AssertionError: the standby answered with an older state",
         trust_the_replica,
+    ),
+    Mutant(
+        "close-waits",
+        "../storage/databases/test_lifetime.py -k 'waits_for_a_transaction'",
+        "waiting for the calls that are running",
+        "StorageError|assert",
+        close_at_once,
+    ),
+    Mutant(
+        "close-cuts",
+        "../storage/databases/test_lifetime.py -k 'never_ends and postgresql'",
+        "cutting the connections of the calls that do not end",
+        "assert",
+        cut_no_connection,
+    ),
+    Mutant(
+        "close-rolls-back",
+        "../storage/databases/test_lifetime.py -k 'never_ends and sqlite'",
+        "rolling back the transaction that does not end",
+        "TimeoutError",
+        roll_back_nothing,
     ),
     Mutant(
         "stream-lease",

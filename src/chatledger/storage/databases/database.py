@@ -25,6 +25,9 @@ T = TypeVar("T")
 START = "0/0"
 """The position that every database has reached. A SQLite file always returns it, since it has no replica."""
 
+PING = "SELECT 1 FROM {schema}tenants WHERE false"
+"""It reads no row. Even so it fails without the tables, and on a SQLite file that cannot be read."""
+
 
 class Database(ABC):
     """Runs each call as one unit of work. An append is an ordinary write and a history an ordinary read, unless a
@@ -68,6 +71,10 @@ class OpenDatabase(Database):
     is_server = False
     """Whether the database runs in a process of its own, so that it works while this process does something else."""
 
+    async def ping(self, tenant: Tenant) -> None:
+        """One round trip. Raises StorageError."""
+        await self.read(tenant, lambda sql: sql.fetch(PING, {}))
+
     async def position(self) -> str:
         """The position in the database's write-ahead log after every commit up to now."""
         return START
@@ -77,4 +84,5 @@ class OpenDatabase(Database):
         """Several calls, one commit; an exception rolls all of them back."""
 
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections. A call that is still running fails soon."""

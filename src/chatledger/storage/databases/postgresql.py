@@ -18,7 +18,7 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.databases.append_queue import AppendQueue
-from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
 from chatledger.storage.databases.retries import Retries
@@ -32,7 +32,7 @@ from chatledger.storage.drivers.errors import (
     raise_translated,
 )
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.drivers.urls import TIMEOUT
+from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
@@ -49,10 +49,18 @@ class PostgresqlDatabase(OpenDatabase):
     is_server = True
 
     def __init__(
-        self, engine: AsyncEngine, schema: str, *, owned: bool, secured: bool = False, timeout: float = TIMEOUT
+        self,
+        engine: AsyncEngine,
+        schema: str,
+        *,
+        owned: bool,
+        secured: bool = False,
+        timeout: float = TIMEOUT,
+        pool: PoolLimits = POOL,
     ) -> None:
         """`owned`: the ledger created the engine and disposes of it. `secured`: every transaction sets the tenant for
-        row-level security. `timeout`: the time limit of a call in seconds.
+        row-level security. `timeout`: the time limit of a call in seconds. `pool`: the limits of the engine's pool, if
+        it is owned.
         """
         self.one_loop = owned
         self.timeout = timeout
@@ -62,7 +70,7 @@ class PostgresqlDatabase(OpenDatabase):
         self._owned = owned
         self._tips = TipCache()
         self._connections = AsyncpgConnections(
-            engine.sync_engine, schema, owned=owned, secured=secured, timeout=timeout
+            engine.sync_engine, schema, owned=owned, secured=secured, timeout=timeout, limits=pool
         )
         self._append = PostgresqlAppend(self._connections, self._tips)
         self._queue = AppendQueue(self._append.together)
@@ -105,6 +113,9 @@ class PostgresqlDatabase(OpenDatabase):
             lambda: greenlet_spawn(self._read, None, lambda sql: sql.fetch(CURRENT, {})[0][0])
         )
         return position
+
+    async def ping(self, tenant: Tenant) -> None:
+        await self._until_heard(lambda: greenlet_spawn(self._read, None, lambda sql: sql.fetch(PING, {})))
 
     async def history_if(self, condition: Callable[[Sql], None], window: Window) -> History:
         """The history, unless `condition` raises. The condition runs on the same connection before the read begins. The
@@ -150,7 +161,7 @@ class PostgresqlDatabase(OpenDatabase):
                 if not is_away(error):
                     raise_translated(error)
                 retries = retries or Retries(self.timeout, since=since)
-                if not await retries.next(at_once=self._connections.unused > 0):
+                if self._connections.closed or not await retries.next(at_once=self._connections.unused > 0):
                     raise_translated(error)
 
     # --- Reads

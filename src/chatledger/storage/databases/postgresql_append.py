@@ -92,7 +92,7 @@ class PostgresqlAppend:
             number += 1
             if lost:
                 retries = retries or Retries(self._connections.timeout, since=since, least=_AT_LEAST)
-                if not await retries.next(at_once=self._connections.unused > 0):
+                if self._connections.closed or not await retries.next(at_once=self._connections.unused > 0):
                     raise _given_up(request, progress, cause) from cause
             elif number >= ATTEMPTS:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause

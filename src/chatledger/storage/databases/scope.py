@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from chatledger.arguments import Kind
 from chatledger.errors import StorageError, TenantOnly
@@ -59,11 +59,10 @@ class Scope:
         return self.database.timeout
 
     async def append(self, request: AppendRequest) -> Appended:
-        if self.guard is not None:
-            self.guard.refuse_write()
-        if (encryption := self.tenant.encryption) is not None and not encryption.marked:
-            await self.mark_encrypted()
-        return await self.database.append(request)
+        with self._writing():
+            if (encryption := self.tenant.encryption) is not None and not encryption.marked:
+                await self.mark_encrypted()
+            return await self.database.append(request)
 
     async def history(self, window: Window, *, min_position: str | None = None) -> History:
         """With `min_position`, a replica that has replayed past it may answer. Raises InvalidCursor for a text that is
@@ -71,18 +70,16 @@ class Scope:
         """
         if min_position is not None:
             require_position(min_position)
-        if self.guard is not None:
-            self.guard.refuse_read()
-            if min_position is not None and self.guard.replica is not None:
+        with self._reading():
+            if min_position is not None and self.guard is not None and self.guard.replica is not None:
                 history = await self.guard.replica.history(window, min_position)
                 if history is not None:
                     return history
-        return await self.database.history(window)
+            return await self.database.history(window)
 
     async def read(self, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        if self.guard is not None:
-            self.guard.refuse_read()
-        return await self.database.read(self.tenant, work, snapshot=snapshot)
+        with self._reading():
+            return await self.database.read(self.tenant, work, snapshot=snapshot)
 
     async def write(self, work: Callable[[Sql], T], *, single: bool = False, removes: bool = False) -> T:
         """Run the work in a transaction; `single` as in `Database.write`.
@@ -91,12 +88,17 @@ class Scope:
         so for work that only `removes` rows, which needs no keys, nor for a `single` statement without keys: it goes on
         with a draft, and the append that opened the draft asked.
         """
-        if self.guard is not None:
-            self.guard.refuse_write()
-        if removes or (single and self.tenant.encryption is None):
-            return await self.database.write(self.tenant, work, single=single)
-        await self.mark_encrypted()
-        return await self.database.write(self.tenant, self._unless_encrypted(work), single=single)
+        with self._writing():
+            if removes or (single and self.tenant.encryption is None):
+                return await self.database.write(self.tenant, work, single=single)
+            await self.mark_encrypted()
+            return await self.database.write(self.tenant, self._unless_encrypted(work), single=single)
+
+    def _reading(self) -> AbstractContextManager[object]:
+        return _UNGUARDED if self.guard is None else self.guard.reading()
+
+    def _writing(self) -> AbstractContextManager[object]:
+        return _UNGUARDED if self.guard is None else self.guard.writing()
 
     def _unless_encrypted(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
         if self.tenant.encryption is not None:
@@ -125,14 +127,21 @@ class Scope:
         self.database.learn(self.tenant, thread, seen)
 
 
+_UNGUARDED = nullcontext()
+
+
 class Guard:
-    """The database that a ledger opened, and its replica if it has one, until the ledger is closed."""
+    """The database that a ledger opened, and its replica if it has one, until the ledger is closed. Entered, it counts
+    the calls that are running, so that `close` can wait for them.
+    """
 
     def __init__(self, database: OpenDatabase, replica: Replica | None, keys: EncryptionKeys) -> None:
         self.database = database
         self.replica = replica
         self._keys = keys
         self._closed = False
+        self._running = 0
+        self._none_running = asyncio.Event()
         self._loop = asyncio.get_running_loop() if database.one_loop else None
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
@@ -144,20 +153,32 @@ class Guard:
         """The same tenant, user, rules and limits in one transaction. Inside, the guard refuses writes through the
         ledger.
         """
-        self.refuse_write()
-        await scope.mark_encrypted()
-        async with self.database.transaction(scope.tenant) as transaction:
-            with _begun(self.database):
-                yield replace(scope, database=transaction, guard=None)
+        with self.writing():
+            await scope.mark_encrypted()
+            async with self.database.transaction(scope.tenant) as transaction:
+                with _begun(self.database):
+                    yield replace(scope, database=transaction, guard=None)
 
-    def refuse_read(self) -> None:
+    def reading(self) -> Self:
+        """The guard, to be entered for the time of a read. Raises StorageError if there may be none now."""
         self._refuse_closed()
         if self.database.one_connection:  # a read would wait for the open transaction, as a write does
             _refuse_inside_transaction(self.database)
+        return self
 
-    def refuse_write(self) -> None:
+    def writing(self) -> Self:
+        """The same for a write."""
         self._refuse_closed()
         _refuse_inside_transaction(self.database)
+        return self
+
+    def __enter__(self) -> None:
+        self._running += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._running -= 1
+        if self._closed and not self._running:
+            self._none_running.set()
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -172,13 +193,21 @@ class Guard:
                 "and close it there"
             )
 
-    async def close(self) -> None:
+    async def close(self, timeout: float) -> None:
+        """Refuse every later call, wait up to `timeout` seconds for the calls that are running, and close the
+        connections.
+        """
         _refuse_inside_transaction(self.database)
         self._refuse_another_loop()
         self._closed = True
-        await self.database.close()
-        if self.replica is not None:
-            await self.replica.database.close()
+        try:
+            if self._running:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._none_running.wait(), timeout)
+        finally:
+            await self.database.close()
+            if self.replica is not None:
+                await self.replica.database.close()
 
 
 # --- The transactions that are open here ------------------------------------------------------------------------------
