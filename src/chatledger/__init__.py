@@ -16,6 +16,7 @@ release.
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         KvValue,
         Limits,
         Loss,
+        Metrics,
         OpaquePart,
         Page,
         PartialMessage,
@@ -146,6 +148,7 @@ __all__ = [
     "Limits",
     "Loss",
     "MessageNotFound",
+    "Metrics",
     "MissingExtra",
     "NotAuthentic",
     "NotEncrypted",
@@ -218,6 +221,7 @@ _HOMES = {
         "KvValue",
         "Limits",
         "Loss",
+        "Metrics",
         "OpaquePart",
         "Page",
         "PartialMessage",
@@ -276,6 +280,8 @@ _HOMES = {
     },
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+logging.getLogger("chatledger").addHandler(logging.NullHandler())  # quiet, unless the application wants to hear
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,7 @@ from chatledger.arguments import (
     require_between,
 )
 from chatledger.errors import InvalidArgument, StorageError
-from chatledger.models import Limits, RulesLevel
+from chatledger.models import Limits, Metrics, RulesLevel
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
@@ -40,6 +40,7 @@ from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import encode_key
+from chatledger.telemetry.calls import SlowCalls, observed
 from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]
@@ -98,6 +99,7 @@ class Ledger(Repositories):
         timeout: float = TIMEOUT,
         pool_size: int | None = None,
         max_overflow: int | None = None,
+        slow_call: float | None = None,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -129,6 +131,8 @@ class Ledger(Repositories):
         below PostgreSQL's `max_connections`, which is 100 by default. An engine has limits of its own, and a SQLite
         file has one connection that writes and up to four that read, whatever these say.
 
+        With `slow_call`, the logger `chatledger.calls` gets a warning for each call that takes so many seconds or more.
+
         Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
         require(ADDRESS, url=url)
@@ -142,6 +146,9 @@ class Ledger(Repositories):
         require(KEYS, keys=keys)
         require(BOOL, plaintext=plaintext)
         _require_time(timeout)
+        if slow_call is not None:
+            require(NUMBER, slow_call=slow_call)
+            require_between(0, _LONGEST_TIMEOUT, slow_call=slow_call)
         pool = _read_pool(pool_size, max_overflow, engine)
         if url is not None and engine is not None:
             raise InvalidArgument("engine", "does not go with a url; give one of them")
@@ -154,8 +161,9 @@ class Ledger(Repositories):
             standby = None
             if replica is not None:
                 standby = await open_replica(replica, database, schema=schema, pooler=pooler, pool=pool)
-            guard = Guard(database, standby, encryption_keys)
-            return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
+            observer = None if slow_call is None else SlowCalls(slow_call)
+            guard = Guard(database, standby, encryption_keys, observer)
+            return observed(cls, "", observer)(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)
 
@@ -166,7 +174,7 @@ class Ledger(Repositories):
         require(STR, name=name)
         self._scope.refuse_view("tenant")
         scope = self._guard.scope(name, self._scope.rules, self._scope.limits)
-        return Ledger(self._guard, scope, owner=False)
+        return self._view(scope)
 
     def user(self, user_id: str) -> Ledger:
         """The same tenant as one user sees it: the threads whose `user_id` it is, and their messages, branches, runs,
@@ -179,7 +187,16 @@ class Ledger(Repositories):
         """
         require(STR, user_id=user_id)
         encode_key(user_id, "user_id")
-        return Ledger(self._guard, replace(self._scope, tenant=self._scope.tenant.seen_by(user_id)), owner=False)
+        return self._view(replace(self._scope, tenant=self._scope.tenant.seen_by(user_id)))
+
+    def _view(self, scope: Scope) -> Ledger:
+        return observed(Ledger, "", scope.observer)(self._guard, scope, owner=False)
+
+    def metrics(self) -> Metrics:
+        """The counters since the ledger was opened: of all its tenants, users and transactions. It costs no round trip,
+        and works on a closed ledger too.
+        """
+        return self._guard.metrics()
 
     async def position(self) -> str:
         """The position in the database's write-ahead log that comes after every commit up to now. Pass it to a reader

@@ -582,6 +582,17 @@ def delete_what_was_idle() -> None:
     _put(deletion, is_idle=lambda *_: True)
 
 
+def log_what_an_error_says() -> None:
+    import logging
+
+    from chatledger.telemetry.calls import SlowCalls
+
+    def begin(self: object, name: str, *_: object) -> Any:
+        return lambda error, _: logging.getLogger("chatledger.calls").warning("%s: %s", name, error)
+
+    SlowCalls.begin = begin  # type: ignore[assignment, method-assign]
+
+
 def close_at_once() -> None:
     from chatledger.storage.databases.scope import Guard
 
@@ -963,6 +974,13 @@ MUTANTS = (
         "asking the standby how far it is",
         "AssertionError: the standby answered with an older state",
         trust_the_replica,
+    ),
+    Mutant(
+        "log-secrets",
+        "../telemetry/test_log.py -k 'no_record_holds and sqlite'",
+        "logging an error's type, and not its words",
+        "c4n4ry",
+        log_what_an_error_says,
     ),
     Mutant(
         "close-waits",

@@ -19,6 +19,7 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import load_history
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
 
@@ -70,6 +71,14 @@ class OpenDatabase(Database):
 
     is_server = False
     """Whether the database runs in a process of its own, so that it works while this process does something else."""
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+
+    @property
+    def queue_length(self) -> int:
+        """The number of writes that wait in this process for an earlier one."""
+        return 0
 
     async def ping(self, tenant: Tenant) -> None:
         """One round trip. Raises StorageError."""

@@ -21,7 +21,7 @@ from chatledger.storage.databases.append_queue import AppendQueue
 from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
-from chatledger.storage.databases.retries import Retries
+from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
 from chatledger.storage.drivers.errors import (
     commit_unheard,
@@ -72,6 +72,7 @@ class PostgresqlDatabase(OpenDatabase):
         self._connections = AsyncpgConnections(
             engine.sync_engine, schema, owned=owned, secured=secured, timeout=timeout, limits=pool
         )
+        self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
         self._queue = AppendQueue(self._append.together)
 
@@ -134,8 +135,14 @@ class PostgresqlDatabase(OpenDatabase):
     async def transaction(self, tenant: Tenant) -> AsyncIterator[Database]:
         self._connections.make_room()
         secured = tenant if self.secured else None
+        waiting = self._connections.waiting()
         async with begin_transaction(self._engine, self._schema, secured=secured) as connection:
+            waiting.end()
             yield connection
+
+    @property
+    def queue_length(self) -> int:
+        return self._queue.length
 
     async def close(self) -> None:
         await self._connections.close()
@@ -157,12 +164,14 @@ class PostgresqlDatabase(OpenDatabase):
             except Exception as error:
                 if is_ended_for_another(error) and number < ATTEMPTS:
                     number += 1
+                    note_retry(self.counters, error)
                     continue
                 if not is_away(error):
                     raise_translated(error)
                 retries = retries or Retries(self.timeout, since=since)
                 if self._connections.closed or not await retries.next(at_once=self._connections.unused > 0):
                     raise_translated(error)
+                note_retry(self.counters, error)
 
     # --- Reads
 

@@ -9,16 +9,17 @@ connections, which nobody closes.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Self, TypeVar
 
 from chatledger.arguments import Kind
-from chatledger.errors import StorageError, TenantOnly
-from chatledger.models import Appended, History, Limits, RulesLevel
+from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantOnly
+from chatledger.models import Appended, History, Limits, Metrics, RulesLevel
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
@@ -26,8 +27,12 @@ from chatledger.storage.databases.replica import Replica, require_position
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
+from chatledger.telemetry.calls import Observer, shown
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
+
+_log = logging.getLogger("chatledger.connections")
 
 DEFAULT_TENANT = "default"
 LIMITS_OR_NONE = Kind("Limits or None", Limits, NoneType)
@@ -42,6 +47,9 @@ class Scope:
     rules: RulesLevel
     limits: Limits
     guard: Guard | None = None
+    counters: Counters = field(default_factory=Counters)
+    observer: Observer | None = None
+    """Told of each public call; None where nobody asked for it."""
 
     @property
     def user_id(self) -> str | None:
@@ -62,7 +70,32 @@ class Scope:
         with self._writing():
             if (encryption := self.tenant.encryption) is not None and not encryption.marked:
                 await self.mark_encrypted()
-            return await self.database.append(request)
+            try:
+                appended = await self.database.append(request)
+            except ChatLedgerError as error:
+                self._note_failure(error, request.thread_id)
+                raise
+        if appended.replayed:
+            self.counters.add("replays")
+        else:
+            self._note_append(request)
+        return appended
+
+    def _note_append(self, request: AppendRequest) -> None:
+        """In this file, and without a call for each counter: every append comes by here."""
+        counts = (("appends", 1), ("messages", len(request.messages)), ("bytes", request.bytes))
+        values, listener = self.counters.values, self.counters.listener
+        for name, amount in counts:
+            values[name] += amount
+            if listener is not None:
+                listener(name, amount)
+
+    def _note_failure(self, error: ChatLedgerError, thread_id: str | None = None) -> None:
+        if isinstance(error, Conflict):
+            self.counters.add("conflicts")
+        elif isinstance(error, OutcomeUnknown):
+            self.counters.add("unknown_outcomes")
+            _log.warning("the outcome of an append to thread %s is unknown", shown(thread_id))
 
     async def history(self, window: Window, *, min_position: str | None = None) -> History:
         """With `min_position`, a replica that has replayed past it may answer. Raises InvalidCursor for a text that is
@@ -89,10 +122,14 @@ class Scope:
         with a draft, and the append that opened the draft asked.
         """
         with self._writing():
-            if removes or (single and self.tenant.encryption is None):
+            if not removes and not (single and self.tenant.encryption is None):
+                await self.mark_encrypted()
+                work = self._unless_encrypted(work)
+            try:
                 return await self.database.write(self.tenant, work, single=single)
-            await self.mark_encrypted()
-            return await self.database.write(self.tenant, self._unless_encrypted(work), single=single)
+            except ChatLedgerError as error:
+                self._note_failure(error)
+                raise
 
     def _reading(self) -> AbstractContextManager[object]:
         return _UNGUARDED if self.guard is None else self.guard.reading()
@@ -135,8 +172,11 @@ class Guard:
     the calls that are running, so that `close` can wait for them.
     """
 
-    def __init__(self, database: OpenDatabase, replica: Replica | None, keys: EncryptionKeys) -> None:
+    def __init__(
+        self, database: OpenDatabase, replica: Replica | None, keys: EncryptionKeys, observer: Observer | None = None
+    ) -> None:
         self.database = database
+        self._observer = observer
         self.replica = replica
         self._keys = keys
         self._closed = False
@@ -146,7 +186,12 @@ class Guard:
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
         """A scope in which each call is a transaction of its own."""
-        return Scope(self.database, Tenant.of(tenant, self._keys), rules, limits, self)
+        owner = Tenant.of(tenant, self._keys)
+        return Scope(self.database, owner, rules, limits, self, self.database.counters, self._observer)
+
+    def metrics(self) -> Metrics:
+        database = self.database
+        return Metrics(**database.counters.values, queue_length=database.queue_length, running=self._running)
 
     @asynccontextmanager
     async def begin(self, scope: Scope) -> AsyncIterator[Scope]:

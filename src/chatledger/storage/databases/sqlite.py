@@ -37,6 +37,7 @@ READERS = 4
 
 class SqliteDatabase(OpenDatabase):
     def __init__(self, path: str, timeout: float) -> None:
+        super().__init__()
         self._path = path
         self.timeout = timeout
         self.one_connection = path == MEMORY
@@ -59,6 +60,10 @@ class SqliteDatabase(OpenDatabase):
 
     async def append(self, request: AppendRequest) -> Appended:
         return await self._writer.submit(lambda sql: self._append(sql, request))
+
+    @property
+    def queue_length(self) -> int:
+        return self._writer.length
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
         self._tips.learn(tenant, thread, seen)

@@ -116,6 +116,11 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="chatledger-writer", daemon=True)
         self._thread.start()
 
+    @property
+    def length(self) -> int:
+        """The number of entries that wait."""
+        return len(self._queue)
+
     async def submit(self, command: Callable[[Sql], T]) -> T:
         """Run the command in a transaction and return after the commit. Cancelling the call does not undo it."""
         job = Job(command)

@@ -7,6 +7,7 @@ SQLAlchemy still owns the pool and the connection, which is in autocommit. This 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
@@ -18,6 +19,7 @@ from sqlalchemy.util import await_only, greenlet_spawn
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import Row, Sql, prepare
 from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
 
@@ -117,6 +119,22 @@ class Checkout:
             await giving_back
 
 
+class Waiting:
+    """The time from asking the pool for a connection to having it. It counts if none was free."""
+
+    __slots__ = ("_began", "_counters", "_free")
+
+    def __init__(self, counters: Counters, *, free: bool) -> None:
+        self._counters = counters
+        self._free = free
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        if not self._free:
+            self._counters.add("pool_waits")
+            self._counters.add("pool_wait_seconds", time.monotonic() - self._began)
+
+
 class AsyncpgConnections:
     """The connections of an engine's pool. A caller uses one inside a greenlet, or checks it out and awaits on it.
 
@@ -139,6 +157,7 @@ class AsyncpgConnections:
         `secured`: the tables have row-level security, which does not allow COPY. `timeout`: the time limit of a call in
         seconds. `limits` are those of the engine's pool; only an engine that is owned needs them.
         """
+        self.counters = Counters()
         self.secured = secured
         self.timeout = timeout
         self.silence = timeout / 2
@@ -177,7 +196,9 @@ class AsyncpgConnections:
         if self._idle:
             return Checkout(self._idle.pop(), self._schema, self._keep)
         self._refuse_closed()
+        waiting = self.waiting()
         connection = await greenlet_spawn(self._engine.pool.connect)  # the pool may have to wait, or to connect
+        waiting.end()
         if self.closed and self._owned:
             self._keep(connection)
             self._refuse_closed()
@@ -207,6 +228,10 @@ class AsyncpgConnections:
         if self._idle and not self._unused_in_pool:
             self._idle.pop().close()
 
+    def waiting(self) -> Waiting:
+        """Made before the pool is asked for a connection."""
+        return Waiting(self.counters, free=self._unused_in_pool > 0)
+
     async def close(self) -> None:
         """Return the idle connections to the pool, so that the engine can dispose of them. A connection of a call that
         is still running is cut: the call fails, and tries nothing again.
@@ -234,7 +259,9 @@ class AsyncpgConnections:
     def _checked_out(self, timeout: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
         self._refuse_closed()
         self.make_room()
+        waiting = self.waiting()
         with self._engine.connect() as connection:
+            waiting.end()
             driver: Any = connection.connection.driver_connection
             ours = AsyncpgDriver(driver, timeout, copies=not self.secured)
             try:
