@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from chatledger.storage.upgrade.backup import backup, restore
     from chatledger.storage.upgrade.migrate import alembic_include_name, migrate, offline_sql, schema_status
     from chatledger.storage.upgrade.versions import SchemaStatus
+    from chatledger.telemetry.otel import OpenTelemetry
 
 __all__ = [
     "AlreadyExists",
@@ -155,6 +156,7 @@ __all__ = [
     "NotFound",
     "NothingToSend",
     "OpaquePart",
+    "OpenTelemetry",
     "OutcomeUnknown",
     "Page",
     "PartialMessage",
@@ -203,6 +205,7 @@ _HOMES = {
     "chatledger.storage.rows.keys": {"KeyRing", "read_keys"},
     "chatledger.storage.upgrade.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
     "chatledger.storage.upgrade.versions": {"SchemaStatus"},
+    "chatledger.telemetry.otel": {"OpenTelemetry"},
     "chatledger.models": {
         "Alternative",
         "Appended",

@@ -40,13 +40,15 @@ from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import encode_key
-from chatledger.telemetry.calls import SlowCalls, observed
+from chatledger.telemetry.calls import Observer, Observers, SlowCalls, observed
+from chatledger.telemetry.otel import OpenTelemetry
 from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]
 
 _ENGINE_OR_NONE = Kind("an AsyncEngine or None", AsyncEngine, NoneType)
 _REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
+_TELEMETRY = Kind("an OpenTelemetry or None", OpenTelemetry, NoneType)
 _POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
 _LONGEST_TIMEOUT = 86_400
 _MOST_CONNECTIONS = 10_000
@@ -100,6 +102,7 @@ class Ledger(Repositories):
         pool_size: int | None = None,
         max_overflow: int | None = None,
         slow_call: float | None = None,
+        telemetry: OpenTelemetry | None = None,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -132,6 +135,7 @@ class Ledger(Repositories):
         file has one connection that writes and up to four that read, whatever these say.
 
         With `slow_call`, the logger `chatledger.calls` gets a warning for each call that takes so many seconds or more.
+        `telemetry` is an OpenTelemetry, for a span of each public call and for metrics.
 
         Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
@@ -146,6 +150,7 @@ class Ledger(Repositories):
         require(KEYS, keys=keys)
         require(BOOL, plaintext=plaintext)
         _require_time(timeout)
+        require(_TELEMETRY, telemetry=telemetry)
         if slow_call is not None:
             require(NUMBER, slow_call=slow_call)
             require_between(0, _LONGEST_TIMEOUT, slow_call=slow_call)
@@ -161,7 +166,11 @@ class Ledger(Repositories):
             standby = None
             if replica is not None:
                 standby = await open_replica(replica, database, schema=schema, pooler=pooler, pool=pool)
-            observer = None if slow_call is None else SlowCalls(slow_call)
+            observers: list[Observer] = [] if slow_call is None else [SlowCalls(slow_call)]
+            if telemetry is not None:
+                attributes, queue_length = database.attributes, lambda: database.queue_length
+                observers.append(telemetry.observe(database.counters, attributes, queue_length))
+            observer = Observers(observers) if len(observers) > 1 else next(iter(observers), None)
             guard = Guard(database, standby, encryption_keys, observer)
             return observed(cls, "", observer)(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 

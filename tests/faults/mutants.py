@@ -593,6 +593,28 @@ def log_what_an_error_says() -> None:
     SlowCalls.begin = begin  # type: ignore[assignment, method-assign]
 
 
+def tell_what_an_error_says() -> None:
+    from opentelemetry.sdk.trace import Span
+
+    from chatledger.telemetry.otel import _ObservedLedger
+
+    begin = _ObservedLedger.begin
+
+    def talkative(self: Any, *given: Any) -> Any:
+        from opentelemetry import trace
+
+        end, span = begin(self, *given), trace.get_current_span()
+
+        def ended(error: BaseException | None, found: str | None) -> None:
+            if error is not None and isinstance(span, Span):
+                span.record_exception(error)
+            end(error, found)
+
+        return ended
+
+    _ObservedLedger.begin = talkative  # type: ignore[method-assign]
+
+
 def close_at_once() -> None:
     from chatledger.storage.databases.scope import Guard
 
@@ -981,6 +1003,13 @@ MUTANTS = (
         "logging an error's type, and not its words",
         "c4n4ry",
         log_what_an_error_says,
+    ),
+    Mutant(
+        "span-secrets",
+        "../telemetry/test_otel.py -k 'no_content and sqlite'",
+        "telling of an error no more than its type",
+        "assert 's3cr3t' not in",
+        tell_what_an_error_says,
     ),
     Mutant(
         "close-waits",

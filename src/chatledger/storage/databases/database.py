@@ -7,7 +7,7 @@ functions of a `Sql`; the database decides in which thread or greenlet they run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
@@ -74,6 +74,11 @@ class OpenDatabase(Database):
 
     def __init__(self) -> None:
         self.counters = Counters()
+
+    @property
+    def attributes(self) -> Mapping[str, str | int]:
+        """Which database it is, in the words of OpenTelemetry."""
+        return {"db.system.name": "sqlite"}
 
     @property
     def queue_length(self) -> int:

@@ -6,7 +6,7 @@ A small history and nearly every append are one statement. Everything else is pl
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -139,6 +139,12 @@ class PostgresqlDatabase(OpenDatabase):
         async with begin_transaction(self._engine, self._schema, secured=secured) as connection:
             waiting.end()
             yield connection
+
+    @property
+    def attributes(self) -> Mapping[str, str | int]:
+        url = self._engine.url
+        given = {"db.namespace": url.database, "server.address": url.host, "server.port": url.port}
+        return {"db.system.name": "postgresql", **{name: value for name, value in given.items() if value is not None}}
 
     @property
     def queue_length(self) -> int:
