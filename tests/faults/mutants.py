@@ -612,7 +612,7 @@ def tell_what_an_error_says() -> None:
 
         return ended
 
-    _ObservedLedger.begin = talkative  # type: ignore[method-assign]
+    _ObservedLedger.begin = talkative  # type: ignore[assignment, method-assign]
 
 
 def close_at_once() -> None:
