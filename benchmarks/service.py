@@ -1,5 +1,6 @@
 """The calls of a chat service beside its plain append and its plain read: a thread made by its first append, values
-kept with a turn, popped turns, the list of a user's threads with previews, and writers that send hints to followers.
+kept with a turn, popped turns, an append that is seen by OpenTelemetry, the list of a user's threads with previews, and
+writers that send hints to followers.
 """
 
 from __future__ import annotations
@@ -8,12 +9,18 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
 from benchmarks.cases import WRITERS, Extent
 from benchmarks.measure import Call, race
 from benchmarks.progress import say
 from benchmarks.report import Row, Target, sample_rows
 from benchmarks.turns import turns
-from chatledger import ChatMessage, Ledger, Thread
+from chatledger import ChatMessage, Ledger, OpenTelemetry, Thread
 
 PLAIN = "append"
 KEPT = 1_000
@@ -26,6 +33,7 @@ async def service_rows(url: str, extent: Extent) -> list[Row]:
     say("the calls of a service")
     async with Ledger.open(url) as ledger:
         return [
+            *await _telemetry_rows(url, ledger, extent),
             *await _append_rows(ledger, extent),
             *await _pop_rows(ledger, extent),
             *await _list_rows(ledger, extent),
@@ -58,6 +66,27 @@ async def _append_rows(ledger: Ledger, extent: Extent) -> list[Row]:
     }
     targets = {"append(create=True)": Target(1.15), "append(kv={2 values})": Target(1.2)}
     return sample_rows("a turn of 2, chatledger", await race(calls, extent.rounds), PLAIN, targets)
+
+
+async def _telemetry_rows(url: str, ledger: Ledger, extent: Extent) -> list[Row]:
+    """A plain append with a span and metrics, by the SDK as an application sets it up: a thread of its own exports."""
+    tracers = TracerProvider()
+    tracers.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
+    telemetry = OpenTelemetry(tracer_provider=tracers, meter_provider=MeterProvider([InMemoryMetricReader()]))
+    async with Ledger.open(url, telemetry=telemetry) as seen, Ledger.open(url, slow_call=60) as timed:
+        names = {PLAIN: ledger, "append, telemetry=OpenTelemetry()": seen, "append, slow_call=60": timed}
+        threads = {name: (await owner.threads.create()).thread_id for name, owner in names.items()}
+
+        def append(name: str) -> Call:
+            async def call(number: int) -> None:
+                await names[name].messages.append(threads[name], _turn(number))
+
+            return call
+
+        times = await race({name: append(name) for name in names}, extent.rounds)
+    tracers.shutdown()
+    limits = {name: Target(1.05) for name in names if name != PLAIN}
+    return sample_rows("a turn of 2, seen", times, PLAIN, limits)
 
 
 def _turn(number: int) -> list[ChatMessage]:

@@ -1,4 +1,4 @@
-"""The examples of the README run as they stand there."""
+"""The examples of the README, and of the page about running a service, run as they stand there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-SCRIPTS = [block for block in blocks(README) if "asyncio.run(" in block]
+OPERATIONS = README.parent / "docs" / "operations.md"
+SCRIPTS = [block for page in (README, OPERATIONS) for block in blocks(page) if "asyncio.run(" in block]
 SERVICE = next(block for block in blocks(README) if "FastAPI" in block)
 
 

@@ -16,6 +16,7 @@ release.
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         KvValue,
         Limits,
         Loss,
+        Metrics,
         OpaquePart,
         Page,
         PartialMessage,
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from chatledger.storage.upgrade.backup import backup, restore
     from chatledger.storage.upgrade.migrate import alembic_include_name, migrate, offline_sql, schema_status
     from chatledger.storage.upgrade.versions import SchemaStatus
+    from chatledger.telemetry.otel import OpenTelemetry
 
 __all__ = [
     "AlreadyExists",
@@ -147,12 +150,14 @@ __all__ = [
     "Limits",
     "Loss",
     "MessageNotFound",
+    "Metrics",
     "MissingExtra",
     "NotAuthentic",
     "NotEncrypted",
     "NotFound",
     "NothingToSend",
     "OpaquePart",
+    "OpenTelemetry",
     "OutcomeUnknown",
     "Page",
     "PartialMessage",
@@ -202,6 +207,7 @@ _HOMES = {
     "chatledger.storage.rows.keys": {"KeyRing", "read_keys"},
     "chatledger.storage.upgrade.migrate": {"alembic_include_name", "migrate", "offline_sql", "schema_status"},
     "chatledger.storage.upgrade.versions": {"SchemaStatus"},
+    "chatledger.telemetry.otel": {"OpenTelemetry"},
     "chatledger.models": {
         "Alternative",
         "Appended",
@@ -220,6 +226,7 @@ _HOMES = {
         "KvValue",
         "Limits",
         "Loss",
+        "Metrics",
         "OpaquePart",
         "Page",
         "PartialMessage",
@@ -279,6 +286,8 @@ _HOMES = {
     },
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+logging.getLogger("chatledger").addHandler(logging.NullHandler())  # quiet, unless the application wants to hear
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,9 @@ commit. Both have the same repositories: threads, messages, runs and so on.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,13 +17,25 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chatledger.arguments import BOOL, BOOL_OR_NONE, FUNCTION_OR_NONE, NUMBER, RULES, STR, STR_OR_NONE, Kind, require
-from chatledger.errors import InvalidArgument
-from chatledger.models import Limits, RulesLevel, ThreadChange
+from chatledger.arguments import (
+    BOOL,
+    BOOL_OR_NONE,
+    FUNCTION_OR_NONE,
+    INT_OR_NONE,
+    NUMBER,
+    RULES,
+    STR,
+    STR_OR_NONE,
+    Kind,
+    require,
+    require_between,
+)
+from chatledger.errors import InvalidArgument, StorageError
+from chatledger.models import Limits, Metrics, RulesLevel, ThreadChange
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
-from chatledger.storage.drivers.urls import ADDRESS, TIMEOUT
+from chatledger.storage.drivers.urls import ADDRESS, POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
@@ -30,14 +44,37 @@ from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import encode_key
+from chatledger.telemetry.calls import Observer, Observers, SlowCalls, observed
+from chatledger.telemetry.otel import OpenTelemetry
 from chatledger.transaction import Transaction
 
 __all__ = ["Ledger", "Opening", "Transaction"]
 
 _ENGINE_OR_NONE = Kind("an AsyncEngine or None", AsyncEngine, NoneType)
 _REPLICA = Kind("a str, an AsyncEngine or None", str, AsyncEngine, NoneType)
+_TELEMETRY = Kind("an OpenTelemetry or None", OpenTelemetry, NoneType)
 _POOLER = Kind("'session' or 'transaction'", words=("session", "transaction"))
 _LONGEST_TIMEOUT = 86_400
+_MOST_CONNECTIONS = 10_000
+
+
+def _require_time(timeout: float) -> None:
+    require(NUMBER, timeout=timeout)
+    if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
+        raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
+
+
+def _read_pool(pool_size: int | None, max_overflow: int | None, engine: AsyncEngine | None) -> PoolLimits:
+    require(INT_OR_NONE, pool_size=pool_size, max_overflow=max_overflow)
+    given = {"pool_size": pool_size, "max_overflow": max_overflow}
+    for name, number in given.items():
+        if number is not None and engine is not None:
+            raise InvalidArgument(name, "does not go with an engine, which has a pool already: give it to the engine")
+    size = POOL.size if pool_size is None else pool_size
+    overflow = POOL.overflow if max_overflow is None else max_overflow
+    require_between(1, _MOST_CONNECTIONS, pool_size=size)
+    require_between(0, _MOST_CONNECTIONS, max_overflow=overflow)
+    return PoolLimits(size, overflow)
 
 
 class Ledger(Repositories):
@@ -67,6 +104,10 @@ class Ledger(Repositories):
         plaintext: bool = False,
         timeout: float = TIMEOUT,
         notify: bool = False,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
+        slow_call: float | None = None,
+        telemetry: OpenTelemetry | None = None,
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
@@ -97,6 +138,15 @@ class Ledger(Repositories):
         at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a transaction
         pooler a process sends and cannot hear.
 
+        `pool_size` is the number of connections to PostgreSQL that this process keeps open, 16 by default, and
+        `max_overflow` the most further ones while all of those are busy, 4 by default. A replica's URL gets as many
+        again. A call that finds no free connection waits for one, up to the time limit. Keep the sum over all processes
+        below PostgreSQL's `max_connections`, which is 100 by default. An engine has limits of its own, and a SQLite
+        file has one connection that writes and up to four that read, whatever these say.
+
+        With `slow_call`, the logger `chatledger.calls` gets a warning for each call that takes so many seconds or more.
+        `telemetry` is an OpenTelemetry, for a span of each public call and for metrics.
+
         Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
         """
         require(ADDRESS, url=url)
@@ -109,21 +159,31 @@ class Ledger(Repositories):
         require(_REPLICA, replica=replica)
         require(KEYS, keys=keys)
         require(BOOL, plaintext=plaintext, notify=notify)
-        require(NUMBER, timeout=timeout)
-        if not 0 < timeout <= _LONGEST_TIMEOUT:  # written so that NaN is refused as well
-            raise InvalidArgument("timeout", f"must be more than 0 and at most {_LONGEST_TIMEOUT:,} seconds")
+        _require_time(timeout)
+        require(_TELEMETRY, telemetry=telemetry)
+        if slow_call is not None:
+            require(NUMBER, slow_call=slow_call)
+            require_between(0, _LONGEST_TIMEOUT, slow_call=slow_call)
+        pool = _read_pool(pool_size, max_overflow, engine)
         if url is not None and engine is not None:
             raise InvalidArgument("engine", "does not go with a url; give one of them")
         encryption_keys = EncryptionKeys(keys, plaintext=plaintext)
 
         async def opened() -> Ledger:
             database = await open_database(
-                url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout
+                url, engine, schema=schema, pooler=pooler, migrate=migrate, rls=rls, timeout=timeout, pool=pool
             )
-            standby = None if replica is None else await open_replica(replica, database, schema=schema, pooler=pooler)
+            standby = None
+            if replica is not None:
+                standby = await open_replica(replica, database, schema=schema, pooler=pooler, pool=pool)
+            observers: list[Observer] = [] if slow_call is None else [SlowCalls(slow_call)]
+            if telemetry is not None:
+                attributes, queue_length = database.attributes, lambda: database.queue_length
+                observers.append(telemetry.observe(database.counters, attributes, queue_length))
+            observer = Observers(observers) if len(observers) > 1 else next(iter(observers), None)
             listens = pooler == "session"
-            guard = Guard(database, standby, encryption_keys, notify=notify, listens=listens)
-            return cls(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
+            guard = Guard(database, standby, encryption_keys, observer, notify=notify, listens=listens)
+            return observed(cls, "", observer)(guard, guard.scope(tenant, rules, limits or Limits()), owner=True)
 
         return Opening(opened)
 
@@ -134,7 +194,7 @@ class Ledger(Repositories):
         require(STR, name=name)
         self._scope.refuse_view("tenant")
         scope = self._guard.scope(name, self._scope.rules, self._scope.limits)
-        return Ledger(self._guard, scope, owner=False)
+        return self._view(scope)
 
     def user(self, user_id: str) -> Ledger:
         """The same tenant as one user sees it: the threads whose `user_id` it is, and their messages, branches, runs,
@@ -147,15 +207,40 @@ class Ledger(Repositories):
         """
         require(STR, user_id=user_id)
         encode_key(user_id, "user_id")
-        return Ledger(self._guard, replace(self._scope, tenant=self._scope.tenant.seen_by(user_id)), owner=False)
+        return self._view(replace(self._scope, tenant=self._scope.tenant.seen_by(user_id)))
+
+    def _view(self, scope: Scope) -> Ledger:
+        return observed(Ledger, "", scope.observer)(self._guard, scope, owner=False)
+
+    def metrics(self) -> Metrics:
+        """The counters since the ledger was opened: of all its tenants, users and transactions. It costs no round trip,
+        and works on a closed ledger too.
+        """
+        return self._guard.metrics()
 
     async def position(self) -> str:
         """The position in the database's write-ahead log that comes after every commit up to now. Pass it to a reader
         as the `min_position` of its `history`. One round trip. On SQLite the position is always the same and always
         reached.
         """
-        self._guard.refuse_read()
-        return await self._database.position()
+        with self._guard.reading():
+            return await self._database.position()
+
+    async def ping(self, *, timeout: float = 2.0) -> float:
+        """Ask the database for nothing, for a health check. Returns the seconds that the answer took.
+
+        One round trip. A connection that was lost is replaced. Raises StorageError if there is no answer within
+        `timeout` seconds, also while every connection of the pool is busy, and if the ledger's tables are not there.
+        """
+        _require_time(timeout)
+        with self._guard.reading():
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._database.ping(self._scope.tenant)
+            except TimeoutError:
+                raise StorageError(f"the database gave no answer within {timeout:g} seconds", retryable=True) from None
+            return time.monotonic() - began
 
     def follow(self, thread_id: str, *, after: str | None = None) -> AsyncGenerator[ThreadChange, None]:
         """Each change of the active branch of a thread, once and in order, whoever writes it, in this process or
@@ -176,7 +261,7 @@ class Ledger(Repositories):
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, after=after)
-        self._guard.refuse_read()
+        self._guard.reading()
         window = Window.of(self._scope.tenant, thread_id)
         return follow(self._scope, window, None if after is None else read_start(after, window.thread))
 
@@ -209,10 +294,19 @@ class Ledger(Repositories):
         """Whether the database runs in a process of its own, and so works while this process does something else."""
         return self._database.is_server
 
-    async def close(self) -> None:
-        """Close the connections, except those of an application's own engine. The ledger refuses every later call."""
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Refuse every later call with StorageError, wait until the calls and transactions that are running have ended,
+        and close the connections, except those of an application's own engine.
+
+        It waits up to `timeout` seconds; None is the ledger's own time limit. Calls that still run then fail with
+        StorageError or OutcomeUnknown, and a transaction is rolled back. A draft is not waited for: its next write is
+        refused, and its message counts as abandoned once the lease is over. So leave drafts first.
+        """
+        if timeout is not None:
+            require(NUMBER, timeout=timeout)
+            require_between(0, _LONGEST_TIMEOUT, timeout=timeout)
         if self._owner:
-            await self._guard.close()
+            await self._guard.close(self._database.timeout if timeout is None else timeout)
 
     async def __aenter__(self) -> Self:
         return self

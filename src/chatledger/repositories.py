@@ -45,6 +45,7 @@ from chatledger.storage.repositories.partials import PartialRepository
 from chatledger.storage.repositories.reencrypt import Progress
 from chatledger.storage.repositories.runs import RunRepository
 from chatledger.storage.repositories.threads import ThreadRepository
+from chatledger.telemetry.calls import observed
 
 if TYPE_CHECKING:
     from chatledger.formats.codec import Codec, Decoded
@@ -61,16 +62,16 @@ class Repositories:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self.threads = ThreadRepository(scope)
-        self.messages = MessageRepository(scope)
-        self.branches = BranchRepository(scope)
-        self.runs = RunRepository(scope)
-        self.feedback = FeedbackRepository(scope)
-        self.outputs = OutputRepository(scope)
-        self.agents = AgentRepository(scope)
-        self.erasures = ErasureRepository(scope)
-        self.partials = PartialRepository(scope)
-        self.kv = KvRepository(scope)
+        self.threads = observed(ThreadRepository, "threads", scope.observer)(scope)
+        self.messages = observed(MessageRepository, "messages", scope.observer)(scope)
+        self.branches = observed(BranchRepository, "branches", scope.observer)(scope)
+        self.runs = observed(RunRepository, "runs", scope.observer)(scope)
+        self.feedback = observed(FeedbackRepository, "feedback", scope.observer)(scope)
+        self.outputs = observed(OutputRepository, "outputs", scope.observer)(scope)
+        self.agents = observed(AgentRepository, "agents", scope.observer)(scope)
+        self.erasures = observed(ErasureRepository, "erasures", scope.observer)(scope)
+        self.partials = observed(PartialRepository, "partials", scope.observer)(scope)
+        self.kv = observed(KvRepository, "kv", scope.observer)(scope)
 
     def stream(
         self,

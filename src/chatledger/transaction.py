@@ -16,6 +16,7 @@ from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.row_security import only_postgresql
 from chatledger.storage.schema.tables import SCHEMA
 from chatledger.storage.schema.text import encode_key
+from chatledger.telemetry.calls import observed
 
 _CONNECTION = Kind("an AsyncConnection", AsyncConnection)
 
@@ -62,7 +63,8 @@ class Transaction(Repositories):
     @classmethod
     def over(cls, scope: Scope) -> Transaction:
         """A Transaction on the scope of a transaction that the ledger began."""
-        transaction = cls.__new__(cls)
+        kind = observed(cls, "", scope.observer)
+        transaction = kind.__new__(kind)
         Repositories.__init__(transaction, scope)
         return transaction
 

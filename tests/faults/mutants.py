@@ -700,6 +700,58 @@ def delete_what_was_idle() -> None:
     _put(deletion, is_idle=lambda *_: True)
 
 
+def log_what_an_error_says() -> None:
+    import logging
+
+    from chatledger.telemetry.calls import SlowCalls
+
+    def begin(self: object, name: str, *_: object) -> Any:
+        return lambda error, _: logging.getLogger("chatledger.calls").warning("%s: %s", name, error)
+
+    SlowCalls.begin = begin  # type: ignore[assignment, method-assign]
+
+
+def tell_what_an_error_says() -> None:
+    from opentelemetry.sdk.trace import Span
+
+    from chatledger.telemetry.otel import _ObservedLedger
+
+    begin = _ObservedLedger.begin
+
+    def talkative(self: Any, *given: Any) -> Any:
+        from opentelemetry import trace
+
+        end, span = begin(self, *given), trace.get_current_span()
+
+        def ended(error: BaseException | None, found: str | None) -> None:
+            if error is not None and isinstance(span, Span):
+                span.record_exception(error)
+            end(error, found)
+
+        return ended
+
+    _ObservedLedger.begin = talkative  # type: ignore[assignment, method-assign]
+
+
+def close_at_once() -> None:
+    from chatledger.storage.databases.scope import Guard
+
+    close = Guard.close
+    Guard.close = lambda self, timeout: close(self, 0)  # type: ignore[method-assign]
+
+
+def cut_no_connection() -> None:
+    from chatledger.storage.drivers.asyncpg import AsyncpgConnections
+
+    AsyncpgConnections._in_use = False  # type: ignore[assignment, method-assign]
+
+
+def roll_back_nothing() -> None:
+    from chatledger.storage.databases.sqlite_writer import WriterTransaction
+
+    WriterTransaction.abandon = lambda self: None  # type: ignore[method-assign]
+
+
 def copy_the_file_alone() -> None:
     import shutil
 
@@ -1391,6 +1443,41 @@ MUTANTS = (
         "asking the standby how far it is",
         "AssertionError: the standby answered with an older state",
         trust_the_replica,
+    ),
+    Mutant(
+        "log-secrets",
+        "../telemetry/test_log.py -k 'no_record_holds and sqlite'",
+        "logging an error's type, and not its words",
+        "c4n4ry",
+        log_what_an_error_says,
+    ),
+    Mutant(
+        "span-secrets",
+        "../telemetry/test_otel.py -k 'no_content and sqlite'",
+        "telling of an error no more than its type",
+        "assert 's3cr3t' not in",
+        tell_what_an_error_says,
+    ),
+    Mutant(
+        "close-waits",
+        "../storage/databases/test_lifetime.py -k 'waits_for_a_transaction'",
+        "waiting for the calls that are running",
+        "StorageError|assert",
+        close_at_once,
+    ),
+    Mutant(
+        "close-cuts",
+        "../storage/databases/test_lifetime.py -k 'never_ends and postgresql'",
+        "cutting the connections of the calls that do not end",
+        "assert",
+        cut_no_connection,
+    ),
+    Mutant(
+        "close-rolls-back",
+        "../storage/databases/test_lifetime.py -k 'never_ends and sqlite'",
+        "rolling back the transaction that does not end",
+        "TimeoutError",
+        roll_back_nothing,
     ),
     Mutant(
         "stream-lease",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 
+import asyncpg
 import pytest
 
 from chatledger import Ledger
-from chatledger.storage.drivers.urls import MAX_OVERFLOW, POOL_SIZE
+from chatledger.storage.drivers.urls import POOL
 from tests.conftest import Database
 from tests.conversations import user
 from tests.faults.connections import busy, connections_of
 from tests.storage.raw import query
 
-MOST = POOL_SIZE + MAX_OVERFLOW
+MOST = POOL.size + POOL.overflow
 CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'chatledger'"
 )
@@ -37,14 +38,14 @@ async def append_at_once(ledger: Ledger, count: int) -> None:
 async def test_connections_beyond_the_pool_are_closed(pg_database: Database, caplog: pytest.LogCaptureFixture) -> None:
     async with pg_database.open() as ledger:
         await append_at_once(ledger, MOST)
-        assert await connected(pg_database, POOL_SIZE) == POOL_SIZE
+        assert await connected(pg_database, POOL.size) == POOL.size
     assert await connected(pg_database, 0) == 0
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_transactions_do_not_wait_for_idle_connections(pg_database: Database) -> None:
     async with pg_database.open() as ledger:
-        await append_at_once(ledger, POOL_SIZE)
+        await append_at_once(ledger, POOL.size)
         all_begun = asyncio.Barrier(MOST)
 
         async def hold() -> None:
@@ -65,19 +66,22 @@ async def test_closing_closes_idle_and_pooled_connections(
             async with ledger.begin():
                 await both.wait()
 
-        held = [asyncio.create_task(hold()) for _ in range(POOL_SIZE - 1)]
-        await append_at_once(ledger, POOL_SIZE)
+        held = [asyncio.create_task(hold()) for _ in range(POOL.size - 1)]
+        await append_at_once(ledger, POOL.size)
         held += [asyncio.create_task(hold()) for _ in range(MOST - len(held))]
         await asyncio.gather(*held)
-        assert connections_of(ledger).unused >= POOL_SIZE
+        assert connections_of(ledger).unused >= POOL.size
     assert await connected(pg_database, 0) == 0
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_a_connection_checked_out_while_the_ledger_closes_is_not_kept(pg_database: Database) -> None:
+async def test_a_connection_checked_out_while_the_ledger_closes_is_cut(pg_database: Database) -> None:
     ledger = await pg_database.open()
     connections = connections_of(ledger)
-    async with await connections.checkout() as connection:
-        await ledger.close()
-        await connection.fetch("SELECT 1", {})
+    with pytest.raises(asyncpg.InterfaceError, match="closed"):
+        async with await connections.checkout() as connection:
+            await ledger.close()
+            await connection.fetch("SELECT 1", {})
+    with pytest.raises(ConnectionError, match="closed"):
+        await connections.checkout()
     assert await connected(pg_database, 0) == 0

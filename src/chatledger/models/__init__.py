@@ -18,6 +18,7 @@ from chatledger.models.messages import (
     continues,
     is_redacted,
 )
+from chatledger.models.metrics import Metrics
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
 from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
@@ -62,6 +63,7 @@ __all__ = [
     "Limits",
     "Loss",
     "MediaPart",
+    "Metrics",
     "OpaquePart",
     "Page",
     "Part",

@@ -308,7 +308,19 @@ CALLS |= {
     "erasures.find_user": [lambda s, ids: s.erasures.find_user(ids.erased_user)],
     "erasures.list": [lambda s, ids: s.erasures.list()],
 }
-LIFETIME = {"open", "tenant", "user", "begin", "close", "over", "position", "reencrypt", "threads.prepare"}
+LIFETIME = {
+    "open",
+    "tenant",
+    "user",
+    "begin",
+    "close",
+    "metrics",
+    "over",
+    "ping",
+    "position",
+    "reencrypt",
+    "threads.prepare",
+}
 """What makes and ends ledgers and transactions, or asks the database for no id."""
 
 

@@ -10,6 +10,7 @@ would refuse gets a preflight first, and the stamp stops a write that was judged
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -57,6 +58,8 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.messages import EncodedMessage
 from chatledger.storage.schema.text import decode_text, write_mark
 
+_log = logging.getLogger("chatledger.drafts")
+
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
@@ -102,6 +105,8 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
         if isinstance(overwritten, Moved):
             return overwritten
         write_values(sql, request)
+        if request.draft is not None:
+            _log_takeover(request, seen, "began anew")
         return Attempted(overwritten)
     removed = find_removed(sql, request, seen, again=lock)
     if removed:
@@ -134,7 +139,20 @@ def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Att
 
 def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
     written = write(sql, plan, locked=locked)
-    return written if isinstance(written, Moved) else Attempted(appended(plan), seen_after(plan, seen, written))
+    if isinstance(written, Moved):
+        return written
+    _log_takeover(plan.request, seen, "interrupted")
+    return Attempted(appended(plan), seen_after(plan, seen, written))
+
+
+def _log_takeover(request: AppendRequest, seen: Seen, what: str) -> None:
+    """Log that the partial message at the end is taken from its writer. A draft may end its own message unnoticed."""
+    if seen.tip is None or seen.tip.partial_seq is None:
+        return
+    lease = seen.tip.lease
+    if lease is None or lease.writer is None or lease.writer != request.draft:
+        place = (what, seen.tip.partial_seq, seen.branch, ascii(request.thread_id[:80]))
+        _log.info("%s the partial message %s of branch %s of thread %s, which its writer left", *place)
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:

@@ -114,6 +114,11 @@ class AppendRequest:
         characters = sum([row.characters for row in self.rows])
         return characters + sum([len(one.value) for one in self.kv]) if self.kv else characters
 
+    @property
+    def bytes(self) -> int:
+        """The UTF-8 bytes of all texts together."""
+        return sum([row.bytes for row in self.rows]) + sum([one.bytes for one in self.kv])
+
     @cached_property
     def runs(self) -> list[str]:
         """The runs that the messages name, each once, as stored."""
@@ -330,6 +335,5 @@ def _refuse_too_large(request: AppendRequest, maximum: int) -> None:
     # UTF-8 needs at most four bytes a character, so nearly every batch passes without being encoded.
     if request.characters * 4 <= maximum:
         return
-    size = sum([row.bytes for row in request.rows]) + sum([one.bytes for one in request.kv])
-    if size > maximum:
-        raise LimitExceeded("bytes of an append", size, maximum)
+    if request.bytes > maximum:
+        raise LimitExceeded("bytes of an append", request.bytes, maximum)

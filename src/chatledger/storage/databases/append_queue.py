@@ -34,6 +34,11 @@ class AppendQueue:
         self._together = together
         self._queues: dict[Hashable, deque[_Waiter]] = {}
 
+    @property
+    def length(self) -> int:
+        """The number of appends that wait for their turn."""
+        return sum(map(len, self._queues.values()))
+
     def turn(self, request: AppendRequest) -> Turn:
         return Turn(self, request)
 

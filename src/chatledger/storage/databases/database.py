@@ -7,7 +7,7 @@ functions of a `Sql`; the database decides in which thread or greenlet they run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -20,11 +20,15 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.page import load_history
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
 
 START = "0/0"
 """The position that every database has reached. A SQLite file always returns it, since it has no replica."""
+
+PING = "SELECT 1 FROM {schema}tenants WHERE false"
+"""It reads no row. Even so it fails without the tables, and on a SQLite file that cannot be read."""
 
 
 class Database(ABC):
@@ -72,6 +76,23 @@ class OpenDatabase(Database):
     connect: Callable[[], Awaitable[Any]] | None = None
     """Makes a connection of the driver's own for hints between processes; None if the database has no such thing."""
 
+    def __init__(self) -> None:
+        self.counters = Counters()
+
+    @property
+    def attributes(self) -> Mapping[str, str | int]:
+        """Which database it is, in the words of OpenTelemetry."""
+        return {"db.system.name": "sqlite"}
+
+    @property
+    def queue_length(self) -> int:
+        """The number of writes that wait in this process for an earlier one."""
+        return 0
+
+    async def ping(self, tenant: Tenant) -> None:
+        """One round trip. Raises StorageError."""
+        await self.read(tenant, lambda sql: sql.fetch(PING, {}))
+
     async def position(self) -> str:
         """The position in the database's write-ahead log after every commit up to now."""
         return START
@@ -85,4 +106,5 @@ class OpenDatabase(Database):
         """Several calls, one commit; an exception rolls all of them back."""
 
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections. A call that is still running fails soon."""

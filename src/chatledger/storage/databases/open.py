@@ -17,7 +17,14 @@ from chatledger.storage.databases.shared_sqlite import SharedSqliteDatabase
 from chatledger.storage.databases.sqlite import SqliteDatabase
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sqlite import SqliteConnection
-from chatledger.storage.drivers.urls import MEMORY, create_postgresql_engine, read_url, sqlite_path, without_password
+from chatledger.storage.drivers.urls import (
+    MEMORY,
+    PoolLimits,
+    create_postgresql_engine,
+    read_url,
+    sqlite_path,
+    without_password,
+)
 from chatledger.storage.schema.row_security import agreed, only_postgresql
 from chatledger.storage.upgrade.files import inspect_file
 from chatledger.storage.upgrade.versions import (
@@ -39,8 +46,11 @@ async def open_database(
     migrate: bool | None,
     rls: bool | None,
     timeout: float,
+    pool: PoolLimits,
 ) -> OpenDatabase:
-    """With `migrate` None, a file is migrated and PostgreSQL is not. `timeout`: the time limit of a call in seconds."""
+    """With `migrate` None, a file is migrated and PostgreSQL is not. `timeout`: the time limit of a call in seconds.
+    `pool`: the limits of a PostgreSQL pool that the ledger creates.
+    """
     if engine is not None:
         return await open_engine(engine, schema=schema, rls=rls, timeout=timeout)
     address = read_url(url)
@@ -49,7 +59,7 @@ async def open_database(
             raise only_postgresql()
         return await open_sqlite(address, migrate=migrate is not False, timeout=timeout)
     return await open_postgresql(
-        address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls, timeout=timeout
+        address, schema=schema, pooler=pooler, migrate=migrate is True, rls=rls, timeout=timeout, pool=pool
     )
 
 
@@ -115,32 +125,36 @@ def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
     return SchemaMismatch(None, status.expected, command, detail)
 
 
-async def open_replica(replica: str | AsyncEngine, database: OpenDatabase, *, schema: str, pooler: str) -> Replica:
+async def open_replica(
+    replica: str | AsyncEngine, database: OpenDatabase, *, schema: str, pooler: str, pool: PoolLimits
+) -> Replica:
     """A standby of the database. Nothing is sent to it yet. On an error, the database itself is closed."""
     try:
         if not isinstance(database, PostgresqlDatabase):
             raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
-        return _make_replica(replica, schema=schema, pooler=pooler, primary=database)
+        return _make_replica(replica, schema=schema, pooler=pooler, primary=database, pool=pool)
     except BaseException:
         await database.close()
         raise
 
 
-def _make_replica(replica: str | AsyncEngine, *, schema: str, pooler: str, primary: PostgresqlDatabase) -> Replica:
+def _make_replica(
+    replica: str | AsyncEngine, *, schema: str, pooler: str, primary: PostgresqlDatabase, pool: PoolLimits
+) -> Replica:
     rls, timeout = primary.secured, primary.timeout
     if isinstance(replica, AsyncEngine):
         return Replica(PostgresqlDatabase(replica, schema, owned=False, secured=rls, timeout=timeout))
-    engine = create_postgresql_engine(read_url(replica), pooler=pooler, timeout=timeout)
-    return Replica(PostgresqlDatabase(engine, schema, owned=True, secured=rls, timeout=timeout))
+    engine = create_postgresql_engine(read_url(replica), pooler=pooler, timeout=timeout, pool=pool)
+    return Replica(PostgresqlDatabase(engine, schema, owned=True, secured=rls, timeout=timeout, pool=pool))
 
 
 async def open_postgresql(
-    url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None, timeout: float
+    url: URL, *, schema: str, pooler: str, migrate: bool, rls: bool | None, timeout: float, pool: PoolLimits
 ) -> OpenDatabase:
     require_schema_name(schema)
     if migrate and pooler == "transaction":  # the migrator's lock belongs to a session, which this pooler shares
         raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
-    engine = create_postgresql_engine(url, pooler=pooler, timeout=timeout)
+    engine = create_postgresql_engine(url, pooler=pooler, timeout=timeout, pool=pool)
     try:
         if migrate:
             from chatledger.storage.upgrade.migrate import upgrade_engine
@@ -151,7 +165,7 @@ async def open_postgresql(
     except BaseException:
         await engine.dispose()
         raise
-    return PostgresqlDatabase(engine, schema, owned=True, secured=secured, timeout=timeout)
+    return PostgresqlDatabase(engine, schema, owned=True, secured=secured, timeout=timeout, pool=pool)
 
 
 async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None, timeout: float) -> OpenDatabase:

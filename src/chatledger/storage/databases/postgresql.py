@@ -6,7 +6,7 @@ A small history and nearly every append are one statement. Everything else is pl
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
@@ -19,10 +19,10 @@ from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.databases.append_queue import AppendQueue
-from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.database import PING, Database, OpenDatabase
 from chatledger.storage.databases.external_connection import begin_transaction
 from chatledger.storage.databases.postgresql_append import ATTEMPTS, PostgresqlAppend
-from chatledger.storage.databases.retries import Retries
+from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.databases.states import Followed, State, States, read_states
 from chatledger.storage.drivers.asyncpg import SNAPSHOT, AsyncpgConnections
 from chatledger.storage.drivers.errors import (
@@ -34,7 +34,7 @@ from chatledger.storage.drivers.errors import (
     raise_translated,
 )
 from chatledger.storage.drivers.sql import Sql
-from chatledger.storage.drivers.urls import TIMEOUT
+from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.page import load_history, load_page, load_small, page_statement, read_page
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import Tenant
@@ -51,10 +51,18 @@ class PostgresqlDatabase(OpenDatabase):
     is_server = True
 
     def __init__(
-        self, engine: AsyncEngine, schema: str, *, owned: bool, secured: bool = False, timeout: float = TIMEOUT
+        self,
+        engine: AsyncEngine,
+        schema: str,
+        *,
+        owned: bool,
+        secured: bool = False,
+        timeout: float = TIMEOUT,
+        pool: PoolLimits = POOL,
     ) -> None:
         """`owned`: the ledger created the engine and disposes of it. `secured`: every transaction sets the tenant for
-        row-level security. `timeout`: the time limit of a call in seconds.
+        row-level security. `timeout`: the time limit of a call in seconds. `pool`: the limits of the engine's pool, if
+        it is owned.
         """
         self.one_loop = owned
         self.timeout = timeout
@@ -64,8 +72,9 @@ class PostgresqlDatabase(OpenDatabase):
         self._owned = owned
         self._tips = TipCache()
         self._connections = AsyncpgConnections(
-            engine.sync_engine, schema, owned=owned, secured=secured, timeout=timeout
+            engine.sync_engine, schema, owned=owned, secured=secured, timeout=timeout, limits=pool
         )
+        self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
         self._queue = AppendQueue(self._append.together)
         self.connect = self._connections.connect_alone
@@ -109,6 +118,9 @@ class PostgresqlDatabase(OpenDatabase):
         )
         return position
 
+    async def ping(self, tenant: Tenant) -> None:
+        await self._until_heard(lambda: greenlet_spawn(self._read, None, lambda sql: sql.fetch(PING, {})))
+
     async def states(self, followed: Sequence[Followed]) -> States:
         """Under row-level security a statement sees the rows of one tenant, so each tenant takes one."""
         if not self.secured:
@@ -136,8 +148,20 @@ class PostgresqlDatabase(OpenDatabase):
     async def transaction(self, tenant: Tenant) -> AsyncIterator[Database]:
         self._connections.make_room()
         secured = tenant if self.secured else None
+        waiting = self._connections.waiting()
         async with begin_transaction(self._engine, self._schema, secured=secured) as connection:
+            waiting.end()
             yield connection
+
+    @property
+    def attributes(self) -> Mapping[str, str | int]:
+        url = self._engine.url
+        given = {"db.namespace": url.database, "server.address": url.host, "server.port": url.port}
+        return {"db.system.name": "postgresql", **{name: value for name, value in given.items() if value is not None}}
+
+    @property
+    def queue_length(self) -> int:
+        return self._queue.length
 
     async def close(self) -> None:
         await self._connections.close()
@@ -159,12 +183,14 @@ class PostgresqlDatabase(OpenDatabase):
             except Exception as error:
                 if is_ended_for_another(error) and number < ATTEMPTS:
                     number += 1
+                    note_retry(self.counters, error)
                     continue
                 if not is_away(error):
                     raise_translated(error)
                 retries = retries or Retries(self.timeout, since=since)
-                if not await retries.next(unused=self._connections.unused):
+                if self._connections.closed or not await retries.next(unused=self._connections.unused):
                     raise_translated(error)
+                note_retry(self.counters, error)
 
     # --- Reads
 

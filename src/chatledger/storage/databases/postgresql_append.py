@@ -36,7 +36,7 @@ from chatledger.storage.append.write import (
     raise_run_conflict,
     read_written,
 )
-from chatledger.storage.databases.retries import Retries
+from chatledger.storage.databases.retries import Retries, note_retry
 from chatledger.storage.drivers.asyncpg import AsyncpgConnections, Checkout, is_spoilt
 from chatledger.storage.drivers.errors import BRANCHES_KEY, Failure, Kind, is_away, read_failure, translate
 from chatledger.storage.drivers.sql import Row, Sql
@@ -77,13 +77,14 @@ class PostgresqlAppend:
         retries: Retries | None = None
         number, cause = 0, None
         while True:
+            failed = None
             try:
                 done = await self._attempt(request, progress, first=number == 0)
             except Exception as error:
                 failure = _repeatable(error)
                 if failure is None:
                     raise
-                lost, cause = is_away(error), error
+                lost, cause, failed = is_away(error), error, error
             else:
                 if isinstance(done, Attempted):
                     self._tips.remember(request, done.now)
@@ -92,10 +93,11 @@ class PostgresqlAppend:
             number += 1
             if lost:
                 retries = retries or Retries(self._connections.timeout, since=since, least=_AT_LEAST)
-                if not await retries.next(unused=self._connections.unused):
+                if self._connections.closed or not await retries.next(unused=self._connections.unused):
                     raise _given_up(request, progress, cause) from cause
             elif number >= ATTEMPTS:
                 raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
+            note_retry(self._connections.counters, failed)
 
     async def together(self, requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
         """Write as many of these appends to one branch as the cached tip lets through, in one statement. Returns their

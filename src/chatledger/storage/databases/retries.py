@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+
+from chatledger.storage.drivers.errors import Kind, read_failure
+from chatledger.telemetry.counters import Counters
+
+_log = logging.getLogger("chatledger.connections")
 
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
 
@@ -31,3 +37,17 @@ class Retries:
             await asyncio.sleep(_PAUSES[min(self._pauses, len(_PAUSES) - 1)])
             self._pauses += 1
         return True
+
+
+def note_retry(counters: Counters, error: Exception | None) -> None:
+    """Count and log a further attempt after this error; None: another writer was faster. The log says of the error only
+    what kind it is, because a driver's text may quote values.
+    """
+    failure = None if error is None else read_failure(error)
+    counters.add("retries")
+    if failure is not None and failure.kind is Kind.LOST:
+        counters.add("lost_connections")
+        _log.warning("trying again: the connection failed (%s)", type(error).__name__)
+    else:
+        kind = "another writer was faster" if failure is None else f"{failure.kind.value} failed"
+        _log.info("trying again: %s", kind)

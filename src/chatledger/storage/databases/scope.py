@@ -9,16 +9,17 @@ connections, which nobody closes.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from chatledger.arguments import Kind
-from chatledger.errors import StorageError, TenantOnly
-from chatledger.models import Appended, History, Limits, RulesLevel
+from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantOnly
+from chatledger.models import Appended, History, Limits, Metrics, RulesLevel
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
@@ -29,8 +30,12 @@ from chatledger.storage.databases.states import Followed, State
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
+from chatledger.telemetry.calls import Observer, shown
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
+
+_log = logging.getLogger("chatledger.connections")
 
 DEFAULT_TENANT = "default"
 LIMITS_OR_NONE = Kind("Limits or None", Limits, NoneType)
@@ -47,6 +52,9 @@ class Scope:
     guard: Guard | None = None
     moved: Callable[[Followed], None] | None = None
     """Called with each thread that a write moved, if the ledger sends hints."""
+    counters: Counters = field(default_factory=Counters)
+    observer: Observer | None = None
+    """Told of each public call; None where nobody asked for it."""
 
     @property
     def user_id(self) -> str | None:
@@ -64,14 +72,37 @@ class Scope:
         return self.database.timeout
 
     async def append(self, request: AppendRequest) -> Appended:
-        if self.guard is not None:
-            self.guard.refuse_write()
-        if (encryption := self.tenant.encryption) is not None and not encryption.marked:
-            await self.mark_encrypted()
-        appended = await self.database.append(request)
+        with self._writing():
+            if (encryption := self.tenant.encryption) is not None and not encryption.marked:
+                await self.mark_encrypted()
+            try:
+                appended = await self.database.append(request)
+            except ChatLedgerError as error:
+                self._note_failure(error, request.thread_id)
+                raise
         if self.moved is not None:
             self.moved((request.tenant, request.thread))
+        if appended.replayed:
+            self.counters.add("replays")
+        else:
+            self._note_append(request)
         return appended
+
+    def _note_append(self, request: AppendRequest) -> None:
+        """In this file, and without a call for each counter: every append comes by here."""
+        counts = (("appends", 1), ("messages", len(request.messages)), ("bytes", request.bytes))
+        values, listener = self.counters.values, self.counters.listener
+        for name, amount in counts:
+            values[name] += amount
+            if listener is not None:
+                listener(name, amount)
+
+    def _note_failure(self, error: ChatLedgerError, thread_id: str | None = None) -> None:
+        if isinstance(error, Conflict):
+            self.counters.add("conflicts")
+        elif isinstance(error, OutcomeUnknown):
+            self.counters.add("unknown_outcomes")
+            _log.warning("the outcome of an append to thread %s is unknown", shown(thread_id))
 
     async def history(self, window: Window, *, min_position: str | None = None) -> History:
         """With `min_position`, a replica that has replayed past it may answer. Raises InvalidCursor for a text that is
@@ -79,18 +110,16 @@ class Scope:
         """
         if min_position is not None:
             require_position(min_position)
-        if self.guard is not None:
-            self.guard.refuse_read()
-            if min_position is not None and self.guard.replica is not None:
+        with self._reading():
+            if min_position is not None and self.guard is not None and self.guard.replica is not None:
                 history = await self.guard.replica.history(window, min_position)
                 if history is not None:
                     return history
-        return await self.database.history(window)
+            return await self.database.history(window)
 
     async def read(self, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        if self.guard is not None:
-            self.guard.refuse_read()
-        return await self.database.read(self.tenant, work, snapshot=snapshot)
+        with self._reading():
+            return await self.database.read(self.tenant, work, snapshot=snapshot)
 
     async def write(
         self, work: Callable[[Sql], T], *, moves: str | None = None, single: bool = False, removes: bool = False
@@ -102,15 +131,24 @@ class Scope:
         so for work that only `removes` rows, which needs no keys, nor for a `single` statement without keys: it goes on
         with a draft, and the append that opened the draft asked.
         """
-        if self.guard is not None:
-            self.guard.refuse_write()
-        if not (removes or (single and self.tenant.encryption is None)):
-            await self.mark_encrypted()
-            work = self._unless_encrypted(work)
-        done = await self.database.write(self.tenant, work, single=single)
+        with self._writing():
+            if not (removes or (single and self.tenant.encryption is None)):
+                await self.mark_encrypted()
+                work = self._unless_encrypted(work)
+            try:
+                done = await self.database.write(self.tenant, work, single=single)
+            except ChatLedgerError as error:
+                self._note_failure(error)
+                raise
         if self.moved is not None and moves is not None:
             self.moved((self.tenant, moves))
         return done
+
+    def _reading(self) -> AbstractContextManager[object]:
+        return _UNGUARDED if self.guard is None else self.guard.reading()
+
+    def _writing(self) -> AbstractContextManager[object]:
+        return _UNGUARDED if self.guard is None else self.guard.writing()
 
     def _unless_encrypted(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
         if self.tenant.encryption is not None:
@@ -139,51 +177,65 @@ class Scope:
         self.database.learn(self.tenant, thread, seen)
 
 
+_UNGUARDED = nullcontext()
+
+
 class Guard:
-    """The database that a ledger opened, and its replica if it has one, until the ledger is closed."""
+    """The database that a ledger opened, and its replica if it has one, until the ledger is closed. Entered, it counts
+    the calls that are running, so that `close` can wait for them.
+    """
 
     def __init__(
         self,
         database: OpenDatabase,
         replica: Replica | None,
         keys: EncryptionKeys,
+        observer: Observer | None = None,
         *,
         notify: bool = False,
         listens: bool = True,
     ) -> None:
         """`notify`: send hints of what was written, and hear those of other processes unless `listens` is False."""
         self.database = database
+        self._observer = observer
         self.replica = replica
         self._keys = keys
         self._closed = False
+        self._running = 0
+        self._none_running = asyncio.Event()
         self._loop = asyncio.get_running_loop() if database.one_loop else None
         self._pollers: dict[asyncio.AbstractEventLoop, Poller] = {}
         self._hints = Hints(database.connect, self._hear, listens=listens) if notify else None
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
         """A scope in which each call is a transaction of its own."""
+        owner = Tenant.of(tenant, self._keys)
         moved = None if self._hints is None else self._hints.send
-        return Scope(self.database, Tenant.of(tenant, self._keys), rules, limits, self, moved)
+        return Scope(self.database, owner, rules, limits, self, moved, self.database.counters, self._observer)
+
+    def metrics(self) -> Metrics:
+        database = self.database
+        return Metrics(**database.counters.values, queue_length=database.queue_length, running=self._running)
 
     @asynccontextmanager
     async def begin(self, scope: Scope) -> AsyncIterator[Scope]:
         """The same tenant, user, rules and limits in one transaction. Inside, the guard refuses writes through the
         ledger.
         """
-        self.refuse_write()
-        await scope.mark_encrypted()
         moved: dict[Followed, None] = {}
         note = None if self._hints is None else moved.setdefault
-        async with self.database.transaction(scope.tenant) as transaction:
-            with _begun(self.database):
-                yield replace(scope, database=transaction, guard=None, moved=note)
+        with self.writing():
+            await scope.mark_encrypted()
+            async with self.database.transaction(scope.tenant) as transaction:
+                with _begun(self.database):
+                    yield replace(scope, database=transaction, guard=None, moved=note)
         if self._hints is not None:
             for one in moved:
                 self._hints.send(one)
 
     async def moved(self, followed: Followed, state: State, since: float) -> None:
-        """Wait as `Poller.moved`. Raises as `refuse_read`."""
-        self.refuse_read()
+        """Wait as `Poller.moved`. Raises as `reading`. A follower that waits is no call that `close` waits for."""
+        self.reading()
         if self._hints is not None:
             self._hints.listen()
         poller = self._pollers.setdefault(asyncio.get_running_loop(), Poller(self.database.states))
@@ -196,14 +248,26 @@ class Guard:
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(poller.hint, buckets)
 
-    def refuse_read(self) -> None:
+    def reading(self) -> Self:
+        """The guard, to be entered for the time of a read. Raises StorageError if there may be none now."""
         self._refuse_closed()
         if self.database.one_connection:  # a read would wait for the open transaction, as a write does
             _refuse_inside_transaction(self.database)
+        return self
 
-    def refuse_write(self) -> None:
+    def writing(self) -> Self:
+        """The same for a write."""
         self._refuse_closed()
         _refuse_inside_transaction(self.database)
+        return self
+
+    def __enter__(self) -> None:
+        self._running += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._running -= 1
+        if self._closed and not self._running:
+            self._none_running.set()
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -218,7 +282,10 @@ class Guard:
                 "and close it there"
             )
 
-    async def close(self) -> None:
+    async def close(self, timeout: float) -> None:
+        """Refuse every later call, wait up to `timeout` seconds for the calls that are running, and close the
+        connections.
+        """
         _refuse_inside_transaction(self.database)
         self._refuse_another_loop()
         self._closed = True
@@ -227,11 +294,16 @@ class Guard:
                 await poller.close(_closed())
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(poller.fail, _closed())
-        if self._hints is not None:
-            await self._hints.close()
-        await self.database.close()
-        if self.replica is not None:
-            await self.replica.database.close()
+        try:
+            if self._running:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._none_running.wait(), timeout)
+        finally:
+            if self._hints is not None:
+                await self._hints.close()
+            await self.database.close()
+            if self.replica is not None:
+                await self.replica.database.close()
 
 
 def _closed() -> StorageError:

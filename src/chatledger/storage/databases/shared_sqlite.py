@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 class SharedSqliteDatabase(OpenDatabase):
     def __init__(self, engine: AsyncEngine, timeout: float) -> None:
+        super().__init__()
         self._engine = engine
         self.timeout = timeout
 

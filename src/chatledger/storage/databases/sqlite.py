@@ -38,6 +38,7 @@ READERS = 4
 
 class SqliteDatabase(OpenDatabase):
     def __init__(self, path: str, timeout: float) -> None:
+        super().__init__()
         self._path = path
         self.timeout = timeout
         self.one_connection = path == MEMORY
@@ -47,6 +48,7 @@ class SqliteDatabase(OpenDatabase):
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
         self._states = _States(path, timeout)
+        self._closed = False
 
     async def read(self, tenant: Tenant, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
         if self._readers is None:
@@ -60,6 +62,10 @@ class SqliteDatabase(OpenDatabase):
 
     async def append(self, request: AppendRequest) -> Appended:
         return await self._writer.submit(lambda sql: self._append(sql, request))
+
+    @property
+    def queue_length(self) -> int:
+        return self._writer.length
 
     def learn(self, tenant: Tenant, thread: str, seen: Seen) -> None:
         self._tips.learn(tenant, thread, seen)
@@ -84,9 +90,14 @@ class SqliteDatabase(OpenDatabase):
         await asyncio.shield(transaction.end(commit=True))
 
     async def close(self) -> None:
-        """Close the readers first: the last connection to close moves the WAL into the file, and only the writer's
+        """Reads that are still running fail, and open transactions are rolled back; other writes are finished.
+
+        The readers are closed first: the last connection to close moves the WAL into the file, and only the writer's
         connection may write.
         """
+        self._closed = True
+        for connection in self._connections:
+            connection.interrupt()
         if self._readers is not None:
             await asyncio.to_thread(self._readers.shutdown)
         while self._connections:
@@ -112,6 +123,8 @@ class SqliteDatabase(OpenDatabase):
         otherwise the idle thread could keep a page alive after its caller has dropped it.
         """
         try:
+            if self._closed:  # the read waited for a thread until then
+                raise StorageError("this ledger is closed")
             if not hasattr(self._own, "connection"):
                 self._own.connection = SqliteConnection(self._path, read_only=True, timeout=self.timeout)
                 self._connections.append(self._own.connection)

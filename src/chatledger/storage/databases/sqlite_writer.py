@@ -74,13 +74,17 @@ class WriterTransaction(Database):
         return await self.read(tenant, work)
 
     async def end(self, *, commit: bool) -> None:
+        if self._ended:
+            if commit:
+                raise StorageError("the ledger was closed before this transaction ended, and rolled it back")
+            return
         self._ended = True
         job = Job(lambda sql: None)
         self._jobs.put(End(commit, job))
         await job.future
 
     def abandon(self) -> None:
-        """Roll back: nobody waits for this transaction any more."""
+        """Roll back: nobody waits for this transaction any more, or nobody may."""
         self._ended = True
         self._jobs.put(End(commit=False))
 
@@ -106,10 +110,16 @@ class Writer:
         self._timeout = timeout
         self._queue: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
+        self._serving: WriterTransaction | None = None
         self._closed = False
         # A daemon, so that a process that forgot to close its ledger can still end. Acknowledged writes are on disk.
         self._thread = threading.Thread(target=self._run, name="chatledger-writer", daemon=True)
         self._thread.start()
+
+    @property
+    def length(self) -> int:
+        """The number of entries that wait."""
+        return len(self._queue)
 
     async def submit(self, command: Callable[[Sql], T]) -> T:
         """Run the command in a transaction and return after the commit. Cancelling the call does not undo it."""
@@ -130,9 +140,12 @@ class Writer:
         return transaction
 
     async def close(self) -> None:
-        """Finish the entries in the queue, then end the thread."""
+        """Roll back the transactions that are open, finish the other entries in the queue, then end the thread."""
         with self._changed:
             self._closed = True
+            for entry in (self._serving, *self._queue):
+                if isinstance(entry, WriterTransaction):
+                    entry.abandon()
             self._changed.notify()
         await asyncio.to_thread(self._thread.join)
 
@@ -146,6 +159,7 @@ class Writer:
     def _next(self) -> list[Job] | WriterTransaction | None:
         """The next transaction, or a group of the jobs before it. None once the writer is closed and has none left."""
         with self._changed:
+            self._serving = None
             while not self._queue:
                 if self._closed:
                     return None
@@ -157,7 +171,10 @@ class Writer:
                     break
                 group.append(entry)
                 self._queue.popleft()
-            return group or self._queue.popleft()  # type: ignore[return-value]
+            if group:
+                return group
+            self._serving = self._queue.popleft()  # type: ignore[assignment]
+            return self._serving
 
     def _run(self) -> None:
         try:

@@ -7,16 +7,19 @@ SQLAlchemy still owns the pool and the connection, which is in autocommit. This 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
-from sqlalchemy import Engine, PoolProxiedConnection, QueuePool
+from sqlalchemy import Engine, PoolProxiedConnection, QueuePool, event
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from chatledger.storage.drivers.errors import Kind, read_failure
 from chatledger.storage.drivers.sql import Row, Sql, prepare
-from chatledger.storage.drivers.urls import MAX_OVERFLOW, POOL_SIZE, TIMEOUT
+from chatledger.storage.drivers.urls import POOL, TIMEOUT, PoolLimits
+from chatledger.telemetry.counters import Counters
 
 T = TypeVar("T")
 
@@ -116,6 +119,22 @@ class Checkout:
             await giving_back
 
 
+class Waiting:
+    """The time from asking the pool for a connection to having it. It counts if none was free."""
+
+    __slots__ = ("_began", "_counters", "_free")
+
+    def __init__(self, counters: Counters, *, free: bool) -> None:
+        self._counters = counters
+        self._free = free
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        if not self._free:
+            self._counters.add("pool_waits")
+            self._counters.add("pool_wait_seconds", time.monotonic() - self._began)
+
+
 class AsyncpgConnections:
     """The connections of an engine's pool. A caller uses one inside a greenlet, or checks it out and awaits on it.
 
@@ -125,12 +144,20 @@ class AsyncpgConnections:
     """
 
     def __init__(
-        self, engine: Engine, schema: str | None, *, owned: bool, secured: bool = False, timeout: float = TIMEOUT
+        self,
+        engine: Engine,
+        schema: str | None,
+        *,
+        owned: bool,
+        secured: bool = False,
+        timeout: float = TIMEOUT,
+        limits: PoolLimits = POOL,
     ) -> None:
-        """`owned`: the ledger created the engine, so no listener runs when a connection leaves or enters the pool.
+        """`owned`: the ledger created the engine, so no listener waits when a connection leaves or enters the pool.
         `secured`: the tables have row-level security, which does not allow COPY. `timeout`: the time limit of a call in
-        seconds.
+        seconds. `limits` are those of the engine's pool; only an engine that is owned needs them.
         """
+        self.counters = Counters()
         self.secured = secured
         self.timeout = timeout
         self.silence = timeout / 2
@@ -140,8 +167,14 @@ class AsyncpgConnections:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema = schema
         self._owned = owned
-        self._closed = False
+        self._limits = limits
+        self.closed = False
+        """Nothing is tried again any more: the ledger is closed."""
         self._idle: list[PoolProxiedConnection] = []
+        self._open: WeakSet[Any] = WeakSet()
+        """asyncpg's connections that left the pool, as long as they exist. None of an application's own engine."""
+        if owned:
+            event.listen(engine, "checkout", lambda connection, *_: self._open.add(connection.driver_connection))
 
     @property
     def unused(self) -> int:
@@ -153,22 +186,33 @@ class AsyncpgConnections:
         pool = self._engine.pool
         return pool.checkedin() if isinstance(pool, QueuePool) else 0
 
+    @property
+    def _in_use(self) -> bool:
+        pool = self._engine.pool
+        return isinstance(pool, QueuePool) and pool.checkedout() > 0
+
     async def checkout(self) -> Checkout:
         """A connection for one statement, without SQLAlchemy's Connection around it. Do not call it in a greenlet."""
         if self._idle:
             return Checkout(self._idle.pop(), self._schema, self._keep)
+        self._refuse_closed()
+        waiting = self.waiting()
         connection = await greenlet_spawn(self._engine.pool.connect)  # the pool may have to wait, or to connect
+        waiting.end()
+        if self.closed and self._owned:
+            self._keep(connection)
+            self._refuse_closed()
         return Checkout(connection, self._schema, self._keep if self._owned else self._return)
 
     def _keep(self, connection: PoolProxiedConnection) -> Awaitable[None] | None:
         """Keep the connection idle for the next statement, unless the pool is at its maximum and others may wait."""
         pool: Any = self._engine.pool
-        if self._closed and connection.is_valid:  # the ledger was closed meanwhile: nobody will ask for it again
+        if self.closed and connection.is_valid:  # the ledger was closed meanwhile: nobody will ask for it again
             connection.invalidate()
-        elif connection.is_valid and pool.overflow() < MAX_OVERFLOW and self.unused < POOL_SIZE:
+        elif connection.is_valid and pool.overflow() < self._limits.overflow and self.unused < self._limits.size:
             self._idle.append(connection)
             return None
-        elif self._unused_in_pool >= POOL_SIZE:
+        elif self._unused_in_pool >= self._limits.size:
             return self._return(connection)  # the pool is full, so it closes the connection, which takes a greenlet
         connection.close()
         return None
@@ -195,11 +239,24 @@ class AsyncpgConnections:
         connection.detach()
         return driver
 
+    def waiting(self) -> Waiting:
+        """Made before the pool is asked for a connection."""
+        return Waiting(self.counters, free=self._unused_in_pool > 0)
+
     async def close(self) -> None:
-        """Return the idle connections to the pool, so that the engine can dispose of them."""
-        self._closed = True
+        """Return the idle connections to the pool, so that the engine can dispose of them. A connection of a call that
+        is still running is cut: the call fails, and tries nothing again.
+        """
+        self.closed = True
         while self._idle:
             await self._return(self._idle.pop())
+        for connection in list(self._open if self._in_use else ()):
+            connection.terminate()
+
+    def _refuse_closed(self) -> None:
+        """Raises what reads as a lost connection, so that an append that was sent before ends as OutcomeUnknown."""
+        if self.closed:
+            raise ConnectionError("this ledger was closed before the call ended")
 
     @contextmanager
     def autocommit(self, timeout: float | None = None) -> Iterator[Sql]:
@@ -211,11 +268,15 @@ class AsyncpgConnections:
 
     @contextmanager
     def _checked_out(self, timeout: float | None) -> Iterator[tuple[Sql, AsyncpgDriver]]:
+        self._refuse_closed()
         self.make_room()
+        waiting = self.waiting()
         with self._engine.connect() as connection:
+            waiting.end()
             driver: Any = connection.connection.driver_connection
             ours = AsyncpgDriver(driver, timeout, copies=not self.secured)
             try:
+                self._refuse_closed()  # the pool may have let it wait
                 yield Sql(connection, self._schema, ours), ours
             except BaseException as error:
                 if is_spoilt(error):

@@ -98,6 +98,10 @@ class SqliteConnection:
         if self._connection.in_transaction():
             self._connection.rollback()
 
+    def interrupt(self) -> None:
+        """Let the statement that runs fail. Any thread may call this."""
+        self._driver.interrupt()
+
     def close(self) -> None:
         self._connection.close()
         self._driver.close()

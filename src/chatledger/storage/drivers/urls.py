@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 import asyncpg
@@ -27,10 +27,20 @@ TIMEOUT = 10.0
 """The time limit of a read or a write in seconds, unless `Ledger.open` is given another."""
 BUSY_TIMEOUT = TIMEOUT
 """Seconds that a migration, a copy or an application's engine waits for another process's lock on a SQLite file."""
-POOL_SIZE = 16
-"""Connections to PostgreSQL that are kept open."""
-MAX_OVERFLOW = 16
-"""The most further connections while all of those are busy."""
+
+
+class PoolLimits(NamedTuple):
+    """How many connections to PostgreSQL a pool has. The defaults are 20 in all: four processes then fit into the 97
+    that PostgreSQL leaves to ordinary roles by default, and 17 are left for others.
+    """
+
+    size: int = 16
+    """Connections that are kept open."""
+    overflow: int = 4
+    """The most further connections while all of those are busy."""
+
+
+POOL = PoolLimits()
 
 READ_ONLY = "chatledger_read_only"
 """Execution option of a connection that only reads. On SQLite its transactions then do not take the write lock."""
@@ -109,7 +119,9 @@ def sqlite_path(url: URL) -> str:
         raise StorageError(f"cannot open {database}: the folder of that user is not known") from error
 
 
-def create_postgresql_engine(url: URL, *, pooler: str = "session", timeout: float = TIMEOUT) -> AsyncEngine:
+def create_postgresql_engine(
+    url: URL, *, pooler: str = "session", timeout: float = TIMEOUT, pool: PoolLimits = POOL
+) -> AsyncEngine:
     """An engine whose pool does not reset connections: a reset costs a round trip, and each unit of work ends its own
     transaction.
 
@@ -130,8 +142,8 @@ def create_postgresql_engine(url: URL, *, pooler: str = "session", timeout: floa
             url,
             hide_parameters=True,  # they hold what people said, and SQLAlchemy's errors would quote them
             pool_reset_on_return=None,
-            pool_size=POOL_SIZE,
-            max_overflow=MAX_OVERFLOW,
+            pool_size=pool.size,
+            max_overflow=pool.overflow,
             connect_args=arguments,
             pool_timeout=timeout,
         )

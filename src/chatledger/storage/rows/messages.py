@@ -97,7 +97,8 @@ class EncodedMessage(NamedTuple):
     @property
     def bytes(self) -> int:
         cells = (self.message, *self.parts, *self.calls)
-        return sum([len(value.encode()) for row in cells for value in row if type(value) is str])
+        texts = [value for row in cells for value in row if type(value) is str]
+        return sum([len(text) if text.isascii() else len(text.encode()) for text in texts])
 
 
 def encode_message(message: ChatMessage, message_id: str | None = None) -> EncodedMessage:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -41,6 +42,7 @@ from chatledger.storage.upgrade.versions import (
 )
 
 _LOCK = 0x63_68_61_74_6C_65_64  # "chatled": one migrator at a time in a PostgreSQL database
+_log = logging.getLogger("chatledger.migrations")
 LOCK_TIMEOUT = 3.0
 """Seconds that a revision on PostgreSQL waits for a lock."""
 RETRY_AFTER = (1, 2, 4, 8, 16)
@@ -148,8 +150,11 @@ def _run(connection: Connection, schema: str | None, to: str) -> SchemaStatus:
     if _is_done(status, to):
         return status
     config = _config(schema, connection)
+    _log.info("migrating from revision %s to %s", status.found, to)
     (command.downgrade if _is_down(status, to) else command.upgrade)(config, to)
-    return read_status(connection, schema)
+    done = read_status(connection, schema)
+    _log.info("migrated to revision %s", done.found)
+    return done
 
 
 def _is_done(status: SchemaStatus, to: str) -> bool:

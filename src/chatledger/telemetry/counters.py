@@ -1,0 +1,24 @@
+"""The counters of an open database, counted where the events happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chatledger.models import Metrics
+
+_NOW = {"queue_length", "running"}
+
+
+class Counters:
+    """The values by their names in `Metrics`. `listener` hears of each event; None where nobody asked for more."""
+
+    __slots__ = ("listener", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = dict.fromkeys((name for name in Metrics.model_fields if name not in _NOW), 0)
+        self.listener: Callable[[str, float], None] | None = None
+
+    def add(self, name: str, amount: float = 1) -> None:
+        self.values[name] += amount
+        if self.listener is not None:
+            self.listener(name, amount)

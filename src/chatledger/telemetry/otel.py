@@ -1,0 +1,126 @@
+"""OpenTelemetry: a span for each public call, and the counters as metrics.
+
+Names and attributes are those of the semantic conventions for database clients, and `gen_ai.conversation.id` of those
+for generative AI. No attribute holds content, the words of an error, or the id of a user.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from chatledger.errors import MissingExtra
+from chatledger.telemetry.calls import End, Observer, Shape
+from chatledger.telemetry.counters import Counters
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider, Observation
+    from opentelemetry.trace import Tracer, TracerProvider
+
+_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+"""The boundaries of durations that the conventions recommend."""
+_SIZES = (256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304)
+_CONVERSATION = "gen_ai.conversation.id"
+_UNITS = {
+    "appends": "{append}",
+    "messages": "{message}",
+    "bytes": "By",
+    "replays": "{append}",
+    "conflicts": "{conflict}",
+    "unknown_outcomes": "{append}",
+    "retries": "{attempt}",
+    "lost_connections": "{connection}",
+    "pool_waits": "{wait}",
+    "pool_wait_seconds": "s",
+}
+
+
+class OpenTelemetry:
+    """Spans and metrics of ledgers: `Ledger.open(…, telemetry=OpenTelemetry())`. Several ledgers may share it.
+
+    Without providers it uses the global ones. Raises MissingExtra if opentelemetry-api is not installed.
+    """
+
+    def __init__(
+        self, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
+    ) -> None:
+        try:
+            from opentelemetry import metrics, trace
+        except ImportError:
+            raise MissingExtra("otel", "OpenTelemetry") from None
+        self._tracer = trace.get_tracer("chatledger", tracer_provider=tracer_provider)
+        self._open: WeakSet[_ObservedLedger] = WeakSet()
+        meter = metrics.get_meter("chatledger", meter_provider=meter_provider)
+        meter.create_observable_up_down_counter("chatledger.queue_length", [self._queue_lengths], "{write}")
+        self._meters = _Meters(meter)
+
+    def observe(
+        self, counters: Counters, database: Mapping[str, str | int], queue_length: Callable[[], int]
+    ) -> Observer:
+        """The observer of one ledger. `database` are the attributes that say which database it is."""
+        observer = _ObservedLedger(self._tracer, self._meters, database, queue_length)
+        counters.listener = observer.count
+        self._open.add(observer)
+        return observer
+
+    def _queue_lengths(self, _: CallbackOptions) -> Iterable[Observation]:
+        from opentelemetry.metrics import Observation
+
+        lengths: Counter[tuple[tuple[str, str | int], ...]] = Counter()
+        for one in list(self._open):
+            lengths[tuple(one.database.items())] += one.queue_length()
+        return [Observation(length, dict(database)) for database, length in lengths.items()]
+
+
+class _Meters:
+    def __init__(self, meter: Meter) -> None:
+        def histogram(name: str, unit: str, boundaries: Sequence[float]) -> Histogram:
+            return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=boundaries)
+
+        self.duration = histogram("db.client.operation.duration", "s", _SECONDS)
+        self.of = {name: [meter.create_counter(f"chatledger.{name}", unit).add] for name, unit in _UNITS.items()}
+        self.of["pool_wait_seconds"] += [histogram("db.client.connection.wait_time", "s", _SECONDS).record]
+        self.of["bytes"] += [histogram("chatledger.append.size", "By", _SIZES).record]
+
+
+class _ObservedLedger:
+    def __init__(
+        self, tracer: Tracer, meters: _Meters, database: Mapping[str, str | int], queue_length: Callable[[], int]
+    ) -> None:
+        from opentelemetry import context, trace
+
+        self.database = dict(database)
+        self.queue_length = queue_length
+        self._meters = meters
+        self._tracer = tracer
+        self._client, self._error = trace.SpanKind.CLIENT, trace.StatusCode.ERROR
+        self._attach, self._detach, self._put = context.attach, context.detach, trace.set_span_in_context
+
+    def count(self, name: str, amount: float) -> None:
+        for record in self._meters.of[name]:
+            record(amount, self.database)
+
+    def begin(self, name: str, thread_id: str | None, shape: Shape) -> End:
+        began = time.perf_counter()
+        attributes: dict[str, str | int] = {**self.database, "db.operation.name": name}
+        place = attributes if thread_id is None else {**attributes, _CONVERSATION: thread_id}
+        span = self._tracer.start_span(name, kind=self._client, attributes=place)
+        # The code that reads an iteration goes on in its own context between two items, so it stays outside.
+        token = None if shape == "iteration" else self._attach(self._put(span))
+
+        def end(error: BaseException | None, found: str | None) -> None:
+            if token is not None:
+                self._detach(token)
+            if error is not None:
+                attributes["error.type"] = kind = type(error).__name__
+                span.set_attribute("error.type", kind)
+                span.set_status(self._error)  # without the error's words, which may quote ids and keys
+            elif thread_id is None and found is not None:
+                span.set_attribute(_CONVERSATION, found)
+            span.end()
+            self._meters.duration.record(time.perf_counter() - began, attributes)
+
+        return end
