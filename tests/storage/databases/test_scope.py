@@ -9,7 +9,7 @@ import inspect
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import aclosing, asynccontextmanager, closing
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -97,6 +97,12 @@ async def fill(repositories: Repositories, ids: Ids) -> None:
 
 async def iterate(repositories: Repositories, thread_id: str) -> list[Any]:
     return [message async for message in repositories.messages.iterate(thread_id)]
+
+
+async def followed(repositories: Any, thread_id: str) -> object:
+    """The first change since the thread was empty. A transaction cannot follow."""
+    async with aclosing(repositories.follow(thread_id, after=write_mark(thread_id, 0, 0, 0))) as changes:
+        return (await anext(changes)).message
 
 
 async def checked(repositories: Repositories, thread_id: str | None = None) -> list[Any]:
@@ -268,6 +274,7 @@ CALLS |= {
     ],
 }
 CALLS |= {
+    "follow": [lambda s, ids: followed(s, ids.thread)],
     "kv.get": [
         lambda s, ids: s.kv.get(("thread", ids.thread), ids.key),
         lambda s, ids: s.kv.get(("user", "u"), ids.key),
