@@ -12,9 +12,11 @@ PEERS_READY := $(PEERS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
 BASE ?= HEAD
+URL ?= service.db
+PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak fuzz lint types \
+.PHONY: help setup demo service test test-data test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak fuzz lint types \
   imports bench bench-full bench-peers bench-profile bench-against clean
 
 help:  ## Show the targets
@@ -40,6 +42,9 @@ demo: $(DEMO_READY)  ## Import the samples, append, read, score and show, on SQL
 	@rm -f demo.db demo.db-wal demo.db-shm
 	$(DEMO)/bin/chatledger demo --url demo.db
 	@$(DEMO)/bin/python -m tests.postgres --if-found $(DEMO)/bin/chatledger demo --migrate
+
+service: $(READY)  ## Run the example of a chat service on the database URL, a path or postgresql://…
+	CHATLEDGER_URL=$(URL) $(BIN)/uvicorn examples.service.app:app --port $(PORT) --timeout-graceful-shutdown 5
 
 test: $(READY)  ## Run the whole suite on both databases, on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -1,17 +1,18 @@
-"""A chat service: server-sent events, tools, edits and other answers, feedback, erasure, and going on after a crash.
+"""A chat service: server-sent events, tools, edits and other answers, feedback, erasure, clients that follow a thread
+from another process, and going on after a crash.
 
     CHATLEDGER_URL=service.db uvicorn examples.service.app:app
     CHATLEDGER_URL=postgresql://user@host/db uvicorn examples.service.app:app
 
-Each request of a user names the user in the header `X-User`; put your own authentication in the place of `ledger_of`.
+Add `--timeout-graceful-shutdown 5`, because a client that follows a thread never ends its request. Each request of a user names the user in the header `X-User`; put your own authentication in the place of `ledger_of`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header, Request
@@ -19,7 +20,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 import chatledger
-from chatledger import ChatMessage, Feedback, Ledger
+from chatledger import ChatMessage, Feedback, Ledger, ThreadChange
 from examples.service import model
 
 STEPS = 8
@@ -38,7 +39,8 @@ STATUS = {
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with Ledger.open(os.environ["CHATLEDGER_URL"]) as ledger:
+    """Several processes may start at once: one of them makes the tables, and the others wait for it."""
+    async with Ledger.open(os.environ["CHATLEDGER_URL"], migrate=True, notify=True) as ledger:
         app.state.ledger = ledger
         yield
 
@@ -158,8 +160,9 @@ async def answer_calls(ledger: Ledger, thread_id: str, message: ChatMessage, key
     return list(appended.messages)
 
 
-def event(kind: str, **data: Any) -> str:
-    return f"event: {kind}\ndata: {json.dumps(data)}\n\n"
+def event(event_name: str, event_id: str = "", **data: Any) -> str:
+    head = f"id: {event_id}\n" if event_id else ""
+    return f"{head}event: {event_name}\ndata: {json.dumps(data)}\n\n"
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -178,7 +181,26 @@ async def read(thread_id: str, ledger: Mine, before: int | None = None) -> dict[
     return {
         "messages": [message.model_dump(mode="json") for message in history.messages],
         "previous": history.previous_cursor,
+        "mark": history.mark,
     }
+
+
+@app.get("/threads/{thread_id}/changes")
+async def changes(
+    thread_id: str, ledger: Mine, after: str | None = None, last_event_id: Annotated[str | None, Header()] = None
+) -> StreamingResponse:
+    """Each change `after` the mark of the messages that the client has, whichever process writes it. A browser's
+    EventSource that lost its connection names the last event that it got, and goes on after that.
+    """
+    await ledger.threads.get(thread_id)  # so that a thread that does not exist is a status
+    told = tell(ledger.follow(thread_id, after=last_event_id or after))
+    return StreamingResponse(told, media_type="text/event-stream")
+
+
+async def tell(following: AsyncGenerator[ThreadChange, None]) -> AsyncIterator[str]:
+    async with aclosing(following):
+        async for change in following:
+            yield event(change.kind, change.cursor, **change.model_dump(mode="json", exclude={"cursor"}))
 
 
 @app.get("/threads/{thread_id}/messages/{seq}/alternatives")
