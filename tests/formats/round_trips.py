@@ -21,6 +21,7 @@ from tests.formats.kosong.play import dumps_of
 from tests.formats.message_file import strategies as message_file
 from tests.formats.openai_chat.strategies import messages as openai_messages
 from tests.formats.openai_responses import strategies as openai_responses
+from tests.formats.pydantic_ai import strategies as pydantic_ai
 from tests.formats.qwen_agent import strategies as qwen_agent
 
 
@@ -77,6 +78,7 @@ ROUND_TRIPS = [
     RoundTrip("anthropic", anthropic.messages, around=lambda rows: {"messages": rows}),
     RoundTrip("openai-responses", openai_responses.items),
     RoundTrip("message-file", message_file.items, levels=levels_of_item),
+    RoundTrip("pydantic-ai", pydantic_ai.messages),
     RoundTrip("qwen-agent", qwen_agent.messages, levels=levels_of_dumps),
     RoundTrip("kosong/0.23", kosong_objects(kosong.older_messages), kosong.any_rows, dumps_of),
     RoundTrip("kosong/0.30", kosong_objects(kosong.newer_messages), kosong.any_rows, dumps_of),
