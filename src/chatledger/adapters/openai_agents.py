@@ -116,7 +116,7 @@ class ChatLedgerSession:
         messages = self._decode(items)
         await settled(append(self._ledger, self.session_id, messages, rules=self._rules))
 
-    async def pop_item(self) -> Item | None:
+    async def pop_item(self) -> Any:
         """Remove the newest item and return it; None if there is none. Of several callers, each gets another item.
 
         If the newest message holds further items, they stay, in a message with the same id. The removed item is no
@@ -163,7 +163,7 @@ class ChatLedgerSession:
 
     # --- Removing -----------------------------------------------------------------------------------------------------
 
-    async def _pop(self) -> Item | None:
+    async def _pop(self) -> Any:
         try:
             return await in_transaction(self._ledger, self._pop_within)
         except (ThreadNotFound, _NoItem):
@@ -203,7 +203,7 @@ class ChatLedgerSession:
 
     async def _get_compaction_snapshot(
         self, limit: int, *, prune_prefix: Callable[[Item], bool] | None = None
-    ) -> _CompactionSnapshot | None:
+    ) -> Any:  # _CompactionSnapshot | None
         """The last items, for the SDK's OpenAIResponsesCompactionSession, which then replaces a suffix of them. None if
         the items of a message depend on those around it; the SDK then replaces the whole history, or nothing.
 

@@ -17,7 +17,7 @@ class Scripted(Model):  # type: ignore[misc]  # the type checker's environment d
 
     async def get_response(self, system_instructions: Any, input: Any, *_: Any, **__: Any) -> ModelResponse:  # noqa: A002
         self.asked.append(input if isinstance(input, list) else [{"role": "user", "content": input}])
-        return ModelResponse(output=list(self.outputs.pop(0)), usage=Usage(), response_id=None)
+        return ModelResponse(output=list(self.outputs.pop(0)), usage=Usage(), response_id=f"resp_{len(self.asked)}")
 
     def stream_response(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
