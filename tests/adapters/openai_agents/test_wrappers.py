@@ -71,9 +71,17 @@ async def test_a_suffix_that_moved_is_not_replaced(session: ChatLedgerSession, l
     await session.add_items([USER])
     assert not await found.replace_suffix(0, [SUMMARY])
     assert await session.get_items() == [*ITEMS, USER]
-    await session.pop_item()
+    for _ in range(2):
+        await session.pop_item()
+    await session.add_items([ANSWER])  # the same again, and yet another item
     assert not await found.replace_suffix(0, [SUMMARY])
     assert await session.get_items() == ITEMS
+    found = await session._get_compaction_snapshot(3)
+    await session.add_items([USER])
+    await session.pop_item()
+    assert await found.replace_suffix(1, [SUMMARY])  # it came back to what it was
+    assert await session.get_items() == [*ITEMS[:5], SUMMARY]
+    assert not await found.replace_suffix(0, [SUMMARY])
     found = await session._get_compaction_snapshot(3)
     await session.clear_session()
     assert not await found.replace_suffix(0, [SUMMARY])
