@@ -14,6 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from chatledger.formats.message_file import MessageItem
+from tests.formats.agent_framework import strategies as agent_framework
 from tests.formats.agent_service import strategies as agent_service
 from tests.formats.anthropic import strategies as anthropic
 from tests.formats.kosong import strategies as kosong
@@ -78,6 +79,7 @@ ROUND_TRIPS = [
     RoundTrip("anthropic", anthropic.messages, around=lambda rows: {"messages": rows}),
     RoundTrip("openai-responses", openai_responses.items),
     RoundTrip("message-file", message_file.items, levels=levels_of_item),
+    RoundTrip("agent-framework", agent_framework.messages),
     RoundTrip("pydantic-ai", pydantic_ai.messages),
     RoundTrip("qwen-agent", qwen_agent.messages, levels=levels_of_dumps),
     RoundTrip("kosong/0.23", kosong_objects(kosong.older_messages), kosong.any_rows, dumps_of),

@@ -14,6 +14,7 @@ from chatledger.models import ChatMessage
 _CODECS = {
     "message-file": "chatledger.formats.message_file:CODEC",
     "agent-service": "chatledger.formats.agent_service:CODEC",
+    "agent-framework": "chatledger.formats.agent_framework:CODEC",
     "pydantic-ai": "chatledger.formats.pydantic_ai:CODEC",
     "kosong/0.30": "chatledger.formats.kosong:CODEC",
     "kosong/0.23": "chatledger.formats.kosong.v0_23:CODEC",

@@ -18,6 +18,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 NAMES = (
+    "agent_framework",
     "agent_service",
     "anthropic",
     "import_shapes",

@@ -1,0 +1,107 @@
+"""The codec of `format="agent-framework"`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatledger.errors import DecodeError
+from chatledger.formats.agent_framework.detect import is_agent_framework
+from chatledger.formats.agent_framework.foreign import fit
+from chatledger.formats.agent_framework.names import NAME, TYPE
+from chatledger.formats.agent_framework.objects import build
+from chatledger.formats.agent_framework.read import read_message, read_payload
+from chatledger.formats.agent_framework.write import Writer
+from chatledger.formats.codec import Decoded, Encoded, Kind
+from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.wire.signatures import PROVIDER
+from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models.json import JsonValue, same_json
+
+_FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id", "is_error"}
+"""The fields that reading may set."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFramework:
+    """A list of messages, as `Message.to_dict` of the framework writes them, or its objects."""
+
+    name: str = NAME
+
+    def recognises(self, payload: object) -> bool:
+        return is_agent_framework(payload)
+
+    def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
+        """Dicts, whatever came in: only `as_="models"` needs the framework."""
+        return "dicts"
+
+    def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
+        """One row for each message, and one for each content of a message of results.
+
+        Lenient rules keep a malformed content whole.
+        """
+        return Decoded(*read_payload(payload, lenient=rules == "lenient"))
+
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+        """A list of dicts for `Message.from_dict`. `carry` changes nothing."""
+        return measured(self, messages, write_payload, unsaid=("run_id", "response_metadata", "custom_data"))
+
+    def as_models(self, payload: Any) -> Any:
+        return build(payload)
+
+
+def write_payload(messages: Sequence[ChatMessage]) -> Written:
+    """The messages: the format's own as they came, those of another origin as they fit."""
+    writer = Writer()
+    origins: list[tuple[int, ...]] = []
+    as_read = True
+    for index, message in enumerate(messages):
+        fitted = fit(message)
+        is_own = message.format == NAME
+        written = None if fitted is None else writer.write(fitted, index + 1, is_own=is_own)
+        if written is not None:
+            origins.append((index,))
+        as_read = as_read and is_own and written is not None and _is_as_read(message, written)
+    own = [index for index, message in enumerate(messages) if message.format == NAME]
+    return Written(writer.messages, origins, own, as_read=as_read)
+
+
+def _is_as_read(message: ChatMessage, contents: list[JsonValue]) -> bool:
+    """Whether reading the contents gives the message back, so that its losses need not be measured.
+
+    They are read again only if that is not plain to see.
+    """
+    if message.reasoning is not None or message.tool_calls == []:
+        return False
+    if _is_plain(message):
+        return True
+    try:
+        [back] = read_message({TYPE: "", "role": message.role, "contents": contents}, "", lenient=True)
+    except (DecodeError, ValueError):
+        return False
+    back = back.model_copy(update={"name": message.name if message.role != "tool" else None})
+    return same_json(_comparable(back), _comparable(message))
+
+
+def _is_plain(message: ChatMessage) -> bool:
+    """Whether it is a text, or none, with calls that have all that reading gives."""
+    if message.is_error is not None or message.tool_call_id is not None or message.role in ("tool", "custom"):
+        return False
+    if message.tool_calls is not None and message.role != "assistant":
+        return False
+    if any(call.id is None or not call.name or call.extras is not None for call in message.tool_calls or ()):
+        return False
+    return message.content is None or isinstance(message.content, str)
+
+
+def _comparable(message: ChatMessage) -> JsonValue:
+    """The fields that reading sets, without the provider of a thought, which only an object tells."""
+    fields = message.model_dump(include=_FIELDS)
+    for part in fields["content"] if isinstance(fields["content"], list) else ():
+        if part["kind"] == "think" and part["extras"] is not None:
+            part["extras"] = {key: value for key, value in part["extras"].items() if key != PROVIDER} or None
+    return fields
+
+
+CODEC = AgentFramework()

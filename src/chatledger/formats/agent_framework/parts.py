@@ -1,0 +1,161 @@
+"""Contents that are neither calls nor results, both ways. A content of an unknown type is kept whole, in its place.
+
+The encoded objects have the keys that `Content.to_dict` writes, in its order and without the fields that are None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from chatledger.errors import DecodeError
+from chatledger.formats.agent_framework.names import DATA, PARTS, PROPERTIES, TEXT, THINKING, TYPE, URI, Source
+from chatledger.formats.wire.data_uris import data_uri, is_data_uri
+from chatledger.formats.wire.fields import as_object, optional_text_at, text_at
+from chatledger.formats.wire.residual import FORM, KEYS, keep, nested, restore
+from chatledger.formats.wire.signatures import OPENAI, id_of, signed_by
+from chatledger.models import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    MediaPart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    VideoPart,
+)
+from chatledger.models.json import JsonValue
+
+Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
+
+BARE = "bare"
+"""The form of a text that stands in the list without a content around it."""
+_FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
+_OPENAI_ID = "rs_"
+"""How ids of OpenAI's reasoning items begin. Anthropic gives none."""
+
+
+def read_parts(
+    values: Sequence[JsonValue], path: str, at: Sequence[int], signers: dict[int, str], *, lenient: bool
+) -> tuple[list[Part], Source]:
+    """The parts of contents that stand at these positions, and the residuals of those that need one, by index.
+    `signers` tells, by position, who signed the reasoning of which an object knew it. Raises DecodeError.
+    """
+    parts: list[Part] = []
+    residuals: Source = {}
+    for index, (position, value) in enumerate(zip(at, values, strict=True)):
+        part, residual = read_part(value, f"{path}[{position}]", signers.get(position), lenient=lenient)
+        parts.append(part)
+        if residual:
+            residuals[str(index)] = residual
+    return parts, residuals
+
+
+def write_parts(content: str | Sequence[Part] | None, residual: JsonValue) -> list[JsonValue]:
+    """The contents of a text or of parts, without the parts that no content can hold."""
+    parts = [TextPart(text=content)] if isinstance(content, str) else content or ()
+    written = (write_part(part, nested(residual, PARTS, str(index))) for index, part in enumerate(parts))
+    return [value for value in written if value is not None]
+
+
+def read_part(
+    value: JsonValue, path: str, signer: str | None = None, *, lenient: bool
+) -> tuple[Part, dict[str, JsonValue] | None]:
+    """The part of a content, and its residual. Lenient rules keep a malformed content whole. Raises DecodeError."""
+    if isinstance(value, str):
+        return TextPart(text=value), {FORM: BARE}
+    try:
+        content = as_object(value, path)
+        part = _read_known(content, text_at(content, TYPE, path), path, signer)
+    except DecodeError:
+        if not lenient:
+            raise
+        part = None
+    if part is None:
+        return opaque(value), None
+    return part, keep(content, _encoded(part) or {})
+
+
+def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
+    """The content of a part; None if there is none for it, such as a medium without its address and its data."""
+    if isinstance(part, OpaquePart):
+        return part.value
+    if isinstance(part, TextPart) and nested(residual, FORM) == BARE:
+        return part.text
+    encoded = _encoded(part)
+    keys = nested(residual, KEYS)
+    if encoded is None or (isinstance(keys, list) and not _is_of_keys(encoded, keys)):
+        return encoded
+    return restore(encoded, residual)
+
+
+def _is_of_keys(encoded: Source, keys: list[JsonValue]) -> bool:
+    """Whether a residual with these keys can be of this content. The source may lack empty texts and properties."""
+    return all(key in keys or not value for key, value in encoded.items())
+
+
+def opaque(value: JsonValue) -> OpaquePart:
+    kind = nested(value, TYPE)
+    return OpaquePart(type=kind if isinstance(kind, str) else None, value=value)
+
+
+def _read_known(content: Source, kind: str, path: str, signer: str | None) -> Part | None:
+    if kind == TEXT:
+        return TextPart(text=optional_text_at(content, TEXT, path) or "")
+    if kind == THINKING:
+        return _read_thought(content, path, signer)
+    return _read_medium(content, path) if kind in (DATA, URI) else None
+
+
+def _encoded(part: Part) -> Source | None:
+    if isinstance(part, TextPart):
+        return {TYPE: TEXT, TEXT: part.text, PROPERTIES: {}}
+    if isinstance(part, ThinkPart):
+        signature = _given(protected_data=part.signature)
+        return {TYPE: THINKING, TEXT: part.text, **signature, **_given(id=id_of(part)), PROPERTIES: {}}
+    return _medium(part) if isinstance(part, MediaPart) else None
+
+
+def _given(**fields: str | None) -> Source:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+# --- Reasoning --------------------------------------------------------------------------------------------------------
+
+
+def _read_thought(content: Source, path: str, signer: str | None) -> ThinkPart:
+    """A thought, with the id that its provider knows it by. Its signature is not read without one to check."""
+    text, signature, id_ = (optional_text_at(content, key, path) for key in (TEXT, "protected_data", "id"))
+    if signature is not None and signer is None and id_ is not None and id_.startswith(_OPENAI_ID):
+        signer = OPENAI
+    return ThinkPart(text=text or "", signature=signature, extras=signed_by(signer, id_))
+
+
+# --- Media ------------------------------------------------------------------------------------------------------------
+
+
+def _read_medium(content: Source, path: str) -> Medium:
+    """A medium by its media type. One that holds its data in the framework's own spelling is read as data."""
+    uri, mime_type = text_at(content, URI, path), optional_text_at(content, "media_type", path)
+    name, id_ = (optional_text_at(content, key, path) for key in ("name", "file_id"))
+    family, _, subtype = (mime_type or "").partition("/")
+    fields: dict[str, str | None] = {"mime_type": None if subtype == "*" else mime_type, "name": name, "id": id_}
+    prefix = f"data:{mime_type};base64,"
+    if mime_type is not None and uri.startswith(prefix) and subtype != "*":
+        fields["data"] = uri.removeprefix(prefix)
+    else:
+        fields["url"] = uri
+    return _FAMILIES.get(family.lower(), FilePart).model_validate(fields)
+
+
+def _medium(part: MediaPart) -> Source | None:
+    uri = data_uri(part) if part.url is None else part.url
+    if uri is None:
+        return None
+    mime_type = part.mime_type
+    if mime_type is None:
+        # The framework knows a medium by its media type alone, and its clients refuse one without.
+        mime_type = next((f"{family}/*" for family, kind in _FAMILIES.items() if isinstance(part, kind)), None)
+    named = _given(media_type=mime_type, name=part.name, file_id=part.id)
+    return {TYPE: DATA if is_data_uri(uri) else URI, URI: uri, **named, PROPERTIES: {}}

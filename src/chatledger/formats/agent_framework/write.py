@@ -1,0 +1,126 @@
+"""Stored messages as messages of the framework. Results are rows of their own, and those of one message are a group.
+
+A group is a message of role tool: its first row holds the head of the message, and the others continue it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chatledger.formats.agent_framework.names import (
+    ANSWER,
+    AS_JSON,
+    AUTHOR,
+    CALL,
+    CALLS,
+    CALLS_AT,
+    CONTENTS,
+    HEAD,
+    PROPERTIES,
+    RESULT,
+    TYPE,
+    Source,
+    head_of,
+    own_residual,
+)
+from chatledger.formats.agent_framework.parts import write_parts
+from chatledger.formats.wire.pairing import Answered, Pairing, made_id
+from chatledger.formats.wire.positions import interleave
+from chatledger.formats.wire.residual import nested, restore
+from chatledger.models import ChatMessage, ToolCall, continues
+from chatledger.models.json import JsonValue, loads
+
+FAILED = "FunctionInvocationError"
+"""What the framework itself writes in place of the exception of a failed call."""
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes messages one after the other into `messages`. Calls without an id get one, and so do their results."""
+
+    messages: list[JsonValue] = field(default_factory=list)
+    _pairing: Pairing = field(default_factory=Pairing)
+    _results: list[JsonValue] | None = None
+    """The contents of the message that the next row may continue."""
+    _is_own: bool = False
+    """Whether that message is of this format."""
+
+    def write(self, message: ChatMessage, position: int, *, is_own: bool) -> list[JsonValue]:
+        """Write a message that fits the format. Returns its contents."""
+        answered = self._pairing.follow(message, position)
+        if message.role == "tool":
+            contents: list[JsonValue] = [write_result(message, position, answered)]
+        else:
+            contents = write_contents(message, position)
+        in_group = is_own == self._is_own and (continues(message) if is_own else message.role == "tool")
+        if self._results is not None and in_group:
+            self._results += contents
+        else:
+            group = list(contents)
+            self.messages.append(write_head(message, group))
+            self._results = group if is_own or message.role == "tool" else None
+            self._is_own = is_own
+        return contents
+
+
+def write_head(message: ChatMessage, contents: list[JsonValue]) -> Source:
+    head = nested(own_residual(message), HEAD)
+    author = None if message.role == "tool" else message.name
+    restored = restore(head_of(message.role, contents, author), head)
+    # A program may have named the author since.
+    return {**restored, CONTENTS: contents, **({} if author is None else {AUTHOR: author})}
+
+
+def write_contents(message: ChatMessage, position: int) -> list[JsonValue]:
+    """The contents of a message that is no result."""
+    residual = own_residual(message)
+    calls: list[JsonValue] = [
+        restore(encoded_call(call, made_id(message, position, index)), nested(residual, CALLS, str(index)))
+        for index, call in enumerate(message.tool_calls or ())
+    ]
+    return interleave(write_parts(message.content, residual), calls, nested(residual, CALLS_AT))
+
+
+def encoded_call(call: ToolCall, made: str) -> Source:
+    """The content of a call; `made` is its id if it has none."""
+    return {
+        TYPE: CALL,
+        "call_id": made if call.id is None else call.id,
+        "name": call.name,
+        **({} if call.arguments is None else {"arguments": call.arguments}),
+        "hosted": False,
+        PROPERTIES: {},
+    }
+
+
+def write_result(message: ChatMessage, position: int, answered: Answered | None) -> JsonValue:
+    section = nested(own_residual(message), ANSWER)
+    call_id = message.tool_call_id
+    if call_id is None:
+        call_id = made_id(message, position) if answered is None else answered.id
+    return restore(encoded_result(message, section, call_id), section)
+
+
+def encoded_result(message: ChatMessage, section: JsonValue, call_id: str | None) -> Source:
+    """The content of a result before its residual is put back; `section` is that residual."""
+    items = write_parts("" if message.content is None else message.content, own_residual(message))
+    texts = [item if isinstance(item, str) else nested(item, "text") for item in items]
+    result: JsonValue = "\n".join(text for text in texts if isinstance(text, str) and text)
+    if isinstance(message.content, str):
+        result = _value_of(message.content) if nested(section, AS_JSON) is True else message.content
+    return {
+        TYPE: RESULT,
+        "call_id": call_id,
+        **({"exception": FAILED} if message.is_error else {}),
+        "result": result,
+        "items": items,
+        PROPERTIES: {},
+    }
+
+
+def _value_of(text: str) -> JsonValue:
+    """The JSON value of a text; the text itself if a program has changed it into another one."""
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return text
