@@ -27,6 +27,7 @@ from chatledger.formats import (
 from chatledger.formats import registry as module
 from chatledger.models import RulesLevel
 from chatledger.transfer.shapes import _OWN, AUTO
+from tests.formats.packages import make_package
 
 OURS = tuple(module._CODECS)
 
@@ -63,15 +64,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
     """Installs a package with entry points and the source of one module."""
 
     def install(name: str, points: str, **modules: str) -> None:
-        home = tmp_path / name
-        info = home / f"{name}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[chatledger.formats]\n{points}\n")
-        for module_name, source in modules.items():
-            (home / f"{module_name}.py").write_text(source)
+        for module_name in modules:
             monkeypatch.delitem(sys.modules, module_name, raising=False)
-        monkeypatch.syspath_prepend(home)
+        monkeypatch.syspath_prepend(make_package(tmp_path, name, points, **modules))
 
     return install
 

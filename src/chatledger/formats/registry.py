@@ -80,6 +80,11 @@ class Registry:
                 order = self._order = _ordered(list(self._own), self._codecs)
         return order
 
+    def order_with(self, codec: Codec) -> list[str]:
+        """The order as it is if the codec is registered."""
+        self.order()
+        return _ordered(list(self._own), {**self._codecs, codec.name: codec})
+
     def faults(self) -> dict[str, str]:
         """The reason for each format of an installed package that cannot be loaded. Those not tried yet are tried."""
         self.order()
@@ -134,6 +139,12 @@ def format_names() -> list[str]:
 def recognition_order() -> list[str]:
     """The same names, the more telling shape first."""
     return list(_FORMATS.order())
+
+
+def asked_before(codec: Codec) -> list[str]:
+    """The formats that are asked before this one whether they recognise a payload. It need not be registered."""
+    order = _FORMATS.order_with(codec)
+    return order[: order.index(codec.name)]
 
 
 def get_codec(name: str) -> Codec:
