@@ -24,6 +24,7 @@ from chatledger.models import (
     continues,
 )
 from chatledger.models.json import same_json
+from chatledger.testing import check_format
 from tests.formats.pydantic_ai.samples import history
 
 URL = {"kind": "image-url", "url": "https://h/a", "force_download": False, "vendor_metadata": None, "media_type": None}
@@ -50,6 +51,10 @@ def test_the_recorded_history_comes_back_as_it_was() -> None:
     encoded = CODEC.encode(read(*history()))
     assert same_json(encoded.payload, history())
     assert encoded.losses == []
+
+
+def test_the_recorded_history_passes_the_check_of_formats() -> None:
+    check_format(CODEC, [history(), history()[2:4]])
 
 
 def test_a_request_is_one_row_a_part_and_a_response_one_row() -> None:
@@ -115,7 +120,8 @@ def test_a_file_in_a_result_is_one_only_if_the_framework_takes_it_for_one() -> N
     assert listed.content == [TextPart(text="a"), ImagePart(url="https://h/a")]
     assert older.content == [ImagePart(url="https://h/a")]
     assert binary.content == [ImagePart(data="+/8=", mime_type="image/png")]
-    for data in (fake, local, mixed):
+    [odd] = read(request(result([{**URL, "kind": ["image-url"]}])))
+    for data in (fake, local, mixed, odd):
         assert isinstance(data.content, str)
 
 
