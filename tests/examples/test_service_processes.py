@@ -226,5 +226,3 @@ async def check(client: Client) -> None:
     assert [thread["thread_id"] for thread in found.json()["threads"]] == [client.user]
     refused = await client.http.get(client.url(0) + f"/threads/{other}/messages", headers=headers)
     assert refused.status_code == 404
-
-

@@ -30,6 +30,14 @@ GROUP = 64
 BEGIN = "BEGIN IMMEDIATE"
 
 
+async def until_ended(wait: Callable[[], None]) -> None:
+    """Wait for threads that are about to end. A process that is ending itself starts no thread to wait in."""
+    try:
+        await asyncio.to_thread(wait)
+    except RuntimeError:
+        wait()
+
+
 class Job:
     """A command for the writer, and the future that waits for it in the loop of its caller."""
 
@@ -147,7 +155,7 @@ class Writer:
                 if isinstance(entry, WriterTransaction):
                     entry.abandon()
             self._changed.notify()
-        await asyncio.to_thread(self._thread.join)
+        await until_ended(self._thread.join)
 
     def _add(self, entry: Job | WriterTransaction) -> None:
         with self._changed:
