@@ -20,6 +20,14 @@ from chatledger.errors import StorageError
 T = TypeVar("T")
 
 
+async def until_ended(wait: Callable[[], None]) -> None:
+    """Wait for threads that are about to end. A process that is ending itself starts no thread to wait in."""
+    try:
+        await asyncio.to_thread(wait)
+    except RuntimeError:
+        wait()
+
+
 class LoopThread:
     """The loop begins at once, and ends with `stop`, or with the process: the thread is a daemon."""
 
@@ -91,6 +99,10 @@ class LoopThread:
                 self._loop.call_soon_threadsafe(self._stop.set)
         if not self.is_here:
             self._thread.join()
+
+    async def end(self) -> None:
+        """As `stop`, for another event loop."""
+        await until_ended(self.stop)
 
     def _begin(self, work: Callable[[], Awaitable[T]], context: Context | None) -> _Call[T]:
         if self.forked:

@@ -22,7 +22,8 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import Moved
 from chatledger.storage.databases.database import Database, OpenDatabase
-from chatledger.storage.databases.sqlite_writer import Writer, until_ended
+from chatledger.storage.databases.loop_thread import until_ended
+from chatledger.storage.databases.sqlite_writer import Writer
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sql import Sql

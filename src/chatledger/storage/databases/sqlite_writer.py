@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.storage.databases.database import Database
+from chatledger.storage.databases.loop_thread import until_ended
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.sqlite import SqliteConnection
@@ -28,14 +29,6 @@ T = TypeVar("T")
 GROUP = 64
 """The most jobs that share a commit."""
 BEGIN = "BEGIN IMMEDIATE"
-
-
-async def until_ended(wait: Callable[[], None]) -> None:
-    """Wait for threads that are about to end. A process that is ending itself starts no thread to wait in."""
-    try:
-        await asyncio.to_thread(wait)
-    except RuntimeError:
-        wait()
 
 
 class Job:
