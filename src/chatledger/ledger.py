@@ -144,6 +144,9 @@ class Ledger(Repositories):
         below PostgreSQL's `max_connections`, which is 100 by default. An engine has limits of its own, and a SQLite
         file has one connection that writes and up to four that read, whatever these say.
 
+        Any event loop may call the ledger. On PostgreSQL, calls from other loops than the one that opened it take up to
+        four more connections, and run in a thread of their own. Close it in the loop that opened it.
+
         With `slow_call`, the logger `chatledger.calls` gets a warning for each call that takes so many seconds or more.
         `telemetry` is an OpenTelemetry, for a span of each public call and for metrics.
 

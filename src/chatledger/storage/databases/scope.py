@@ -28,7 +28,7 @@ from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.replica import Replica, require_position
-from chatledger.storage.databases.served import ServedDatabase
+from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed, State
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
@@ -211,7 +211,7 @@ class Guard:
         self._loop = asyncio.get_running_loop() if database.one_loop else None
         self._process = os.getpid()
         self._turn = threading.Lock()
-        self._abroad: _Abroad | None = None
+        self._abroad: Abroad | None = None
         self._pollers: dict[asyncio.AbstractEventLoop, Poller] = {}
         self._listens = listens
         self._hints = Hints(database.connect, self._hear, listens=listens) if notify else None
@@ -296,9 +296,9 @@ class Guard:
 
     def __exit__(self, *error: object) -> None:
         self._running -= 1
-        self.tell_end()
+        self._tell_end()
 
-    def tell_end(self) -> None:
+    def _tell_end(self) -> None:
         """Wake `close` if it waits for the last call."""
         if self._closed and not self._running and (self._abroad is None or not self._abroad.running):
             with suppress(RuntimeError):  # it does not wait any more, and its loop is closed
@@ -314,13 +314,18 @@ class Guard:
         """
         return self._loop is not None and self._loop is not asyncio.get_running_loop()
 
-    def _reach(self) -> _Abroad:
+    def _reach(self) -> Abroad:
         if self._process != os.getpid():
             raise StorageError("this process was forked after the ledger was opened: open a ledger in this process")
         with self._turn:
             if self._abroad is None:
                 self._refuse_closed()
-                self._abroad = _Abroad(self, self._hear if self._hints is not None else None, listens=self._listens)
+                self._abroad = Abroad(
+                    self.database.twin(),
+                    self._tell_end,
+                    self._hear if self._hints is not None else None,
+                    listens=self._listens,
+                )
             return self._abroad
 
     async def close(self, timeout: float) -> None:
@@ -352,48 +357,6 @@ class Guard:
             await self.database.close()
             if self.replica is not None:
                 await self.replica.database.close()
-
-
-class _Abroad:
-    """The way of all other event loops to the database: its twin, in a loop of its own. Entered as the guard."""
-
-    def __init__(self, guard: Guard, heard: Callable[[set[str] | None], None] | None, *, listens: bool) -> None:
-        """`heard`: called with the hints; None without any."""
-        twin = guard.database.twin()
-        self.database = ServedDatabase(twin)
-        self.running = 0
-        self._guard = guard
-        self._turn = threading.Lock()
-        self._hints = None if heard is None else Hints(twin.connect, heard, listens=listens)
-
-    def __enter__(self) -> OpenDatabase:
-        with self._turn:
-            self.running += 1
-        return self.database
-
-    def __exit__(self, *error: object) -> None:
-        with self._turn:
-            self.running -= 1
-        self._guard.tell_end()
-
-    def send(self, followed: Followed) -> None:
-        async def send() -> None:
-            assert self._hints is not None
-            self._hints.send(followed)
-
-        self.database.begin(send)
-
-    def listen(self) -> None:
-        async def listen() -> None:
-            assert self._hints is not None
-            self._hints.listen()
-
-        self.database.begin(listen)
-
-    async def close(self) -> None:
-        if self._hints is not None:
-            await self.database.serve(self._hints.close)
-        await self.database.close()
 
 
 def _closed() -> StorageError:

@@ -9,6 +9,7 @@ loops come and go.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -17,6 +18,7 @@ from chatledger.models import Appended, History
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.loop_thread import LoopThread
 from chatledger.storage.databases.states import Followed, States
 from chatledger.storage.drivers.sql import Sql
@@ -52,12 +54,10 @@ class Served(Database):
 
 
 class ServedDatabase(Served, OpenDatabase):
-    def __init__(self, database: OpenDatabase) -> None:
-        super().__init__(database, LoopThread("chatledger-loops"))
+    def __init__(self, database: OpenDatabase, thread: LoopThread) -> None:
+        super().__init__(database, thread)
         self._open = database
         self.counters = database.counters
-        self.begin = self._thread.begin
-        self.serve = self._thread.serve
 
     async def ping(self, tenant: Tenant) -> None:
         await self._thread.serve(lambda: self._open.ping(tenant))
@@ -92,4 +92,55 @@ class ServedDatabase(Served, OpenDatabase):
 
     async def close(self) -> None:
         await self._thread.serve(self._open.close)
+
+
+class Abroad:
+    """The way of all other event loops to a database: its twin, in a loop of its own. Entered, it gives the database,
+    and counts the calls that are running.
+    """
+
+    def __init__(
+        self,
+        twin: OpenDatabase,
+        ended: Callable[[], None],
+        heard: Callable[[set[str] | None], None] | None,
+        *,
+        listens: bool,
+    ) -> None:
+        """`ended`: called after each call. `heard`: called with the hints; None without any."""
+        self._thread = LoopThread("chatledger-loops")
+        self.database = ServedDatabase(twin, self._thread)
+        self.running = 0
+        self._turn = threading.Lock()
+        self._ended = ended
+        self._hints = None if heard is None else Hints(twin.connect, heard, listens=listens)
+
+    def __enter__(self) -> OpenDatabase:
+        with self._turn:
+            self.running += 1
+        return self.database
+
+    def __exit__(self, *error: object) -> None:
+        with self._turn:
+            self.running -= 1
+        self._ended()
+
+    def send(self, followed: Followed) -> None:
+        async def send() -> None:
+            assert self._hints is not None
+            self._hints.send(followed)
+
+        self._thread.begin(send)
+
+    def listen(self) -> None:
+        async def listen() -> None:
+            assert self._hints is not None
+            self._hints.listen()
+
+        self._thread.begin(listen)
+
+    async def close(self) -> None:
+        if self._hints is not None:
+            await self._thread.serve(self._hints.close)
+        await self.database.close()
         await self._thread.end()
