@@ -173,19 +173,23 @@ def is_file(item: JsonValue, digests: JsonValue) -> bool:
         return False
     if item.get(KIND) == _BINARY:
         return isinstance(item.get("data"), str) and isinstance(item.get("media_type"), str)
-    kind, url = item.get(KIND), item.get("url")
-    if not isinstance(kind, str) or kind not in _URLS or not isinstance(url, str) or not item.keys() <= _MEDIA_KEYS:
+    url = item.get("url")
+    if not _is_address(item) or not isinstance(url, str) or not item.keys() <= _MEDIA_KEYS:
         return False
     if not isinstance(item.get("media_type"), (str, type(None))):
         return False
     return digest(item) in digests if isinstance(digests, list) else url.startswith(("https://", "http://"))
 
 
+def _is_address(item: JsonValue) -> bool:
+    kind = item.get(KIND) if isinstance(item, dict) else None
+    return isinstance(kind, str) and kind in _URLS
+
+
 def digests_of(content: JsonValue) -> list[JsonValue]:
     """What a result lists about the files in its content."""
     items = content if isinstance(content, list) else [content]
-    addresses = [item for item in items if isinstance(item, dict) and item.get(KIND) in _URLS]
-    return sorted({digest(item) for item in addresses})
+    return sorted({digest(item) for item in items if _is_address(item)})
 
 
 def digest(item: Source) -> str:
