@@ -83,17 +83,33 @@ async def append(
 
 
 async def append_within(
-    transaction: Transaction, thread_id: str, messages: Sequence[ChatMessage], *, rules: RulesLevel
+    transaction: Transaction,
+    thread_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    rules: RulesLevel,
+    expected: str | None = None,
+    expected_version: int | None = None,
 ) -> Appended:
-    """`messages.append` of a transaction, in pieces if there are more messages than one append may have."""
+    """`messages.append` of a transaction, in pieces if there are more messages than one append may have. What is
+    expected is compared before the first piece.
+    """
+
+    async def write(piece: Sequence[ChatMessage], expected: str | None, expected_version: int | None) -> Appended:
+        return await transaction.messages.append(
+            thread_id, piece, rules=rules, expected=expected, expected_version=expected_version
+        )
+
     try:
-        return await transaction.messages.append(thread_id, messages, rules=rules)
+        return await write(messages, expected, expected_version)
     except LimitExceeded as error:
         if not _are_too_many(messages, error):
             raise
         size = error.maximum
-    pieces = [messages[start : start + size] for start in range(0, len(messages), size)]
-    return [await transaction.messages.append(thread_id, piece, rules=rules) for piece in pieces][-1]
+    appended = await write(messages[:size], expected, expected_version)
+    for start in range(size, len(messages), size):
+        appended = await write(messages[start : start + size], None, None)
+    return appended
 
 
 def _are_too_many(messages: Sequence[ChatMessage], error: LimitExceeded) -> bool:

@@ -1,7 +1,7 @@
 """Objects of the framework as dicts and back. It is imported only to give objects back.
 
-The framework's own dump leaves out live values in the properties of a message without a word. Here they are dumped as
-they are, so that reading refuses them by their path.
+The framework's own dump of a message leaves out live values in its properties and contents without a word. Here they
+are dumped as they are, so that reading refuses them by their path.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ def dumped(value: Any, path: str) -> tuple[dict[str, Any], Signers]:
         source = value.to_dict()
         properties = value.additional_properties
         contents = list(value.contents)
+        whole = [content.to_dict() for content in contents]
     except Exception as error:  # foreign code, so anything: what it raised is the cause
         raise DecodeError(path, f"{type(value).__name__}.to_dict raised {type(error).__name__}") from error
     if _has_live(properties):
         source[PROPERTIES] = dict(properties)
+    source[CONTENTS] = [full if _has_live(full) else told for full, told in zip(whole, source[CONTENTS], strict=True)]
     for annotation in _annotations(source.get(CONTENTS)):
         annotation.pop(_RAW, None)
     signers = {position: signer for position, content in enumerate(contents) if (signer := _signer_of(content))}
