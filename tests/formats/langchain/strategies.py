@@ -48,7 +48,7 @@ def block(type_: str, /, optional: dict[str, Any] | None = None, **required: Any
 
 
 def medium(kind: str) -> st.SearchStrategy[Any]:
-    data = {"mime_type": st.just("image/png")}
+    data: Any = {"mime_type": st.just("image/png")}
     more: Any = {"id": texts, "index": st.integers(0, 2), "extras": objects}
     return st.one_of(
         block(kind, more, url=texts),
@@ -92,7 +92,7 @@ _blocks = st.one_of(
 )
 blocks = named(_blocks)
 contents = texts | st.lists(blocks, max_size=3)
-kwargs = st.just({}) | objects | st.builds(lambda text, more: {**more, "reasoning_content": text}, texts, objects)
+kwargs: Any = st.just({}) | objects | st.builds(lambda text, more: {**more, "reasoning_content": text}, texts, objects)
 names = st.sampled_from(["weather", "tides"])
 calls = shuffled(
     st.fixed_dictionaries({"name": names, "args": objects, "id": ids, "type": st.just("tool_call")}),
@@ -122,7 +122,7 @@ def message(type_: str, /, **fields: Any) -> st.SearchStrategy[dict[str, Any]]:
     return shuffled(st.fixed_dictionaries({"type": st.just(type_), "data": data}))
 
 
-_AI = {
+_AI: dict[str, Any] = {
     "tool_calls": st.lists(calls, max_size=2),
     "invalid_tool_calls": st.lists(invalid_calls, max_size=1),
     "usage_metadata": usages,

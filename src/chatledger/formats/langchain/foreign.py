@@ -21,7 +21,7 @@ _FORMS = {ANTHROPIC: THINKING, OPENAI: SUMMARY}
 
 def fit(message: ChatMessage, position: int, call_ids: Sequence[str], answered: Answered | None) -> ChatMessage:
     """The message without what the format cannot hold. `call_ids` are the ids of its calls, own or made."""
-    parts, forms = _fit_content(message, position)
+    parts, forms = _fit_content(message)
     residual: JsonObject = {PARTS: forms} if forms else {}
     if message.message_id is not None:
         residual[DATA] = {EXTRA: {"id": message.message_id}}
@@ -56,7 +56,7 @@ def _answered_id(message: ChatMessage, position: int, answered: Answered | None)
     return made_id(message, position) if answered is None else answered.id
 
 
-def _fit_content(message: ChatMessage, position: int) -> tuple[str | list[Part], JsonObject]:
+def _fit_content(message: ChatMessage) -> tuple[str | list[Part], JsonObject]:
     """The content, with reasoning in parts before it, and the residuals of signed reasoning by index."""
     thoughts = message.reasoning if isinstance(message.reasoning, list) and message.role == "assistant" else []
     if isinstance(message.content, list):
@@ -66,13 +66,9 @@ def _fit_content(message: ChatMessage, position: int) -> tuple[str | list[Part],
     else:
         content = [TextPart(text=message.content)] if message.content else []
     parts = [*_as_thoughts(thoughts), *content]
-    seq = position if message.seq is None else message.seq
-    forms: JsonObject = {}
-    for idx, part in enumerate(parts):
-        form = _FORMS.get(signer_of(message) or "") if isinstance(part, ThinkPart) and part.signature else None
-        if form is not None:
-            forms[str(idx)] = {FORM: form, **({EXTRA: {"id": f"rs_{seq}_{idx}"}} if form == SUMMARY else {})}
-    return parts, forms
+    form = _FORMS.get(signer_of(message) or "")
+    signed = [idx for idx, part in enumerate(parts) if isinstance(part, ThinkPart) and part.signature]
+    return parts, {} if form is None else {str(idx): {FORM: form} for idx in signed}
 
 
 def _as_thoughts(reasoning: Sequence[Part]) -> list[Part]:
