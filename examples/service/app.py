@@ -4,7 +4,8 @@ from another process, and going on after a crash.
     CHATLEDGER_URL=service.db uvicorn examples.service.app:app
     CHATLEDGER_URL=postgresql://user@host/db uvicorn examples.service.app:app
 
-Add `--timeout-graceful-shutdown 5`, because a client that follows a thread never ends its request. Each request of a user names the user in the header `X-User`; put your own authentication in the place of `ledger_of`.
+Add `--timeout-graceful-shutdown 5`, because a client that follows a thread never ends its request. Each request names
+its user in the header `X-User`; put your own authentication in the place of `ledger_of`.
 """
 
 from __future__ import annotations

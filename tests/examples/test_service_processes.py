@@ -1,4 +1,4 @@
-"""The example of a service as several processes, by HTTP: clients that repeat themselves, and a process that is killed."""
+"""The example of a service as two processes, by HTTP: clients repeat themselves, and one process is killed."""
 
 from __future__ import annotations
 

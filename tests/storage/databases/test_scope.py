@@ -101,6 +101,8 @@ async def iterate(repositories: Repositories, thread_id: str) -> list[Any]:
 
 async def followed(repositories: Any, thread_id: str) -> object:
     """The first change since the thread was empty. A transaction cannot follow."""
+    if isinstance(repositories, Transaction):
+        return None
     async with aclosing(repositories.follow(thread_id, after=write_mark(thread_id, 0, 0, 0))) as changes:
         return (await anext(changes)).message
 

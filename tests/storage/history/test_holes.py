@@ -96,19 +96,23 @@ class Walk:
         for number, path in enumerate(self.model.paths):
             if place(message) in map(place, path):
                 self.model.versions[number] += 1
-                path[:] = [self.parted(one, message) for one in path if place(one) != place(message)]
+                waits = is_linked(message) and any(answered_by(message, one) for one in path)
+                path[:] = [self.parted(one, message, waits) for one in path if place(one) != place(message)]
 
-    def parted(self, one: ChatMessage, retracted: ChatMessage) -> ChatMessage:
-        """A message after another was retracted, which may have been the other half of a call and its result."""
-        ids = {asked.id for asked in retracted.tool_calls or ()}
-        detail = None
-        if is_linked(one) and one.tool_call_id in ids:
-            detail = "the call that it answered was retracted"
-        if is_linked(retracted) and retracted.tool_call_id in {asked.id for asked in one.tool_calls or ()}:
-            detail = "the result of a call was retracted"
-        if detail is None:
+    def parted(self, one: ChatMessage, retracted: ChatMessage, waits: bool) -> ChatMessage:
+        """A message after another was retracted, which may have been the other half of a call and its result. `waits`:
+        it was the result, so the call is open again where later turns begin.
+        """
+        broken = None
+        if is_linked(one) and answered_by(one, retracted):
+            broken = Violation(rule="R6", detail="the call that it answered was retracted")
+        if is_linked(retracted) and answered_by(retracted, one):
+            broken = Violation(rule="R6", detail="the result of a call was retracted")
+        if waits and one.role in ("user", "system") and (one.seq or 0) > (retracted.seq or 0):
+            broken = Violation(rule="R8", detail="a call before it waits again, because its result was retracted")
+        if broken is None or broken in one.violations:
             return one
-        return one.model_copy(update={"violations": [*one.violations, Violation(rule="R6", detail=detail)]})
+        return one.model_copy(update={"violations": [*one.violations, broken]})
 
     async def fork(self) -> None:
         at = self.random.randint(0, self.model.versions[self.model.active])
@@ -121,6 +125,10 @@ class Walk:
     async def activate(self) -> None:
         self.model.active = self.random.randrange(len(self.model.paths))
         await self.ledger.branches.activate("t", self.model.active)
+
+
+def answered_by(result: ChatMessage, asking: ChatMessage) -> bool:
+    return result.tool_call_id in {asked.id for asked in asking.tool_calls or ()}
 
 
 # --- The messages that each window should hold ------------------------------------------------------------------------

@@ -103,6 +103,7 @@ class SqliteConnection:
         self._driver.interrupt()
 
     def close(self) -> None:
+        self._connection.detach()  # or the pool would set it up for its next user, which fails after an interrupt
         self._connection.close()
         self._driver.close()
 
