@@ -20,6 +20,7 @@ from langchain_core.messages import (
 from chatledger import DecodeError, EncodeError, Ledger
 from chatledger.formats import recognise
 from chatledger.formats.langchain import CODEC
+from chatledger.testing import check_format
 from tests.formats.langchain.samples import SAMPLES
 
 
@@ -100,3 +101,8 @@ async def test_a_message_that_the_framework_refuses_is_named(ledger: Ledger) -> 
         await ledger.history("t", format="langchain", as_="models")
     assert caught.value.path == "$[1]"
     assert (await ledger.history("t", format="langchain")).payload == payload
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_format_keeps_what_every_format_promises(name: str) -> None:
+    check_format(CODEC, [SAMPLES[name]])
