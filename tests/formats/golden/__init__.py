@@ -26,6 +26,7 @@ NAMES = (
     "message_file",
     "openai_chat",
     "openai_responses",
+    "pydantic_ai",
     "qwen_agent",
     "streams",
 )

@@ -11,7 +11,7 @@ from chatledger.formats.openai_responses.reasoning import write_thought
 from chatledger.formats.openai_responses.write import ITEMS, NAME
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.residual import nested
-from chatledger.formats.wire.signatures import OPENAI, signer_of
+from chatledger.formats.wire.signatures import OPENAI, id_of, signer_of
 from chatledger.models import ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 
@@ -115,11 +115,11 @@ def _message_item(content: list[JsonValue], made: str) -> Source:
 
 
 def _thought_item(part: ThinkPart, made: str, message: ChatMessage) -> Source:
-    """The item of a thought. A signature is kept if OpenAI made it, or if a program's own message names nobody."""
-    signer = signer_of(message)
-    is_own = signer == OPENAI or (signer is None and message.format is None)
-    signature = part.signature if is_own else None
-    return {"id": made, **write_thought(ThinkPart(text=part.text, signature=signature))}
+    """The item of a thought. OpenAI checks that a signature is its own, and that it belongs to the id of the item."""
+    signer = signer_of(part, message.format)
+    if signer != OPENAI and (signer is not None or message.format is not None):
+        return {"id": made, **write_thought(ThinkPart(text=part.text))}
+    return {"id": id_of(part) or made, **write_thought(ThinkPart(text=part.text, signature=part.signature))}
 
 
 def _call_item(call: ToolCall, made: str) -> Source:

@@ -1,22 +1,37 @@
-"""Which provider signed the reasoning of a message. A provider takes back only what it signed itself."""
+"""Which provider signed a thought. It checks its signature and takes it back; every other provider refuses it.
+
+A format that stands in front of several providers keeps the name of the signer in the `extras` of the thought, under
+`provider`, and the id that this provider knows the thought by under `id`. A format of one provider needs no such word.
+"""
 
 from __future__ import annotations
 
-from chatledger.formats.wire.residual import nested
-from chatledger.models import ChatMessage
+from typing import Any
 
+from chatledger.formats.wire.residual import nested
+from chatledger.models import ThinkPart
+
+PROVIDER = "provider"
+ID = "id"
 ANTHROPIC = "anthropic"
 OPENAI = "openai"
-
-_OF_FORMAT = {"anthropic": ANTHROPIC, "openai-responses": OPENAI}
-"""The formats that are those of one provider."""
-_PROVIDER = "model_provider"
-"""The key of `response_metadata` with the provider of a message that a framework brought, as LangChain names it."""
+_SIGNERS = {"anthropic": ANTHROPIC, "openai-responses": OPENAI}
+"""The formats behind which one provider stands, with its name."""
 
 
-def signer_of(message: ChatMessage) -> str | None:
-    """The provider whose signatures the message holds; None if nobody said."""
-    if message.format in _OF_FORMAT:
-        return _OF_FORMAT[message.format]
-    provider = nested(message.response_metadata, _PROVIDER)
-    return provider if isinstance(provider, str) else None
+def signed_by(provider: str | None, id_: str | None = None) -> dict[str, Any] | None:
+    """The extras of a thought; None if neither is known."""
+    told = {PROVIDER: provider, ID: id_}
+    return {key: value for key, value in told.items() if value is not None} or None
+
+
+def signer_of(part: ThinkPart, source_format: str | None) -> str | None:
+    """The provider that signed a thought of a message in `source_format`; None if nobody says."""
+    told = nested(part.extras, PROVIDER)
+    return told if isinstance(told, str) else _SIGNERS.get(source_format or "")
+
+
+def id_of(part: ThinkPart) -> str | None:
+    """The id that the signer knows the thought by; None if the thought does not say it."""
+    told = nested(part.extras, ID)
+    return told if isinstance(told, str) else None
