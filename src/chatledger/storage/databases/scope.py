@@ -26,7 +26,7 @@ from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.replica import Replica, require_position
-from chatledger.storage.databases.states import Followed, State
+from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
@@ -233,13 +233,17 @@ class Guard:
             for one in moved:
                 self._hints.send(one)
 
-    async def moved(self, followed: Followed, state: State, since: float) -> None:
-        """Wait as `Poller.moved`. Raises as `reading`. A follower that waits is no call that `close` waits for."""
+    def poller(self) -> Poller:
+        """The poller of this event loop, which hears hints from the first call on: a follower asks for it before it
+        reads. A follower that waits is no call that `close` waits for. Raises as `reading`.
+        """
         self.reading()
         if self._hints is not None:
             self._hints.listen()
-        poller = self._pollers.setdefault(asyncio.get_running_loop(), Poller(self.database.states))
-        await poller.moved(followed, state, since)
+        loop = asyncio.get_running_loop()
+        if loop not in self._pollers:
+            self._pollers[loop] = Poller(self.database.states)
+        return self._pollers[loop]
 
     def _hear(self, buckets: set[str] | None) -> None:
         for loop, poller in list(self._pollers.items()):
