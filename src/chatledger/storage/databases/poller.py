@@ -82,9 +82,10 @@ class Poller:
             self._woken.set()
 
     async def close(self, error: StorageError) -> None:
-        """As `fail`, and wait for the end of the task."""
+        """As `fail`. The poll that is running is cut short: a silent server may not answer it for long."""
         self.fail(error)
         if self._task is not None:
+            self._task.cancel()
             await asyncio.wait([self._task])
 
     async def _poll(self) -> None:

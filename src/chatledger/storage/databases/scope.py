@@ -293,12 +293,12 @@ class Guard:
         _refuse_inside_transaction(self.database)
         self._refuse_another_loop()
         self._closed = True
-        for loop, poller in self._pollers.items():
-            if loop is asyncio.get_running_loop():
-                await poller.close(_closed())
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(poller.fail, _closed())
         try:
+            for loop, poller in self._pollers.items():
+                if loop is asyncio.get_running_loop():
+                    await poller.close(_closed())
+                elif not loop.is_closed():
+                    loop.call_soon_threadsafe(poller.fail, _closed())
             if self._running:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._none_running.wait(), timeout)
