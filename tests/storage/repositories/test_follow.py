@@ -183,7 +183,7 @@ async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger
     for other in (ledger.user("bob"), ledger.tenant("acme")):
         for after in (None, cursor):
             with pytest.raises(ThreadNotFound):
-                await anext(other.follow("ada's", after=after))
+                await asyncio.wait_for(anext(other.follow("ada's", after=after)), LONG)
     hearing = asyncio.create_task(anext(ledger.user("ada").follow("ada's", after=cursor)))
     await writer.messages.append("ada's", [user("?")])
     async with asyncio.timeout(LONG):
