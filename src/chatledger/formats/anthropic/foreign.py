@@ -1,7 +1,8 @@
 """Messages of another origin as messages that the API accepts.
 
 The result is a `ChatMessage`, which is then written like one of the format itself. Left out are custom messages,
-reasoning without a signature, audio and video, and parts that only another format understands.
+reasoning without a signature or with that of another provider, audio and video, and parts that only another format
+understands.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 from chatledger.formats.anthropic.names import NAME
 from chatledger.formats.wire.data_uris import split_data_uri
+from chatledger.formats.wire.signatures import ANTHROPIC, signer_of
 from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, dumps, json_problem, loads
 
@@ -48,9 +50,10 @@ def fit(message: ChatMessage) -> ChatMessage | None:
 
 def _fit_content(message: ChatMessage, role: str, has_calls: bool) -> str | list[Part] | None:
     """The content. It may be None beside calls and for a result."""
-    thinking = list(_signed(message.reasoning)) if role == "assistant" else []
+    may_think = role == "assistant" and signer_of(message) in (ANTHROPIC, None)
+    thinking = list(_signed(message.reasoning)) if may_think else []
     if isinstance(message.content, list):
-        fitted = (_fit_part(part, role) for part in message.content)
+        fitted = (_fit_part(part, role, may_think=may_think) for part in message.content)
         parts = thinking + [part for part in fitted if part is not None]
         return None if has_calls and not parts else parts
     if thinking:
@@ -61,7 +64,7 @@ def _fit_content(message: ChatMessage, role: str, has_calls: bool) -> str | list
 
 
 def _signed(reasoning: str | list[Part] | None) -> Iterator[Part]:
-    """Reasoning that the API would accept: it requires the signature that it gave."""
+    """Reasoning that the API would accept: it requires the signature that it gave. One of an unknown origin is kept."""
     for part in reasoning if isinstance(reasoning, list) else ():
         if isinstance(part, ThinkPart) and part.signature is not None:
             yield part
@@ -92,12 +95,12 @@ def _parsed(text: str) -> JsonValue:
         return None
 
 
-def _fit_part(part: Part, role: str) -> Part | None:
+def _fit_part(part: Part, role: str, *, may_think: bool) -> Part | None:
     """The part as a message of the role can have it; None if it cannot. The API refuses an empty text in a list."""
     if isinstance(part, TextPart):
         return TextPart(text=part.text) if part.text else None
     if isinstance(part, ThinkPart):
-        signed = role == "assistant" and part.signature is not None
+        signed = may_think and part.signature is not None
         return ThinkPart(text=part.text, signature=part.signature) if signed else None
     if role not in ("user", "tool") or not isinstance(part, (ImagePart, FilePart)):
         return None

@@ -17,6 +17,8 @@ from chatledger.formats.model_view.anthropic_turns import in_turns
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
 from chatledger.formats.wire.residual import nested
+from chatledger.formats.wire.signatures import ANTHROPIC as SIGNER
+from chatledger.formats.wire.signatures import signer_of
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import copy_with
 
@@ -80,10 +82,16 @@ def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessa
 
 
 def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
-    """A test for parts. Of another origin only signed reasoning would be written, and another provider signed that."""
+    """A test for parts. Of another origin only signed reasoning is written, which another provider may have signed."""
     if message.format == NAME:
         return lambda part: isinstance(part, ThinkPart) and (message.role != "assistant" or not part.signature)
-    return lambda part: isinstance(part, ThinkPart) and message.role == "assistant" and part.signature is not None
+    own = signer_of(message) == SIGNER
+    return lambda part: (
+        isinstance(part, ThinkPart)
+        and message.role == "assistant"
+        and part.signature is not None
+        and not (own and part.signature)
+    )
 
 
 def _without_blank_texts(message: ChatMessage, log: RepairLog) -> ChatMessage:
@@ -126,7 +134,7 @@ def _is_odd_input(call: ToolCall, message: ChatMessage) -> bool:
 def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
     parts = message.content if isinstance(message.content, list) else []
     count = next((count for count, part in enumerate(reversed(parts)) if not _is_thought(part)), len(parts))
-    if not count or message.format != NAME or message.role != "assistant":
+    if not count or signer_of(message) != SIGNER or message.role != "assistant":
         return message
     if message.tool_calls:
         return _with_calls_last(message, log)

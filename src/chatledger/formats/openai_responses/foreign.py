@@ -11,11 +11,10 @@ from chatledger.formats.openai_responses.reasoning import write_thought
 from chatledger.formats.openai_responses.write import ITEMS, NAME
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.residual import nested
+from chatledger.formats.wire.signatures import OPENAI, signer_of
 from chatledger.models import ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 
-_OWN_SIGNATURES = (None, NAME)
-"""The formats whose signatures are valid here: each provider checks the signatures that it made."""
 _FILE_ID_FORMATS = (None, "openai-chat", "openai-responses")
 """The formats whose file ids are valid here: an upload belongs to the provider that received it."""
 _MEDIA_ROLES = ("user", "tool")
@@ -81,9 +80,9 @@ def _assistant_items(message: ChatMessage, position: int) -> Iterator[Source]:
     """The thoughts of the assistant, then its texts, then its calls."""
     seq = position if message.seq is None else message.seq
     for idx, part in enumerate(_thoughts(message.reasoning)):
-        yield _thought_item(part, f"rs_{seq}_r{idx}", message.format)
+        yield _thought_item(part, f"rs_{seq}_r{idx}", message)
     if isinstance(message.content, list):
-        yield from _content_items(message.content, seq, message.format)
+        yield from _content_items(message.content, seq, message)
     elif message.content:
         yield {"role": "assistant", "content": message.content}
     for idx, call in enumerate(message.tool_calls or ()):
@@ -97,7 +96,7 @@ def _thoughts(reasoning: str | list[Part] | None) -> list[ThinkPart]:
     return [part for part in as_thoughts if isinstance(part, ThinkPart)]
 
 
-def _content_items(parts: list[Part], seq: int, source_format: str | None) -> Iterator[Source]:
+def _content_items(parts: list[Part], seq: int, message: ChatMessage) -> Iterator[Source]:
     """Thoughts as items of their own, and the parts between them as one message each."""
     runs = groupby(enumerate(parts), key=lambda entry: isinstance(entry[1], ThinkPart))
     for _, run in runs:
@@ -105,8 +104,8 @@ def _content_items(parts: list[Part], seq: int, source_format: str | None) -> It
         idx = indexed[0][0]
         for position, part in indexed:
             if isinstance(part, ThinkPart):
-                yield _thought_item(part, f"rs_{seq}_{position}", source_format)
-        written = _parts([part for _, part in indexed], "assistant", source_format)
+                yield _thought_item(part, f"rs_{seq}_{position}", message)
+        written = _parts([part for _, part in indexed], "assistant", message.format)
         if written:
             yield _message_item(written, f"msg_{seq}_{idx}")
 
@@ -115,8 +114,11 @@ def _message_item(content: list[JsonValue], made: str) -> Source:
     return {"type": "message", "id": made, "status": "completed", "role": "assistant", "content": content}
 
 
-def _thought_item(part: ThinkPart, made: str, source_format: str | None) -> Source:
-    signature = part.signature if source_format in _OWN_SIGNATURES else None
+def _thought_item(part: ThinkPart, made: str, message: ChatMessage) -> Source:
+    """The item of a thought. A signature is kept if OpenAI made it, or if a program's own message names nobody."""
+    signer = signer_of(message)
+    is_own = signer == OPENAI or (signer is None and message.format is None)
+    signature = part.signature if is_own else None
     return {"id": made, **write_thought(ThinkPart(text=part.text, signature=signature))}
 
 
