@@ -104,7 +104,16 @@ async def answer_again(thread_id: str, body: Again, ledger: Mine) -> StreamingRe
 
 async def streamed(events: AsyncIterator[str]) -> StreamingResponse:
     await anext(events)  # enters the first draft, so that DraftLive is a status
-    return StreamingResponse(events, media_type="text/event-stream")
+    return StreamingResponse(or_error(events), media_type="text/event-stream")
+
+
+async def or_error(events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The events. An error that comes after the status is an event too: the client sends the same request again."""
+    try:
+        async for one in events:
+            yield one
+    except chatledger.ChatLedgerError as error:
+        yield event("error", error=type(error).__name__, detail=str(error))
 
 
 async def answer(ledger: Ledger, thread_id: str, request_id: str, question: str) -> AsyncIterator[str]:
@@ -195,7 +204,7 @@ async def changes(
     """
     await ledger.threads.get(thread_id)  # so that a thread that does not exist is a status
     told = tell(ledger.follow(thread_id, after=last_event_id or after))
-    return StreamingResponse(told, media_type="text/event-stream")
+    return StreamingResponse(or_error(told), media_type="text/event-stream")
 
 
 async def tell(following: AsyncGenerator[ThreadChange, None]) -> AsyncIterator[str]:

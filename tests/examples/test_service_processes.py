@@ -22,8 +22,8 @@ from tests.conftest import Database
 ROOT = Path(__file__).parents[2]
 USERS = ("ada", "eve", "kay", "lin")
 QUESTIONS = 5
-STEPS_UNTIL_THE_KILL = 150
-"""Pieces of answers that all clients together got when a process is killed."""
+PIECES_UNTIL_THE_KILL = 150
+"""Pieces of answers that all clients together have when a process is killed."""
 SECONDS = 120
 """How long a client tries at most. A draft whose process was killed is live for ten seconds."""
 
@@ -68,28 +68,32 @@ async def running(url: str, *, count: int) -> AsyncIterator[list[Server]]:
     assert not [log for log in logs if "Traceback" in log]
 
 
-class Steps:
-    """Counts the pieces that all clients got, and the answers that broke off in the middle."""
+class Progress:
+    """Counts the pieces that all clients got, and the answers that broke off. The process to kill is one that is in the
+    middle of an answer.
+    """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.pieces = 0
         self.broken = 0
+        self.url_to_kill = ""
         self.reached = asyncio.Event()
 
-    def add(self) -> None:
-        self.count += 1
-        if self.count >= STEPS_UNTIL_THE_KILL:
+    def add(self, url: str, pieces: int) -> None:
+        self.pieces += 1
+        if self.pieces >= PIECES_UNTIL_THE_KILL and pieces == 5 and not self.reached.is_set():
+            self.url_to_kill = url
             self.reached.set()
 
 
 class Client:
     """A user with one thread, who asks each time another process, repeats whatever fails, and asks all things twice."""
 
-    def __init__(self, http: httpx.AsyncClient, user: str, servers: list[Server], steps: Steps) -> None:
+    def __init__(self, http: httpx.AsyncClient, user: str, servers: list[Server], progress: Progress) -> None:
         self.http = http
         self.user = user
         self.servers = servers
-        self.steps = steps
+        self.progress = progress
         self.asked: list[str] = []
         self.followed: dict[int, dict[str, Any]] = {}
         self.cursors: list[str] = []
@@ -136,9 +140,9 @@ class Client:
                     if name == "end":
                         return data
                     pieces += 1
-                    self.steps.add()
+                    self.progress.add(url, pieces)
             except httpx.TransportError:
-                self.steps.broken += pieces > 0
+                self.progress.broken += pieces > 0
                 raise
         return None
 
@@ -187,21 +191,22 @@ async def events(answer: httpx.Response) -> AsyncIterator[tuple[str, Any, str]]:
 
 
 async def test_every_user_sees_every_acknowledged_message_once_though_a_process_is_killed(database: Database) -> None:
-    steps = Steps()
+    progress = Progress()
     async with running(database.url, count=2) as servers, httpx.AsyncClient(timeout=SECONDS) as http:
-        clients = [Client(http, user, servers, steps) for user in USERS]
+        clients = [Client(http, user, servers, progress) for user in USERS]
         talks = [asyncio.create_task(client.talk()) for client in clients]
         try:
-            await asyncio.wait([asyncio.create_task(steps.reached.wait()), *talks], return_when="FIRST_COMPLETED")
-            assert steps.reached.is_set()
-            log = await servers[0].stop(signal.SIGKILL)
+            await asyncio.wait([asyncio.create_task(progress.reached.wait()), *talks], return_when="FIRST_COMPLETED")
+            assert progress.reached.is_set()
+            killed = next(server for server in servers if progress.url_to_kill.startswith(server.url))
+            log = await killed.stop(signal.SIGKILL)
             assert "Traceback" not in log
-            await servers[0].start(database.url)
+            await killed.start(database.url)
             await asyncio.gather(*talks)
         finally:
             for talk in talks:
                 talk.cancel()
-        assert steps.broken > 0
+        assert progress.broken > 0
         for client in clients:
             await check(client)
 

@@ -6,6 +6,7 @@ The calls are read from the objects and their signatures, so one that is added i
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import subprocess
 import sys
@@ -208,6 +209,16 @@ async def test_the_counters_are_metrics(ledger: Ledger, seen: Seen, database: Da
         ("messages.append", None): 3,
         ("messages.append", "VersionConflict"): 1,
     }
+
+
+async def test_a_counter_does_not_fall_with_its_ledger(database: Database, seen: Seen) -> None:
+    for number in (1, 2, 3):
+        async with database.open(telemetry=seen.telemetry) as one:
+            await one.messages.append("t", turn(), create=True)
+        del one
+        gc.collect()
+        (point,) = seen.points()["chatledger.appends"]
+        assert point.value == number
 
 
 async def test_a_wait_for_the_pool_is_a_metric(pg_database: Database, seen: Seen) -> None:

@@ -10,7 +10,9 @@ _NOW = {"queue_length", "running"}
 
 
 class Counters:
-    """The values by their names in `Metrics`. `listener` hears of each event; None where nobody asked for more."""
+    """The values by their names in `Metrics`. `listener` hears of each single amount of what is measured rather than
+    counted, the bytes of an append and the seconds of a wait; None where nobody asked for more.
+    """
 
     __slots__ = ("listener", "values")
 
@@ -18,7 +20,10 @@ class Counters:
         self.values: dict[str, float] = dict.fromkeys((name for name in Metrics.model_fields if name not in _NOW), 0)
         self.listener: Callable[[str, float], None] | None = None
 
-    def add(self, name: str, amount: float = 1) -> None:
+    def add(self, name: str) -> None:
+        self.values[name] += 1
+
+    def measure(self, name: str, amount: float) -> None:
         self.values[name] += amount
         if self.listener is not None:
             self.listener(name, amount)

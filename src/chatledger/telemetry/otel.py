@@ -7,10 +7,11 @@ for generative AI. No attribute holds content, the words of an error, or the id 
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
-from weakref import WeakSet
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakSet, finalize
 
 from chatledger.errors import MissingExtra
 from chatledger.telemetry.calls import End, Observer, Shape
@@ -24,6 +25,7 @@ _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 """The boundaries of durations that the conventions recommend."""
 _SIZES = (256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304)
 _CONVERSATION = "gen_ai.conversation.id"
+_Attributes: TypeAlias = Mapping[str, str | int]
 _UNITS = {
     "appends": "{append}",
     "messages": "{message}",
@@ -53,55 +55,75 @@ class OpenTelemetry:
             raise MissingExtra("otel", "OpenTelemetry") from None
         self._tracer = trace.get_tracer("chatledger", tracer_provider=tracer_provider)
         self._open: WeakSet[_ObservedLedger] = WeakSet()
+        self._ended: dict[tuple[tuple[str, str | int], ...], Counter[str]] = defaultdict(Counter)
         meter = metrics.get_meter("chatledger", meter_provider=meter_provider)
         meter.create_observable_up_down_counter("chatledger.queue_length", [self._queue_lengths], "{write}")
-        self._meters = _Meters(meter)
+        # The ledgers count by themselves, so an append pays nothing for these.
+        for name, unit in _UNITS.items():
+            meter.create_observable_counter(f"chatledger.{name}", [partial(self._totals, name)], unit)
+        self._histograms = _Histograms(meter)
 
-    def observe(
-        self, counters: Counters, database: Mapping[str, str | int], queue_length: Callable[[], int]
-    ) -> Observer:
+    def observe(self, counters: Counters, database: _Attributes, queue_length: Callable[[], int]) -> Observer:
         """The observer of one ledger. `database` are the attributes that say which database it is."""
-        observer = _ObservedLedger(self._tracer, self._meters, database, queue_length)
-        counters.listener = observer.count
+        observer = _ObservedLedger(self._tracer, self._histograms, counters, database, queue_length)
+        counters.listener = observer.record
         self._open.add(observer)
+        finalize(observer, self._ended[tuple(database.items())].update, counters.values)
         return observer
 
-    def _queue_lengths(self, _: CallbackOptions) -> Iterable[Observation]:
-        from opentelemetry.metrics import Observation
+    def _totals(self, name: str, _: CallbackOptions) -> Iterable[Observation]:
+        """Of all ledgers that were ever observed, by their databases: a counter never falls."""
+        totals = {database: float(ended[name]) for database, ended in self._ended.items()}
+        for one in list(self._open):
+            totals[tuple(one.database.items())] += one.counters.values[name]
+        return _observations(totals)
 
+    def _queue_lengths(self, _: CallbackOptions) -> Iterable[Observation]:
         lengths: Counter[tuple[tuple[str, str | int], ...]] = Counter()
         for one in list(self._open):
             lengths[tuple(one.database.items())] += one.queue_length()
-        return [Observation(length, dict(database)) for database, length in lengths.items()]
+        return _observations(lengths)
 
 
-class _Meters:
+def _observations(values: Mapping[tuple[tuple[str, str | int], ...], float]) -> Iterable[Observation]:
+    from opentelemetry.metrics import Observation
+
+    return [Observation(value, dict(database)) for database, value in values.items()]
+
+
+class _Histograms:
     def __init__(self, meter: Meter) -> None:
         def histogram(name: str, unit: str, boundaries: Sequence[float]) -> Histogram:
             return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=boundaries)
 
         self.duration = histogram("db.client.operation.duration", "s", _SECONDS)
-        self.of = {name: [meter.create_counter(f"chatledger.{name}", unit).add] for name, unit in _UNITS.items()}
-        self.of["pool_wait_seconds"] += [histogram("db.client.connection.wait_time", "s", _SECONDS).record]
-        self.of["bytes"] += [histogram("chatledger.append.size", "By", _SIZES).record]
+        self.of = {
+            "pool_wait_seconds": histogram("db.client.connection.wait_time", "s", _SECONDS),
+            "bytes": histogram("chatledger.append.size", "By", _SIZES),
+        }
 
 
 class _ObservedLedger:
     def __init__(
-        self, tracer: Tracer, meters: _Meters, database: Mapping[str, str | int], queue_length: Callable[[], int]
+        self,
+        tracer: Tracer,
+        histograms: _Histograms,
+        counters: Counters,
+        database: _Attributes,
+        queue_length: Callable[[], int],
     ) -> None:
         from opentelemetry import context, trace
 
+        self.counters = counters
         self.database = dict(database)
         self.queue_length = queue_length
-        self._meters = meters
+        self._histograms = histograms
         self._tracer = tracer
         self._client, self._error = trace.SpanKind.CLIENT, trace.StatusCode.ERROR
         self._attach, self._detach, self._put = context.attach, context.detach, trace.set_span_in_context
 
-    def count(self, name: str, amount: float) -> None:
-        for record in self._meters.of[name]:
-            record(amount, self.database)
+    def record(self, name: str, amount: float) -> None:
+        self._histograms.of[name].record(amount, self.database)
 
     def begin(self, name: str, thread_id: str | None, shape: Shape) -> End:
         began = time.perf_counter()
@@ -121,6 +143,6 @@ class _ObservedLedger:
             elif thread_id is None and found is not None:
                 span.set_attribute(_CONVERSATION, found)
             span.end()
-            self._meters.duration.record(time.perf_counter() - began, attributes)
+            self._histograms.duration.record(time.perf_counter() - began, attributes)
 
         return end

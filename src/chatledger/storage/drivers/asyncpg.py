@@ -132,7 +132,7 @@ class Waiting:
     def end(self) -> None:
         if not self._free:
             self._counters.add("pool_waits")
-            self._counters.add("pool_wait_seconds", time.monotonic() - self._began)
+            self._counters.measure("pool_wait_seconds", time.monotonic() - self._began)
 
 
 class AsyncpgConnections:
