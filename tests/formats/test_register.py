@@ -83,6 +83,14 @@ def test_a_registered_format_has_its_name_and_is_recognised() -> None:
     assert recognition_order() == [*OURS, "shouts"]
 
 
+def test_a_format_may_come_after_all_were_asked() -> None:
+    with pytest.raises(UnknownFormat):
+        recognise(["Hi"])
+    register(Shouts())
+    assert recognise(["Hi"]).name == "shouts"
+    assert recognition_order() == [*OURS, "shouts"]
+
+
 def test_the_same_codec_again_changes_nothing() -> None:
     codec = Shouts()
     register(codec)

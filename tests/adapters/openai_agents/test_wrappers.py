@@ -88,6 +88,25 @@ async def test_a_suffix_that_moved_is_not_replaced(session: ChatLedgerSession, l
     assert await ledger.threads.find("s") is None
 
 
+async def test_a_thread_that_was_made_again_is_another(session: ChatLedgerSession) -> None:
+    await session.add_items(ITEMS)
+    found = await session._get_compaction_snapshot(1)
+    await session.clear_session()
+    await session.add_items([USER])
+    assert not await found.replace_suffix(0, [SUMMARY])
+    assert await session.get_items() == [USER]
+
+
+async def test_items_that_depend_on_others_have_no_snapshot(session: ChatLedgerSession, ledger: Ledger) -> None:
+    chat = [
+        {"role": "user", "content": "Tokyo?"},
+        {"role": "assistant", "content": "", "function_call": {"name": "weather", "arguments": "{}"}},
+        {"role": "function", "name": "weather", "content": "18"},
+    ]
+    await ledger.append("s", chat, format="qwen-agent", create=True)
+    assert await session._get_compaction_snapshot(3) is None
+
+
 async def test_of_two_replacements_one_counts(session: ChatLedgerSession) -> None:
     await session.add_items(ITEMS)
     found = [await session._get_compaction_snapshot(3) for _ in range(4)]

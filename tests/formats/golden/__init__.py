@@ -23,6 +23,7 @@ NAMES = (
     "anthropic",
     "import_shapes",
     "kosong",
+    "langchain",
     "message_file",
     "openai_chat",
     "openai_responses",

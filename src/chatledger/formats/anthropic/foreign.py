@@ -1,7 +1,8 @@
 """Messages of another origin as messages that the API accepts.
 
 The result is a `ChatMessage`, which is then written like one of the format itself. Left out are custom messages,
-reasoning without a signature, audio and video, and parts that only another format understands.
+reasoning without a signature or with that of another provider, audio and video, and parts that only another format
+understands.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessa
 
 
 def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
-    """A test for parts. Of another origin only signed reasoning would be written. Unless the thought says
-    that Anthropic signed it, another provider did.
+    """A test for parts. Of another origin only signed reasoning would be written. Another provider signed it, unless
+    the thought says that Anthropic did.
     """
     if message.format == NAME:
         return lambda part: isinstance(part, ThinkPart) and (message.role != "assistant" or not part.signature)
@@ -90,7 +90,7 @@ def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
         isinstance(part, ThinkPart)
         and message.role == "assistant"
         and part.signature is not None
-        and signatures.signer_of(part, message.format) != signatures.ANTHROPIC
+        and not (part.signature and _is_anthropics(part, message))
     )
 
 
@@ -134,13 +134,20 @@ def _is_odd_input(call: ToolCall, message: ChatMessage) -> bool:
 def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
     parts = message.content if isinstance(message.content, list) else []
     count = next((count for count, part in enumerate(reversed(parts)) if not _is_thought(part)), len(parts))
-    if not count or message.format != NAME or message.role != "assistant":
+    if not count or not _is_anthropics(parts[-1], message) or message.role != "assistant":
         return message
     if message.tool_calls:
         return _with_calls_last(message, log)
     log.add(repairs.REASONING, message, "reasoning at the end of a message: left out")
     kept = {id(part) for part in parts[: len(parts) - count]}
     return _only(message, lambda part: id(part) in kept)
+
+
+def _is_anthropics(thought: Part, message: ChatMessage) -> bool:
+    """Whether Anthropic is known to have made the reasoning."""
+    if not isinstance(thought, ThinkPart):
+        return message.format == NAME
+    return signatures.signer_of(thought, message.format) == signatures.ANTHROPIC
 
 
 def _with_calls_last(message: ChatMessage, log: RepairLog) -> ChatMessage:
