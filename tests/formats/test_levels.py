@@ -58,6 +58,10 @@ NAMELESS: dict[str, tuple[Any, str]] = {
         [{"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "", "args": "{}"}]}],
         "$[0].parts[0].tool_name",
     ),
+    "agent-framework": (
+        [{"type": "message", "role": "assistant", "contents": [{"type": "function_call", "name": ""}]}],
+        "$[0].contents[0].name",
+    ),
     "agent-service": (
         [{"type": "ai", "content": "", "tool_calls": [{"name": "", "args": {}, "id": "c"}]}],
         "$[0].tool_calls[0].name",
