@@ -189,9 +189,13 @@ async def test_sixteen_writers_through_two_ledgers_lose_nothing(database: Databa
             assert own == [f"{writer}-{turn}" for turn in range(5)]
 
 
-async def test_the_same_batch_from_several_writers_at_once_is_stored_once(database: Database) -> None:
+@pytest.mark.parametrize("before", [[], [user("Hello")]], ids=["new thread", "thread"])
+async def test_the_same_batch_from_several_writers_at_once_is_stored_once(
+    database: Database, before: list[Message]
+) -> None:
     async with database.open() as one, database.open() as other:
         writers = [LedgerHistoryProvider((one, other)[number % 2]) for number in range(8)]
+        await writers[0].save_messages("s", before)
         async with asyncio.timeout(60):
             await asyncio.gather(*(writer.save_messages("s", TURN) for writer in writers))
-        assert dumped(await writers[0].get_messages("s")) == dumped(TURN)
+        assert dumped(await writers[0].get_messages("s")) == dumped([*before, *TURN])
