@@ -9,6 +9,8 @@ DEMO := .venv-demo
 DEMO_READY := $(DEMO)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
+ADAPTERS := .venv-adapters
+ADAPTERS_READY := $(ADAPTERS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
 BASE ?= HEAD
@@ -16,8 +18,8 @@ URL ?= service.db
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-data test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak fuzz lint types \
-  imports bench bench-full bench-peers bench-profile bench-against clean
+.PHONY: help setup demo service test test-data test-adapters test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
+  fuzz lint types imports bench bench-full bench-peers bench-profile bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +53,17 @@ test: $(READY)  ## Run the whole suite on both databases, on two cores
 
 test-data: $(READY)  ## Import, read back and export the real transcripts below DATA
 	CHATLEDGER_TEST_DATA=$(DATA) $(BIN)/python -m pytest tests/data
+
+# An environment of their own: `make test` needs no framework.
+$(ADAPTERS_READY): pyproject.toml constraints.txt tests/adapters/requirements.txt
+	$(PYTHON) -m venv $(ADAPTERS)
+	grep -v '^opentelemetry-' constraints.txt > $(ADAPTERS)/shared.txt
+	$(ADAPTERS)/bin/python -m pip install --quiet --constraint $(ADAPTERS)/shared.txt --editable '.[dev]' \
+	  --requirement tests/adapters/requirements.txt
+	touch $(ADAPTERS_READY)
+
+test-adapters: $(ADAPTERS_READY)  ## Run the adapters against the real frameworks, at the versions of tests/adapters
+	$(ADAPTERS)/bin/python -m pytest tests/adapters
 
 test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12 (newest) and 3.13 (0.23)
 	$(PYTHON313) tests/formats/kosong/real.py 0.23.0
@@ -119,4 +132,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove what was set up and built
-	rm -rf $(VENV) $(DEMO) $(PEERS) .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

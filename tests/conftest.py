@@ -30,6 +30,9 @@ settings.register_profile(  # for who only asks whether there is a failure
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
 
 
+collect_ignore = ["adapters"]  # needs the frameworks: `make test-adapters` names the folder, and so it is collected
+
+
 FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hostile/", "tests/test_benchmarks.py")
 """Begin with the longest tests, so that no worker is left with one when the others are done."""
 

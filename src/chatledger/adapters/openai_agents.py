@@ -1,0 +1,318 @@
+"""The sessions of the OpenAI Agents SDK, kept in a ledger.
+
+    session = ChatLedgerSession("thread-1", ledger, user_id="ada")
+    await Runner.run(agent, "Hello", session=session)
+
+The thread is that of the session's id. The SDK's items are those of the Responses API, so they are stored in the format
+`openai-responses`: one message for what the assistant thinks, says and calls in one breath, one for each other item. A
+message may so hold several items, and the methods here count, cut and remove items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import dropwhile
+from typing import Any, Literal
+
+from chatledger.adapters.extra import importing
+from chatledger.adapters.write import append, append_within, in_transaction, settled
+from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
+from chatledger.errors import DecodeError, DraftLive, NothingToSend, ThreadNotFound, VersionConflict
+from chatledger.formats import get_codec
+from chatledger.ledger import Ledger
+from chatledger.models import ChatMessage, FormattedHistory, History, RulesLevel
+from chatledger.models.trusted import copy_with
+from chatledger.transaction import Transaction
+
+with importing("agents", extra="openai-agents", name="the OpenAI Agents SDK"):
+    from agents.memory.session import _CompactionSnapshot
+    from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
+
+__all__ = ["ChatLedgerSession", "UndecodableItem"]
+
+FORMAT = "openai-responses"
+Item = Any
+"""An item as the SDK has it, a dict (`TResponseInputItem`)."""
+_LEDGER = Kind("a Ledger", Ledger)
+_WINDOW = Kind("'items' or 'turns'", words=("items", "turns"))
+_VIEW = Kind("'stored' or 'model'", words=("stored", "model"))
+_ALL = 2**31 - 1
+"""The limit with which the SDK asks for all items."""
+_PAGE = 200
+_KEPT = ("message_id", "run_id", "created_at", "name", "is_error", "response_metadata", "custom_data", "state")
+"""The fields of a message that stay when its last items are removed."""
+
+
+class UndecodableItem(DecodeError, TypeError):
+    """An item that cannot be stored, because it is no JSON object. `path` names it. Nothing was written."""
+
+
+class ChatLedgerSession:
+    """A conversation of the SDK in the thread `session_id` of the ledger: `Runner.run(…, session=session)`. Making one
+    reads and writes nothing; the first items make the thread.
+
+    With `user_id`, the thread belongs to that user. A thread of another user is as one that is not there: it has no
+    items, and adding some raises ThreadNotFound.
+
+    A limit counts items. With `window="turns"` it counts turns, from a user's message to the next, and so never parts
+    a call from its result. With `view="model"`, `get_items` returns what OpenAI accepts, for instance with a result
+    for each call; the thread does not change. `rules` is the level of the threads that the session makes, and of what
+    it adds. The SDK repairs its items when it reads them, so the default keeps whatever comes.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        ledger: Ledger,
+        *,
+        user_id: str | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+        window: Literal["items", "turns"] = "items",
+        view: Literal["stored", "model"] = "stored",
+        rules: RulesLevel = "lenient",
+    ) -> None:
+        require(STR, session_id=session_id)
+        require(_LEDGER, ledger=ledger)
+        require(STR_OR_NONE, user_id=user_id)
+        require(_WINDOW, window=window)
+        require(_VIEW, view=view)
+        require(RULES, rules=rules)
+        self.session_id = session_id
+        self.session_settings: SessionSettings | None = (
+            SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
+        )
+        self._ledger = ledger if user_id is None else ledger.user(user_id)
+        self._window = window
+        self._view = view
+        self._rules = rules
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """The items in their order, or the last `limit` of them; without `limit`, that of the session's settings. 0
+        gives none, a negative number gives all, and so does None without settings. A session without a thread has
+        none. A message that is still being written is left out.
+        """
+        wanted: int | None = resolve_session_limit(limit, self.session_settings)
+        if wanted == 0:
+            return []
+        try:
+            if wanted is None or not 0 < wanted < _ALL:
+                return items_of((await self._history()).payload)
+            if self._window == "turns":
+                return items_of((await self._history(last_turns=wanted)).payload)
+            return await self._last_items(wanted)
+        except (ThreadNotFound, NothingToSend):
+            return []
+
+    async def add_items(self, items: Sequence[Item]) -> None:
+        """Add items at the end, all or none. The first ones make the thread, also again after it was cleared.
+
+        Raises UndecodableItem, which is a TypeError, for items that are no JSON objects; ThreadNotFound for a thread of
+        another user; DraftLive while somebody else writes a message at the end; and the ledger's other errors.
+        """
+        if not items:
+            return
+        messages = self._decode(items)
+        await settled(append(self._ledger, self.session_id, messages, rules=self._rules))
+
+    async def pop_item(self) -> Any:
+        """Remove the newest item and return it; None if there is none. Of several callers, each gets another item.
+
+        If the newest message holds further items, they stay, in a message with the same id. The removed item is no
+        longer in the conversation; `ledger.messages.revisions` keeps it until it is redacted or erased. Raises
+        DraftLive while somebody writes that message.
+        """
+        return await settled(self._pop())
+
+    async def clear_session(self) -> None:
+        """Delete the thread with its messages, runs and feedback, for good. Does nothing if there is none."""
+        await settled(self._delete())
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    async def _history(self, *, newest: int | None = None, last_turns: int | None = None) -> FormattedHistory:
+        return await self._ledger.history(
+            self.session_id,
+            format=FORMAT,
+            view=self._view,
+            as_="dicts",
+            newest=newest,
+            last_turns=last_turns,
+            partials=False,
+        )
+
+    async def _last_items(self, count: int) -> list[Item]:
+        """Nearly every message has an item or more; a custom one, which no model sees, has none."""
+        newest = count
+        while True:
+            try:
+                history = await self._history(newest=newest)
+            except NothingToSend:  # in this window, of which a repair left nothing
+                return items_of((await self._history()).payload)[-count:]
+            items = items_of(history.payload)
+            if len(items) >= count or history.previous_cursor is None:
+                return items[-count:]
+            newest *= 2
+
+    def _decode(self, items: Sequence[Item]) -> list[ChatMessage]:
+        try:
+            return get_codec(FORMAT).decode(list(items), rules=self._rules).messages
+        except DecodeError as error:
+            raise UndecodableItem(error.path, error.detail) from error
+
+    # --- Removing -----------------------------------------------------------------------------------------------------
+
+    async def _pop(self) -> Any:
+        try:
+            return await in_transaction(self._ledger, self._pop_within)
+        except (ThreadNotFound, _NoItem):
+            return None
+
+    async def _pop_within(self, transaction: Transaction) -> Item:
+        """The pop of the newest message holds the branch, so nobody else pops the same. What has no item, and what the
+        newest item leaves of its message, is put back.
+        """
+        back: list[ChatMessage] = []
+        while (last := await transaction.messages.pop(self.session_id)) is not None:
+            items = await self._items_of_last(transaction, last)
+            if items:
+                back = [*self._shortened(last, items[:-1]), *back]
+                await append_within(transaction, self.session_id, back, rules=self._rules)
+                return items[-1]
+            back.insert(0, _anew(last, last))
+        raise _NoItem
+
+    async def _items_of_last(self, transaction: Transaction, last: ChatMessage) -> list[Item]:
+        """The items of the message that was popped. Of another format, a result is written like the call before it."""
+        before = []
+        if last.format != FORMAT:
+            before = (await transaction.messages.history(self.session_id, newest=1)).messages
+        return _written([*before, last])[len(_written(before)) :]
+
+    def _shortened(self, message: ChatMessage, items: Sequence[Item]) -> list[ChatMessage]:
+        """The message with the first of its items: one message, or several of another format's. None for no items."""
+        messages = self._decode(items)
+        return [_anew(one, message) for one in messages[:1]] + messages[1:]
+
+    async def _delete(self) -> None:
+        with suppress(ThreadNotFound):
+            await self._ledger.threads.delete(self.session_id)
+
+    # --- Compaction ---------------------------------------------------------------------------------------------------
+
+    async def _get_compaction_snapshot(
+        self, limit: int, *, prune_prefix: Callable[[Item], bool] | None = None
+    ) -> Any:  # _CompactionSnapshot | None
+        """The last items, for the SDK's OpenAIResponsesCompactionSession, which then replaces a suffix of them. None if
+        the items of a message depend on those around it; the SDK then replaces the whole history, or nothing.
+
+        `replace_suffix` returns False, with nothing written, if anything of the branch moved since the snapshot.
+        """
+        newest: int | None = limit
+        while True:
+            try:
+                history = await self._ledger.messages.history(self.session_id, newest=newest, partials=False)
+            except ThreadNotFound:
+                return _CompactionSnapshot([], True, _nothing_to_replace)
+            places = [_Place(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(_written([one]))]
+            if len(places) >= limit or history.previous_cursor is None:
+                break
+            newest = None
+        if [place.item for place in places] != _written(history.messages):
+            return None
+        complete = history.previous_cursor is None and len(places) <= limit
+        places = places[-limit:]
+
+        async def replace_suffix(start: int, output: list[Item]) -> bool:
+            if not places[start:]:
+                return False
+            suffix = _Suffix(history, places[start], self._decode(output))
+            return await settled(in_transaction(self._ledger, lambda tx: self._replace(tx, suffix, prune_prefix)))
+
+        return _CompactionSnapshot([place.item for place in places], complete, replace_suffix)
+
+    async def _replace(self, transaction: Transaction, suffix: _Suffix, expired: Callable[[Item], bool] | None) -> bool:
+        cut = suffix.history.messages[suffix.first.index]
+        try:
+            await transaction.branches.rewind(self.session_id, (cut.seq or 1) - 1, expected=suffix.history.mark)
+        except (VersionConflict, ThreadNotFound, DraftLive):
+            return False
+        head = _written([cut])[: suffix.first.number]
+        if expired is not None and await self._prune(transaction, expired):
+            head = list(dropwhile(expired, head))
+        without_items = [one for one in suffix.history.messages[suffix.first.index + 1 :] if not _written([one])]
+        back = [*self._shortened(cut, head), *(_anew(one, one) for one in without_items)]
+        await append_within(transaction, self.session_id, [*back, *suffix.output], rules=self._rules)
+        return True
+
+    async def _prune(self, transaction: Transaction, expired: Callable[[Item], bool]) -> bool:
+        """Retract the messages at the beginning, and of the next one the first items, as long as they are expired.
+        Returns whether nothing is left. A call or a result ends it, because it would part a pair.
+        """
+        after: int | None = None
+        while True:
+            page = await transaction.messages.history(self.session_id, limit=_PAGE, after=after)
+            for message in page:
+                items = _written([message])
+                left = list(dropwhile(expired, items))
+                if message.tool_calls or message.role == "tool" or left == items:
+                    return False
+                assert message.message_id is not None
+                if left:
+                    (shorter,) = self._decode(left)
+                    await transaction.messages.revise(self.session_id, message.message_id, shorter)
+                    return False
+                await transaction.messages.retract(self.session_id, message.message_id)
+            if page.next_cursor is None:
+                return True
+            after = page.next_cursor
+
+
+class _NoItem(Exception):
+    """The thread has no item. It ends the transaction, so that what was popped on the way stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An item, and where it stands: the index of its message in a history, and its number in that message."""
+
+    index: int
+    number: int
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class _Suffix:
+    """The items of a history from `first` on, and the messages to put in their place."""
+
+    history: History
+    first: _Place
+    output: list[ChatMessage]
+
+
+async def _nothing_to_replace(start: int, output: list[Item]) -> bool:
+    return False
+
+
+def items_of(payload: Any) -> list[Item]:
+    """The items of a payload, which may also be a text alone, or both with instructions."""
+    if isinstance(payload, str):
+        return [{"role": "user", "content": payload}]
+    if isinstance(payload, list):
+        return payload
+    instructions = payload.get("instructions")
+    first = [] if instructions is None else [{"role": "system", "content": instructions}]
+    return [*first, *items_of(payload.get("input", []))]
+
+
+def _written(messages: Sequence[ChatMessage]) -> list[Item]:
+    return items_of(get_codec(FORMAT).encode(messages).payload)
+
+
+def _anew(message: ChatMessage, stored: ChatMessage) -> ChatMessage:
+    """The message as one to append, with the id and the other fields of the stored one that its items do not tell."""
+    kept = {name: getattr(stored, name) for name in _KEPT}
+    if stored.state == "partial":  # its writer abandoned it
+        kept["state"] = "interrupted"
+    return copy_with(message, {**kept, **dict.fromkeys(("thread_id", "branch", "seq")), "violations": []})

@@ -1,0 +1,101 @@
+"""How every adapter writes: threads are made at first use, several calls are one transaction, and a caller that is
+cancelled knows that its write is done or refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from itertools import count
+from typing import Any, TypeVar
+
+from chatledger.errors import LimitExceeded, StorageError, ThreadNotFound, VersionConflict
+from chatledger.ledger import Ledger
+from chatledger.models import Appended, ChatMessage, RulesLevel
+from chatledger.transaction import Transaction
+
+T = TypeVar("T")
+ATTEMPTS = 8
+_PAUSE = 0.005
+"""Seconds, at most, before the second attempt; twice as long before each further one."""
+
+
+async def settled(write: Coroutine[Any, Any, T]) -> T:
+    """The result of a write that runs to its end, whatever becomes of the caller. A caller that is cancelled meanwhile
+    waits for the end, and then gets its CancelledError.
+    """
+    task = asyncio.ensure_future(write)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = cancelled or error
+    if cancelled is None:
+        return task.result()
+    failure = None if task.cancelled() else task.exception()
+    raise cancelled from failure
+
+
+async def in_transaction(ledger: Ledger, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    """Several calls with one commit, begun again if another writer came first or the database failed in between. `work`
+    may run several times, so it keeps nothing from one time to the next.
+
+    It is not for a caller that has to learn of the other writer: that one begins the transaction itself.
+    """
+    for attempt in count(1):
+        try:
+            async with ledger.begin() as transaction:
+                return await work(transaction)
+        except VersionConflict:
+            if attempt == ATTEMPTS:
+                raise
+        except StorageError as error:
+            if attempt == ATTEMPTS or not error.retryable:
+                raise
+        await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - it keeps no secret
+    raise AssertionError("unreachable")
+
+
+async def append(
+    ledger: Ledger, thread_id: str, messages: Sequence[ChatMessage], *, rules: RulesLevel, kind: str | None = None
+) -> Appended:
+    """Append all messages or none, however many they are, and make the thread if there is none: with these rules and
+    this kind, in the same transaction. Returns the result of the last piece.
+
+    To a thread that exists it is one call of the ledger. Raises as `messages.append`; a thread of another user is a
+    ThreadNotFound.
+    """
+    try:
+        return await ledger.messages.append(thread_id, messages, rules=rules)
+    except ThreadNotFound:
+        pass
+    except LimitExceeded as error:
+        if not _are_too_many(messages, error):
+            raise
+
+    async def write(transaction: Transaction) -> Appended:
+        await transaction.threads.create(thread_id, rules=rules, kind=kind, exist_ok=True)
+        return await append_within(transaction, thread_id, messages, rules=rules)
+
+    return await in_transaction(ledger, write)
+
+
+async def append_within(
+    transaction: Transaction, thread_id: str, messages: Sequence[ChatMessage], *, rules: RulesLevel
+) -> Appended:
+    """`messages.append` of a transaction, in pieces if there are more messages than one append may have."""
+    try:
+        return await transaction.messages.append(thread_id, messages, rules=rules)
+    except LimitExceeded as error:
+        if not _are_too_many(messages, error):
+            raise
+        size = error.maximum
+    pieces = [messages[start : start + size] for start in range(0, len(messages), size)]
+    return [await transaction.messages.append(thread_id, piece, rules=rules) for piece in pieces][-1]
+
+
+def _are_too_many(messages: Sequence[ChatMessage], error: LimitExceeded) -> bool:
+    """Whether the error is about the number of messages, and not about their bytes."""
+    return error.given == len(messages) > error.maximum
