@@ -12,7 +12,7 @@ A list of calls or results with a single text can only be a list, so that text i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from chatledger.errors import DecodeError
@@ -22,6 +22,7 @@ from chatledger.formats.anthropic.parts import PARTS, read_parts
 from chatledger.formats.anthropic.write import CALLS, CALLS_AT, NULL, REST_AT
 from chatledger.formats.wire.fields import as_object, nameless, text_at, wrong
 from chatledger.formats.wire.plain import dump_all, dump_given, plain_value, require_json
+from chatledger.formats.wire.positions import positions_of
 from chatledger.formats.wire.residual import EXTRA, KEYS, keep
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Loss, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue
@@ -138,8 +139,8 @@ def _read_blocks(role: str, blocks: list[JsonValue], path: str, *, lenient: bool
             rest[at] = block
     parts, residuals = read_parts(list(rest.values()), path, lenient=lenient, at=list(rest))
     if results:
-        return _group(list(results.values()), role, parts, residuals, _positions(list(rest), len(blocks)))
-    return [_without_results(role, parts, residuals, list(calls.values()), _positions(list(calls), len(blocks)))]
+        return _group(list(results.values()), role, parts, residuals, positions_of(list(rest), len(blocks)))
+    return [_without_results(role, parts, residuals, list(calls.values()), positions_of(list(calls), len(blocks)))]
 
 
 def _read_paired(
@@ -162,11 +163,6 @@ def _read_paired(
         if not lenient:
             raise
         return None
-
-
-def _positions(later: Sequence[int], count: int) -> list[int] | None:
-    """The positions of blocks that are written after all others of `count`; None if they are the last ones already."""
-    return None if list(later) == list(range(count - len(later), count)) else list(later)
 
 
 def _group(

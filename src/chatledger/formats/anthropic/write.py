@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TypeVar
 
 from chatledger.formats.anthropic.calls import reads_as_result, write_call, write_result
 from chatledger.formats.anthropic.names import NAME, TOOL_RESULT, is_result, own_residual
 from chatledger.formats.anthropic.parts import PARTS, read_medium, write_medium, write_parts
 from chatledger.formats.wire.pairing import Pairing, made_id
+from chatledger.formats.wire.positions import interleave
 from chatledger.formats.wire.residual import KEYS, nested, put_back
 from chatledger.models import (
     ChatMessage,
@@ -38,7 +37,6 @@ CALLS = "calls"
 CALLS_AT = "calls_at"
 NULL = "null"
 
-T = TypeVar("T")
 Wire = dict[str, JsonValue]
 
 
@@ -158,7 +156,7 @@ def _has_read_metadata(message: ChatMessage) -> bool:
 
 def _with_rest(results: list[Wire], rest: list[ChatMessage]) -> list[Wire]:
     for message in rest:
-        return _interleave(results, content_blocks(message), nested(own_residual(message), REST_AT))
+        return interleave(results, content_blocks(message), nested(own_residual(message), REST_AT))
     return results
 
 
@@ -171,7 +169,7 @@ def _content(paired: PairedMessage) -> JsonValue:
         write_call(call, call_id, nested(residual, CALLS, str(idx)))
         for idx, (call, call_id) in enumerate(zip(message.tool_calls, paired.call_ids, strict=True))
     ]
-    return _interleave(content_blocks(message), calls, nested(residual, CALLS_AT))
+    return interleave(content_blocks(message), calls, nested(residual, CALLS_AT))
 
 
 def _plain_content(message: ChatMessage) -> JsonValue:
@@ -213,19 +211,3 @@ def _reply_metadata(message: ChatMessage, residual: JsonValue) -> Wire:
         return {}
     metadata = message.response_metadata or {}
     return {key: value for key, value in metadata.items() if key in keys and key not in ("role", "content")}
-
-
-def _interleave(first: list[T], later: list[T], positions: JsonValue) -> list[T]:
-    """The items of `later` at their positions among those of `first`; at the end if the positions do not fit."""
-    if not _are_positions(positions, len(later), len(first) + len(later)):
-        return first + later
-    taken, others, rest = set(positions), iter(first), iter(later)
-    return [next(rest) if position in taken else next(others) for position in range(len(first) + len(later))]
-
-
-def _are_positions(positions: JsonValue, count: int, total: int) -> bool:
-    if not isinstance(positions, list) or len(positions) != count:
-        return False
-    if not all(isinstance(position, int) and not isinstance(position, bool) for position in positions):
-        return False
-    return all(before < after for before, after in zip(chain([-1], positions), chain(positions, [total]), strict=True))
