@@ -16,6 +16,7 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.anthropic_turns import in_turns
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
+from chatledger.formats.wire import signatures
 from chatledger.formats.wire.residual import nested
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import copy_with
@@ -80,10 +81,17 @@ def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessa
 
 
 def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
-    """A test for parts. Of another origin only signed reasoning would be written, and another provider signed that."""
+    """A test for parts. Of another origin only signed reasoning would be written. Unless the thought says
+    that Anthropic signed it, another provider did.
+    """
     if message.format == NAME:
         return lambda part: isinstance(part, ThinkPart) and (message.role != "assistant" or not part.signature)
-    return lambda part: isinstance(part, ThinkPart) and message.role == "assistant" and part.signature is not None
+    return lambda part: (
+        isinstance(part, ThinkPart)
+        and message.role == "assistant"
+        and part.signature is not None
+        and signatures.signer_of(part, message.format) != signatures.ANTHROPIC
+    )
 
 
 def _without_blank_texts(message: ChatMessage, log: RepairLog) -> ChatMessage:

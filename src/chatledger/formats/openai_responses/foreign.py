@@ -11,11 +11,10 @@ from chatledger.formats.openai_responses.reasoning import write_thought
 from chatledger.formats.openai_responses.write import ITEMS, NAME
 from chatledger.formats.wire.pairing import Answered, made_id
 from chatledger.formats.wire.residual import nested
+from chatledger.formats.wire.signatures import OPENAI, id_of, signer_of
 from chatledger.models import ChatMessage, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 
-_OWN_SIGNATURES = (None, NAME)
-"""The formats whose signatures are valid here: each provider checks the signatures that it made."""
 _FILE_ID_FORMATS = (None, "openai-chat", "openai-responses")
 """The formats whose file ids are valid here: an upload belongs to the provider that received it."""
 _MEDIA_ROLES = ("user", "tool")
@@ -116,8 +115,11 @@ def _message_item(content: list[JsonValue], made: str) -> Source:
 
 
 def _thought_item(part: ThinkPart, made: str, source_format: str | None) -> Source:
-    signature = part.signature if source_format in _OWN_SIGNATURES else None
-    return {"id": made, **write_thought(ThinkPart(text=part.text, signature=signature))}
+    """The item of a thought. OpenAI checks that a signature is its own, and that it belongs to the id of the item."""
+    signer = signer_of(part, source_format)
+    if signer != OPENAI and (signer is not None or source_format is not None):
+        return {"id": made, **write_thought(ThinkPart(text=part.text))}
+    return {"id": id_of(part) or made, **write_thought(ThinkPart(text=part.text, signature=part.signature))}
 
 
 def _call_item(call: ToolCall, made: str) -> Source:

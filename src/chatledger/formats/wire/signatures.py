@@ -1,0 +1,37 @@
+"""Which provider signed a thought. It checks its signature and takes it back; every other provider refuses it.
+
+A format that stands in front of several providers keeps the name of the signer in the `extras` of the thought, under
+`provider`, and the id that this provider knows the thought by under `id`. A format of one provider needs no such word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatledger.formats.wire.residual import nested
+from chatledger.models import ThinkPart
+
+PROVIDER = "provider"
+ID = "id"
+ANTHROPIC = "anthropic"
+OPENAI = "openai"
+_SIGNERS = {"anthropic": ANTHROPIC, "openai-responses": OPENAI}
+"""The formats behind which one provider stands, with its name."""
+
+
+def signed_by(provider: str | None, id_: str | None = None) -> dict[str, Any] | None:
+    """The extras of a thought; None if neither is known."""
+    told = {PROVIDER: provider, ID: id_}
+    return {key: value for key, value in told.items() if value is not None} or None
+
+
+def signer_of(part: ThinkPart, source_format: str | None) -> str | None:
+    """The provider that signed a thought of a message in `source_format`; None if nobody says."""
+    told = nested(part.extras, PROVIDER)
+    return told if isinstance(told, str) else _SIGNERS.get(source_format or "")
+
+
+def id_of(part: ThinkPart) -> str | None:
+    """The id that the signer knows the thought by; None if the thought does not say it."""
+    told = nested(part.extras, ID)
+    return told if isinstance(told, str) else None
