@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chatledger.formats.message_file import MessageItem
 from tests.formats.agent_service import strategies as agent_service
 from tests.formats.anthropic import strategies as anthropic
+from tests.formats.google_adk import strategies as google_adk
 from tests.formats.kosong import strategies as kosong
 from tests.formats.kosong.play import dumps_of
 from tests.formats.message_file import strategies as message_file
@@ -76,6 +77,7 @@ ROUND_TRIPS = [
     RoundTrip("openai-chat", openai_messages),
     RoundTrip("anthropic", anthropic.messages, around=lambda rows: {"messages": rows}),
     RoundTrip("openai-responses", openai_responses.items),
+    RoundTrip("google-adk", google_adk.events),
     RoundTrip("message-file", message_file.items, levels=levels_of_item),
     RoundTrip("qwen-agent", qwen_agent.messages, levels=levels_of_dumps),
     RoundTrip("kosong/0.23", kosong_objects(kosong.older_messages), kosong.any_rows, dumps_of),

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 NAMES = (
     "agent_service",
     "anthropic",
+    "google_adk",
     "import_shapes",
     "kosong",
     "message_file",
