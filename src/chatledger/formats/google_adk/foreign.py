@@ -109,8 +109,8 @@ def _fit_thought(part: ThinkPart, message: ChatMessage) -> ThinkPart:
 
 
 def _fit_medium(part: Medium) -> Medium | None:
-    """A medium by its content or by its address. A data URI is content. Google wants to be told what lies at an address,
-    so without a word the name of the file tells it.
+    """A medium by its content or by its address. A data URI is content. Google wants to be told what lies at an
+    address, so without a word the name of the file tells it.
     """
     split = split_data_uri(part.url) if part.url is not None and part.data is None else None
     if split is not None:
