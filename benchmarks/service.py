@@ -1,6 +1,6 @@
 """The calls of a chat service beside its plain append and its plain read: a thread made by its first append, values
-kept with a turn, popped turns, an append that is seen by OpenTelemetry, the list of a user's threads with previews, and
-writers that send hints to followers.
+kept with a turn, popped turns, a history in a format, an append that is seen by OpenTelemetry, the list of a user's
+threads with previews, and writers that send hints to followers.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ KEPT = 1_000
 POPPED = 600
 THREADS = 2_000
 PAGE = 50
+RESPONSES = "openai-responses"
 
 
 async def service_rows(url: str, extent: Extent) -> list[Row]:
@@ -36,6 +37,7 @@ async def service_rows(url: str, extent: Extent) -> list[Row]:
             *await _telemetry_rows(url, ledger, extent),
             *await _append_rows(ledger, extent),
             *await _pop_rows(ledger, extent),
+            *await _format_rows(ledger, extent),
             *await _list_rows(ledger, extent),
             *await _hint_rows(url, ledger, extent),
         ]
@@ -104,6 +106,25 @@ async def _pop_rows(ledger: Ledger, extent: Extent) -> list[Row]:
         calls = {name: _load(ledger, thread, last) for name, thread in threads.items()}
         rows += sample_rows(f"{case} of {KEPT:,}, chatledger", await race(calls, rounds), whole, {holes: Target(1.5)})
     return rows
+
+
+async def _format_rows(ledger: Ledger, extent: Extent) -> list[Row]:
+    """A history in its own format, beside its messages. Encoding may take 1.3 times as long as reading."""
+    chat, responses = [(await ledger.threads.create()).thread_id for _ in range(2)]
+    for number in range(KEPT // 2):
+        await ledger.messages.append(chat, _turn(number))
+    written = (await ledger.history(chat, format=RESPONSES)).payload
+    await ledger.append(responses, written, format=RESPONSES)
+
+    async def read(_number: int) -> None:
+        await ledger.messages.history(responses)
+
+    async def encode(_number: int) -> None:
+        await ledger.history(responses, format=RESPONSES)
+
+    calls: dict[str, Call] = {"history": read, f"history as {RESPONSES}": encode}
+    times = await race(calls, extent.loads)
+    return sample_rows(f"load of {KEPT:,}, chatledger", times, "history", {f"history as {RESPONSES}": Target(2.3)})
 
 
 async def _write(ledger: Ledger, *, pops: bool) -> str:

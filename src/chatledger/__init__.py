@@ -9,8 +9,8 @@ Each message is written once, stays valid, and can be read in any supported fram
         thread = await ledger.threads.create(title="Weather")
         await ledger.messages.append(thread.thread_id, [ChatMessage(role="user", content="Tokyo?")])
 
-The names in `__all__` are the public interface; everything else may change in any release. `__version__` is the
-release.
+The names in `__all__` are the public interface, and for the author of a format those that
+docs/formats/write-a-format.md names; everything else may change in any release. `__version__` is the release.
 """
 
 from __future__ import annotations

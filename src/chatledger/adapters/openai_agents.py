@@ -19,10 +19,10 @@ from typing import Any, Literal
 from chatledger.adapters.extra import importing
 from chatledger.adapters.write import append, append_within, in_transaction, settled
 from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
-from chatledger.errors import DecodeError, DraftLive, NothingToSend, ThreadNotFound, VersionConflict
+from chatledger.errors import DecodeError, DraftLive, InvalidCursor, NothingToSend, ThreadNotFound
 from chatledger.formats import get_codec
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, FormattedHistory, History, RulesLevel
+from chatledger.models import ChatMessage, FormattedHistory, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.transaction import Transaction
 
@@ -207,7 +207,7 @@ class ChatLedgerSession:
         """The last items, for the SDK's OpenAIResponsesCompactionSession, which then replaces a suffix of them. None if
         the items of a message depend on those around it; the SDK then replaces the whole history, or nothing.
 
-        `replace_suffix` returns False, with nothing written, if anything of the branch moved since the snapshot.
+        `replace_suffix` returns False, with nothing written, if the suffix is not what it was at the snapshot.
         """
         newest: int | None = limit
         while True:
@@ -227,24 +227,27 @@ class ChatLedgerSession:
         async def replace_suffix(start: int, output: list[Item]) -> bool:
             if not places[start:]:
                 return False
-            suffix = _Suffix(history, places[start], self._decode(output))
-            return await settled(in_transaction(self._ledger, lambda tx: self._replace(tx, suffix, prune_prefix)))
+            first = places[start]
+            suffix = _Suffix(history.messages[first.index :], first.number, self._decode(output))
+            try:
+                await settled(in_transaction(self._ledger, lambda tx: self._replace(tx, suffix, prune_prefix)))
+            except (_Moved, ThreadNotFound, InvalidCursor, DraftLive):
+                return False
+            return True
 
         return _CompactionSnapshot([place.item for place in places], complete, replace_suffix)
 
-    async def _replace(self, transaction: Transaction, suffix: _Suffix, expired: Callable[[Item], bool] | None) -> bool:
-        cut = suffix.history.messages[suffix.first.index]
-        try:
-            await transaction.branches.rewind(self.session_id, (cut.seq or 1) - 1, expected=suffix.history.mark)
-        except (VersionConflict, ThreadNotFound, DraftLive):
-            return False
-        head = _written([cut])[: suffix.first.number]
+    async def _replace(self, transaction: Transaction, suffix: _Suffix, expired: Callable[[Item], bool] | None) -> None:
+        cut, *others = suffix.messages
+        removed = await transaction.branches.rewind(self.session_id, (cut.seq or 1) - 1)
+        if [_identity(one) for one in removed] != [_identity(one) for one in suffix.messages]:
+            raise _Moved
+        head = _written([cut])[: suffix.first]
         if expired is not None and await self._prune(transaction, expired):
             head = list(dropwhile(expired, head))
-        without_items = [one for one in suffix.history.messages[suffix.first.index + 1 :] if not _written([one])]
+        without_items = [one for one in others if not _written([one])]
         back = [*self._shortened(cut, head), *(_anew(one, one) for one in without_items)]
         await append_within(transaction, self.session_id, [*back, *suffix.output], rules=self._rules)
-        return True
 
     async def _prune(self, transaction: Transaction, expired: Callable[[Item], bool]) -> bool:
         """Retract the messages at the beginning, and of the next one the first items, as long as they are expired.
@@ -273,6 +276,10 @@ class _NoItem(Exception):
     """The thread has no item. It ends the transaction, so that what was popped on the way stays."""
 
 
+class _Moved(Exception):
+    """The suffix is not what it was. It ends the transaction, so that nothing of it is replaced."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """An item, and where it stands: the index of its message in a history, and its number in that message."""
@@ -284,10 +291,10 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Suffix:
-    """The items of a history from `first` on, and the messages to put in their place."""
+    """The messages at the end of a history, from item `first` of their first one on, and what shall replace them."""
 
-    history: History
-    first: _Place
+    messages: Sequence[ChatMessage]
+    first: int
     output: list[ChatMessage]
 
 
@@ -308,6 +315,10 @@ def items_of(payload: Any) -> list[Item]:
 
 def _written(messages: Sequence[ChatMessage]) -> list[Item]:
     return items_of(get_codec(FORMAT).encode(messages).payload)
+
+
+def _identity(message: ChatMessage) -> tuple[str | None, list[Item]]:
+    return message.message_id, _written([message])
 
 
 def _anew(message: ChatMessage, stored: ChatMessage) -> ChatMessage:

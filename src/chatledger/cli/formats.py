@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode
+from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, run
 from chatledger.cli.output import print_json, print_table
 
@@ -23,19 +23,23 @@ def add_to(app: typer.Typer) -> None:
 def formats(as_json: Json = False, debug: Debug = False) -> None:
     """List the formats, and which parts of a conversation each can express.
 
-    Reading or writing a conversation reports what its format cannot express as losses.
+    Reading or writing a conversation reports what its format cannot express as losses. Formats of installed packages
+    are listed as well; stderr names those that cannot be used.
     """
 
     def command() -> int:
+        from chatledger.formats import unusable_formats
         from chatledger.formats.losses.capabilities import capabilities
         from chatledger.transfer.shapes import shape_names
 
         table = capabilities()
         records = [name for name in shape_names() if name not in table]
         if as_json:
-            print_json({"formats": table, "records": records})
+            print_json({"formats": table, "records": records, "unusable": unusable_formats()})
         else:
             _print(table, records)
+            for name, reason in unusable_formats().items():
+                say(f"the format {name!r} {reason}")
         return ExitCode.OK
 
     run(command, debug=debug)

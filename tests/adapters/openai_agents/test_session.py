@@ -9,9 +9,20 @@ from typing import Any
 import pytest
 from agents.memory import SessionSettings
 
-from chatledger import ChatLedgerError, ChatMessage, InvalidArgument, Ledger, Limits, ThreadNotFound
+from chatledger import (
+    ChatLedgerError,
+    ChatMessage,
+    DraftLive,
+    InvalidArgument,
+    Ledger,
+    Limits,
+    TextDelta,
+    ThreadNotFound,
+    ToolCallDelta,
+)
 from chatledger.adapters.openai_agents import ChatLedgerSession, UndecodableItem
 from tests.conftest import Database
+from tests.leases import pass_time
 
 USER = {"role": "user", "content": "Tokyo or Lima?"}
 THOUGHT = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
@@ -258,6 +269,38 @@ async def test_forty_concurrent_pops_give_forty_different_items(database: Databa
             popped = await asyncio.gather(*(session.pop_item() for session in sessions))
         assert sorted(map(repr, popped)) == sorted(map(repr, items[2:]))
         assert await sessions[0].get_items() == items[:2]
+
+
+async def test_a_message_being_written_is_left_to_its_writer(session: ChatLedgerSession, ledger: Ledger) -> None:
+    await session.add_items(ITEMS)
+    found = await session._get_compaction_snapshot(7)
+    async with ledger.stream("s") as draft:
+        await draft.feed(TextDelta(text="Lima, "))
+        assert await session.get_items() == ITEMS
+        assert await session.get_items(1) == [ANSWER]
+        for write in (session.add_items([USER]), session.pop_item()):
+            with pytest.raises(DraftLive):
+                await write
+        assert not await found.replace_suffix(0, [USER])
+        await draft.feed(TextDelta(text="then."))
+    assert await session.pop_item() == {"role": "assistant", "content": "Lima, then."}
+    assert await session.get_items() == ITEMS
+
+
+async def test_an_abandoned_message_is_cut_short_by_a_pop(database: Database) -> None:
+    """Its writer died in the middle of two calls."""
+    async with database.open() as ledger:
+        session = ChatLedgerSession("s", ledger)
+        await session.add_items([USER])
+        draft = ledger.stream("s", size=1)
+        await draft.__aenter__()
+        for number in range(2):
+            await draft.feed(ToolCallDelta(id=f"c{number}", name="weather", arguments="{}"))
+        await pass_time(ledger, 60)
+        assert await session.get_items() == [USER]
+        assert (await session.pop_item())["call_id"] == "c1"
+        last = (await ledger.messages.history("s")).messages[-1]
+        assert (last.state, [call.id for call in last.tool_calls or ()]) == ("interrupted", ["c0"])
 
 
 # --- Users ------------------------------------------------------------------------------------------------------------

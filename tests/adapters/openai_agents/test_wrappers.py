@@ -71,13 +71,40 @@ async def test_a_suffix_that_moved_is_not_replaced(session: ChatLedgerSession, l
     await session.add_items([USER])
     assert not await found.replace_suffix(0, [SUMMARY])
     assert await session.get_items() == [*ITEMS, USER]
-    await session.pop_item()
+    for _ in range(2):
+        await session.pop_item()
+    await session.add_items([ANSWER])  # the same again, and yet another item
     assert not await found.replace_suffix(0, [SUMMARY])
     assert await session.get_items() == ITEMS
+    found = await session._get_compaction_snapshot(3)
+    await session.add_items([USER])
+    await session.pop_item()
+    assert await found.replace_suffix(1, [SUMMARY])  # it came back to what it was
+    assert await session.get_items() == [*ITEMS[:5], SUMMARY]
+    assert not await found.replace_suffix(0, [SUMMARY])
     found = await session._get_compaction_snapshot(3)
     await session.clear_session()
     assert not await found.replace_suffix(0, [SUMMARY])
     assert await ledger.threads.find("s") is None
+
+
+async def test_a_thread_that_was_made_again_is_another(session: ChatLedgerSession) -> None:
+    await session.add_items(ITEMS)
+    found = await session._get_compaction_snapshot(1)
+    await session.clear_session()
+    await session.add_items([USER])
+    assert not await found.replace_suffix(0, [SUMMARY])
+    assert await session.get_items() == [USER]
+
+
+async def test_items_that_depend_on_others_have_no_snapshot(session: ChatLedgerSession, ledger: Ledger) -> None:
+    chat = [
+        {"role": "user", "content": "Tokyo?"},
+        {"role": "assistant", "content": "", "function_call": {"name": "weather", "arguments": "{}"}},
+        {"role": "function", "name": "weather", "content": "18"},
+    ]
+    await ledger.append("s", chat, format="qwen-agent", create=True)
+    assert await session._get_compaction_snapshot(3) is None
 
 
 async def test_of_two_replacements_one_counts(session: ChatLedgerSession) -> None:

@@ -109,7 +109,7 @@ def _is_told(message: LedgerMessage, told: JsonObject | None) -> bool:
 
 def _is_as_read(message: LedgerMessage) -> bool:
     """Whether the message is as it was read, without values that a program set and that reading would not give back."""
-    if message.reasoning is not None or isinstance(message.content, list):
+    if message.reasoning is not None or not isinstance(message.content, str):
         return False
     if any(held in ([], {}) for held in (message.tool_calls, message.response_metadata, message.custom_data)):
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from chatledger.formats.kosong.parts import PARTIAL, ROLES, Revision, of_family, residual_of, type_of
+from chatledger.formats.kosong.parts import AS_DICT, PARTIAL, ROLES, Revision, of_family, residual_of, type_of
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import (
     AudioPart,
@@ -83,6 +83,8 @@ def is_record(message: ChatMessage) -> bool:
 def is_as_read(message: ChatMessage, revision: Revision) -> bool:
     """Whether the message is of the revision and as it was read, without values that reading would not give back."""
     if message.format != revision.name or is_record(message) or message.reasoning is not None:
+        return False
+    if message.content is None and AS_DICT not in residual_of(message):  # no object has no content
         return False
     parts = message.content if isinstance(message.content, list) else ()
     calls = message.tool_calls or ()

@@ -111,8 +111,15 @@ def _is_as_read(message: ChatMessage, items: list[Source]) -> bool:
 
 
 def _is_plain(message: ChatMessage) -> bool:
-    """Whether the message is just a text in a known role, or a result that names its call."""
-    if not isinstance(message.content, str) or message.tool_calls is not None:
+    """Whether the message is just a text in a known role, a result that names its call, or calls as a provider makes
+    them, with or without a text before.
+    """
+    content, calls = message.content, message.tool_calls
+    if calls:
+        says_nothing_else = content is None or (isinstance(content, str) and content != "")
+        given = all(call.id is not None and call.name and isinstance(call.arguments, str) for call in calls)
+        return message.role == "assistant" and says_nothing_else and given
+    if not isinstance(content, str) or calls is not None:
         return False
     return message.role in ROLES if message.tool_call_id is None else message.role == "tool"
 

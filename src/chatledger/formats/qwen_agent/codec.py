@@ -86,7 +86,11 @@ def _write_foreign(message: ChatMessage, result_name: str | None, carry: bool) -
 def _is_as_read(message: ChatMessage) -> bool:
     """Whether the message is as it was read, without values that a program set and that reading would not give back."""
     calls = message.tool_calls
-    if message.format != NAME or (calls is not None and (len(calls) != 1 or calls[0].extras is not None)):
+    if (
+        message.format != NAME
+        or message.content is None
+        or (calls is not None and (len(calls) != 1 or calls[0].extras is not None))
+    ):
         return False
     if message.tool_call_id is not None and message.role != "tool":
         return False

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 
 from chatledger.errors import UnknownFormat
-from chatledger.formats import format_names, get_codec, recognition_order
+from chatledger.formats import format_names, get_codec, recognition_order, unusable_formats
 from chatledger.models.json import JsonValue
 from chatledger.transfer.fields import find_value
 from chatledger.transfer.shapes.message_list import DEFAULT_FIELD, MessageList
@@ -50,6 +50,8 @@ def get_shape(name: str) -> Shape:
     try:
         codec = get_codec(name)
     except UnknownFormat:
+        if name in unusable_formats():
+            raise
         raise UnknownFormat(name, f"unknown format {name!r}; there are {', '.join(shape_names())}") from None
     return RequestBody(codec, _BODIES[codec.name]) if codec.name in _BODIES else MessageList(codec)
 
