@@ -363,9 +363,16 @@ def _events(history: FormattedHistory) -> list[Event]:
         try:
             events.append(as_model(source, f"$[{at}]"))
         except EncodeError as error:
-            seq = next((one.seq for one in history.messages if one.message_id == _id_of(source)), None)
-            _LOGGER.warning("An event is left out that ADK refuses, at seq %s: %s", seq, error.detail)
+            _LOGGER.warning("An event is left out that ADK refuses, at seq %s: %s", _seq_of(source, history), error)
     return events
+
+
+def _seq_of(source: Mapping[str, Any], history: FormattedHistory) -> int | None:
+    codec = get_codec(FORMAT)
+    for message in history.messages:
+        if any(_id_of(event) == _id_of(source) for event in codec.encode([message]).payload):
+            return message.seq
+    return None
 
 
 def _id_of(source: Mapping[str, Any]) -> Any:
