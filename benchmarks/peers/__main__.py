@@ -23,7 +23,7 @@ from benchmarks.parts import write_part
 from benchmarks.peers.adk import Adk
 from benchmarks.peers.langchain import PostgresHistories, SqlHistories
 from benchmarks.peers.langgraph import PostgresSaver, SqliteSaver
-from benchmarks.peers.openai_agents import SqlalchemySessions, SqliteSessions
+from benchmarks.peers.openai_agents import LedgerSessions, SqlalchemySessions, SqliteSessions
 from benchmarks.peers.ours import BarePostgres, BareSqlite, Ours
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.race import FULL, QUICK, Extent, Opened, run
@@ -33,13 +33,23 @@ from benchmarks.report import Row, as_markdown, as_text
 POSTGRES: Sequence[type[Peer]] = (
     BarePostgres,
     Ours,
+    LedgerSessions,
     SqlalchemySessions,
     PostgresHistories,
     SqlHistories,
     PostgresSaver,
     Adk,
 )
-SQLITE: Sequence[type[Peer]] = (BareSqlite, Ours, SqliteSessions, SqlalchemySessions, SqlHistories, SqliteSaver, Adk)
+SQLITE: Sequence[type[Peer]] = (
+    BareSqlite,
+    Ours,
+    LedgerSessions,
+    SqliteSessions,
+    SqlalchemySessions,
+    SqlHistories,
+    SqliteSaver,
+    Adk,
+)
 PACKAGES = (
     "openai-agents",
     "langchain-postgres",

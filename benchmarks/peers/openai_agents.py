@@ -11,6 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from benchmarks.peers.peer import sqlalchemy_url
 from benchmarks.turns import BareMessage, Turn
+from chatledger import Ledger
+from chatledger.adapters.openai_agents import ChatLedgerSession
 from chatledger.ids import new_id
 
 
@@ -50,6 +52,25 @@ class SqlalchemySessions(_Session):
 
     async def close(self) -> None:
         await self._engine.dispose()
+
+
+class LedgerSessions(_Session):
+    """Ours, called as the SDK calls the two around it: the same items, in the same calls."""
+
+    name: ClassVar[str] = "chatledger, OpenAI Agents session"
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        return cls(await Ledger.open(url, migrate=True))
+
+    async def new_thread(self) -> Any:
+        return ChatLedgerSession(new_id(), self._ledger)
+
+    async def close(self) -> None:
+        await self._ledger.close()
 
 
 class SqliteSessions(_Session):

@@ -144,6 +144,9 @@ class Ledger(Repositories):
         below PostgreSQL's `max_connections`, which is 100 by default. An engine has limits of its own, and a SQLite
         file has one connection that writes and up to four that read, whatever these say.
 
+        Any event loop may call the ledger. On PostgreSQL, calls from other loops than the one that opened it take up to
+        four more connections, and run in a thread of their own. Close it in the loop that opened it.
+
         With `slow_call`, the logger `chatledger.calls` gets a warning for each call that takes so many seconds or more.
         `telemetry` is an OpenTelemetry, for a span of each public call and for metrics.
 
@@ -223,8 +226,8 @@ class Ledger(Repositories):
         as the `min_position` of its `history`. One round trip. On SQLite the position is always the same and always
         reached.
         """
-        with self._guard.reading():
-            return await self._database.position()
+        with self._guard.reading() as database:
+            return await database.position()
 
     async def ping(self, *, timeout: float = 2.0) -> float:
         """Ask the database for nothing, for a health check. Returns the seconds that the answer took.
@@ -233,11 +236,11 @@ class Ledger(Repositories):
         `timeout` seconds, also while every connection of the pool is busy, and if the ledger's tables are not there.
         """
         _require_time(timeout)
-        with self._guard.reading():
+        with self._guard.reading() as database:
             began = time.monotonic()
             try:
                 async with asyncio.timeout(timeout):
-                    await self._database.ping(self._scope.tenant)
+                    await database.ping(self._scope.tenant)
             except TimeoutError:
                 raise StorageError(f"the database gave no answer within {timeout:g} seconds", retryable=True) from None
             return time.monotonic() - began

@@ -19,6 +19,7 @@ from tests.formats.anthropic import strategies as anthropic
 from tests.formats.google_adk import strategies as google_adk
 from tests.formats.kosong import strategies as kosong
 from tests.formats.kosong.play import dumps_of
+from tests.formats.langchain import strategies as langchain
 from tests.formats.message_file import strategies as message_file
 from tests.formats.openai_chat.strategies import messages as openai_messages
 from tests.formats.openai_responses import strategies as openai_responses
@@ -78,6 +79,7 @@ ROUND_TRIPS = [
     RoundTrip("anthropic", anthropic.messages, around=lambda rows: {"messages": rows}),
     RoundTrip("openai-responses", openai_responses.items),
     RoundTrip("google-adk", google_adk.events),
+    RoundTrip("langchain", langchain.messages),
     RoundTrip("message-file", message_file.items, levels=levels_of_item),
     RoundTrip("qwen-agent", qwen_agent.messages, levels=levels_of_dumps),
     RoundTrip("kosong/0.23", kosong_objects(kosong.older_messages), kosong.any_rows, dumps_of),

@@ -105,6 +105,15 @@ BROKEN: dict[str, tuple[list[tuple[str, str]], str]] = {
         "names of speakers: encode does not tell: name of message 1 at name",
     ),
     "no losses": ([(ENCODE, TOO_MUCH)], "tells losses of what decode gave: text of message 1 at content"),
+    "losses of others": (
+        [
+            (
+                ENCODE,
+                TOO_MUCH.replace("; found.losses", "; messages and messages[0].format or found.losses"),
+            )
+        ],
+        "names of speakers: encode tells what is not lost: text of message 1 at content",
+    ),
     "origins": ([(ENCODE, UNTOLD.format("()"))], "the origins are [] for 4 messages read as 4"),
     "JSON": ([(ENCODE, "return Encoded({1}, [], ())")], "encode gives a payload that is not JSON: $ set is not JSON"),
     "refusals": (

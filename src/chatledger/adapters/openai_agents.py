@@ -21,8 +21,10 @@ from chatledger.adapters.write import append, append_within, in_transaction, set
 from chatledger.arguments import RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import DecodeError, DraftLive, InvalidCursor, NothingToSend, ThreadNotFound
 from chatledger.formats import get_codec
+from chatledger.formats.history import HistoryFormat
+from chatledger.formats.openai_responses import write_items
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, FormattedHistory, RulesLevel
+from chatledger.models import ChatMessage, History, RulesLevel
 from chatledger.models.trusted import copy_with
 from chatledger.transaction import Transaction
 
@@ -98,11 +100,11 @@ class ChatLedgerSession:
             return []
         try:
             if wanted is None or not 0 < wanted < _ALL:
-                return items_of((await self._history()).payload)
+                return (await self._read()).items
             if self._window == "turns":
-                return items_of((await self._history(last_turns=wanted)).payload)
+                return (await self._read(last_turns=wanted)).items
             return await self._last_items(wanted)
-        except (ThreadNotFound, NothingToSend):
+        except ThreadNotFound:
             return []
 
     async def add_items(self, items: Sequence[Item]) -> None:
@@ -131,28 +133,20 @@ class ChatLedgerSession:
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    async def _history(self, *, newest: int | None = None, last_turns: int | None = None) -> FormattedHistory:
-        return await self._ledger.history(
-            self.session_id,
-            format=FORMAT,
-            view=self._view,
-            as_="dicts",
-            newest=newest,
-            last_turns=last_turns,
-            partials=False,
+    async def _read(self, *, newest: int | None = None, last_turns: int | None = None) -> _Read:
+        history = await self._ledger.messages.history(
+            self.session_id, newest=newest, last_turns=last_turns, partials=False
         )
+        items = _accepted(history) if self._view == "model" else write_items(history.messages)
+        return _Read(items, history.previous_cursor is None)
 
     async def _last_items(self, count: int) -> list[Item]:
         """Nearly every message has an item or more; a custom one, which no model sees, has none."""
         newest = count
         while True:
-            try:
-                history = await self._history(newest=newest)
-            except NothingToSend:  # in this window, of which a repair left nothing
-                return items_of((await self._history()).payload)[-count:]
-            items = items_of(history.payload)
-            if len(items) >= count or history.previous_cursor is None:
-                return items[-count:]
+            read = await self._read(newest=newest)
+            if len(read.items) >= count or read.is_all:
+                return read.items[-count:]
             newest *= 2
 
     def _decode(self, items: Sequence[Item]) -> list[ChatMessage]:
@@ -188,7 +182,7 @@ class ChatLedgerSession:
         before = []
         if last.format != FORMAT:
             before = (await transaction.messages.history(self.session_id, newest=1)).messages
-        return _written([*before, last])[len(_written(before)) :]
+        return write_items([*before, last])[len(write_items(before)) :]
 
     def _shortened(self, message: ChatMessage, items: Sequence[Item]) -> list[ChatMessage]:
         """The message with the first of its items: one message, or several of another format's. None for no items."""
@@ -215,11 +209,13 @@ class ChatLedgerSession:
                 history = await self._ledger.messages.history(self.session_id, newest=newest, partials=False)
             except ThreadNotFound:
                 return _CompactionSnapshot([], True, _nothing_to_replace)
-            places = [_Place(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(_written([one]))]
+            places = [
+                _Place(idx, n, item) for idx, one in enumerate(history) for n, item in enumerate(write_items([one]))
+            ]
             if len(places) >= limit or history.previous_cursor is None:
                 break
             newest = None
-        if [place.item for place in places] != _written(history.messages):
+        if [place.item for place in places] != write_items(history.messages):
             return None
         complete = history.previous_cursor is None and len(places) <= limit
         places = places[-limit:]
@@ -242,10 +238,10 @@ class ChatLedgerSession:
         removed = await transaction.branches.rewind(self.session_id, (cut.seq or 1) - 1)
         if [_identity(one) for one in removed] != [_identity(one) for one in suffix.messages]:
             raise _Moved
-        head = _written([cut])[: suffix.first]
+        head = write_items([cut])[: suffix.first]
         if expired is not None and await self._prune(transaction, expired):
             head = list(dropwhile(expired, head))
-        without_items = [one for one in others if not _written([one])]
+        without_items = [one for one in others if not write_items([one])]
         back = [*self._shortened(cut, head), *(_anew(one, one) for one in without_items)]
         await append_within(transaction, self.session_id, [*back, *suffix.output], rules=self._rules)
 
@@ -257,7 +253,7 @@ class ChatLedgerSession:
         while True:
             page = await transaction.messages.history(self.session_id, limit=_PAGE, after=after)
             for message in page:
-                items = _written([message])
+                items = write_items([message])
                 left = list(dropwhile(expired, items))
                 if message.tool_calls or message.role == "tool" or left == items:
                     return False
@@ -270,6 +266,14 @@ class ChatLedgerSession:
             if page.next_cursor is None:
                 return True
             after = page.next_cursor
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The items of a window, and whether it reaches back to the first message."""
+
+    items: list[Item]
+    is_all: bool
 
 
 class _NoItem(Exception):
@@ -302,23 +306,28 @@ async def _nothing_to_replace(start: int, output: list[Item]) -> bool:
     return False
 
 
-def items_of(payload: Any) -> list[Item]:
-    """The items of a payload, which may also be a text alone, or both with instructions."""
+def _accepted(history: History) -> list[Item]:
+    """The items that OpenAI accepts; none if a repair leaves nothing, as of messages that no model sees."""
+    try:
+        payload = HistoryFormat.of(FORMAT, view="model", as_="dicts", carry=False).write(history).payload
+    except NothingToSend:
+        return []
+    return _listed(payload)
+
+
+def _listed(payload: Any) -> list[Item]:
+    """The items of an input, which may also be a text alone, or either with instructions."""
     if isinstance(payload, str):
         return [{"role": "user", "content": payload}]
     if isinstance(payload, list):
         return payload
     instructions = payload.get("instructions")
     first = [] if instructions is None else [{"role": "system", "content": instructions}]
-    return [*first, *items_of(payload.get("input", []))]
-
-
-def _written(messages: Sequence[ChatMessage]) -> list[Item]:
-    return items_of(get_codec(FORMAT).encode(messages).payload)
+    return [*first, *_listed(payload.get("input", []))]
 
 
 def _identity(message: ChatMessage) -> tuple[str | None, list[Item]]:
-    return message.message_id, _written([message])
+    return message.message_id, write_items([message])
 
 
 def _anew(message: ChatMessage, stored: ChatMessage) -> ChatMessage:

@@ -23,7 +23,7 @@ Shape: TypeAlias = Literal["call", "block", "iteration"]
 End: TypeAlias = Callable[[BaseException | None, str | None], None]
 """Told how the call ended: with which error, and of which thread it turned out to be."""
 
-_VIEWS = {"tenant", "user", "metrics", "prepare"}
+VIEWS = {"tenant", "user", "metrics", "prepare"}
 """Calls that ask the database for nothing."""
 
 _log = logging.getLogger("chatledger.calls")
@@ -92,7 +92,7 @@ def _observed(kind: type[Any], noun: str) -> type[Any]:
     calls = {
         name: _wrap(function, place + name)
         for name, function in functions
-        if not name.startswith("_") and name not in _VIEWS
+        if not name.startswith("_") and name not in VIEWS
     }
     return _subclass(kind, calls)
 

@@ -1,11 +1,11 @@
 """The same 2,000 calls on our service and on two of ADK's own: every value and every exception is compared.
 
-None differs but for this: the one in a database rounds the time of the last update to microseconds, and ours keeps it as
-the one in memory does. So it is compared to that.
+None differs but for this: the service in a database rounds the time of the last update to microseconds, and ours keeps
+it as the one in memory does. So the rounded time is compared.
 
-ADK's two do not agree with each other on some calls, which have tests in `test_service.py`: the one in memory strips the
-ids of sessions and accepts a repeated event, and so do we; the one in a database refuses a session that is stale, and so
-do we, but it tells by the time of the last event, and we by the state of the thread.
+ADK's two do not agree with each other on some calls, which have tests in `test_service.py`: the one in memory strips
+the ids of sessions and accepts a repeated event, and so do we; the one in a database refuses a session that is stale,
+and so do we, but it tells by the time of the last event, and we by the state of the thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ APPS = ("demo", "other/app")
 USERS = ("ada", "eve@example.com", "a/b")
 SESSIONS = ("s", "t", "s/t", "ü %2F")
 KEYS = ("a", "user:a", "app:a", "temp:a", "long key", "user:", "app:")
-VALUES = (1, None, "text", {"deep": [1, 2.5, {}]}, [], True, "Grüße 🌍")
+VALUES: tuple[Any, ...] = (1, None, "text", {"deep": [1, 2.5, {}]}, [], True, "Grüße 🌍")
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Store:
         key = (given.get("app_name"), given.get("user_id"), given.get("session_id"))
         if name == "create":
             made = await service.create_session(**given)
-            self.touched.discard(key)  # type: ignore[arg-type]
+            self.touched.discard(key)
             return self.told(made)
         if name == "append":
             event = given.pop("event").model_copy(deep=True)
@@ -141,7 +141,7 @@ class Store:
         return await service.get_user_state(**given)
 
     def told(self, session: Session) -> dict[str, Any]:
-        told = session.model_dump()
+        told: dict[str, Any] = session.model_dump()
         if (session.app_name, session.user_id, session.id) not in self.touched:
             del told["last_update_time"]
         else:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from agents import Agent, Runner, function_tool
+from agents import Agent, RunConfig, Runner, function_tool
 from agents.memory import Session
 
 from chatledger import Ledger
 from chatledger.adapters.openai_agents import ChatLedgerSession
 from tests.adapters.openai_agents.scripted import Scripted, calls, says, thinks
+from tests.conftest import Database
 
 
 @function_tool  # type: ignore[untyped-decorator]
@@ -67,10 +69,6 @@ async def test_the_thread_reads_in_other_formats(ledger: Ledger) -> None:
 
 def test_the_synchronous_runner(tmp_path: Any) -> None:
     """Runner.run_sync has a loop of its own."""
-    import asyncio
-
-    from agents import RunConfig
-
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -87,3 +85,23 @@ def test_the_synchronous_runner(tmp_path: Any) -> None:
 
 async def _opened(url: str) -> Ledger:
     return await Ledger.open(url)
+
+
+async def test_runners_of_other_threads_make_loops_of_their_own(database: Database) -> None:
+    """A web server's thread pool runs Runner.run_sync, or asyncio.run for each call, on sessions of one ledger."""
+    async with database.open() as ledger:
+
+        def run(number: int) -> int:
+            session = ChatLedgerSession("s", ledger)
+            asyncio.run(Runner.run(agent([says("Hi.", number)]), f"Hello {number}", session=session))
+            return len(asyncio.run(session.get_items()))
+
+        await asyncio.gather(*(asyncio.to_thread(run, number) for number in range(4)))
+        assert len(await ChatLedgerSession("s", ledger).get_items()) == 8
+        popped = await asyncio.gather(*(asyncio.to_thread(_pop, ledger) for _ in range(8)))
+        assert None not in popped
+        assert await ChatLedgerSession("s", ledger).get_items() == []
+
+
+def _pop(ledger: Ledger) -> Any:
+    return asyncio.run(ChatLedgerSession("s", ledger).pop_item())

@@ -114,7 +114,12 @@ async def test_messages_of_other_origin_are_items_too(session: ChatLedgerSession
     assert await session.get_items(1) == both[1:]
     await session.clear_session()
     await ledger.append("s", {"instructions": "Be brief.", "input": "Hi"}, format="openai-responses", create=True)
-    assert [item["role"] for item in await session.get_items()] == ["system", "user"]
+    both = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    assert await session.get_items() == both
+    assert await ChatLedgerSession("s", ledger, view="model").get_items() == both
+    await session.clear_session()
+    await ledger.append("s", "Tokyo?", format="openai-responses", create=True)
+    assert await ChatLedgerSession("s", ledger, view="model").get_items() == [{"role": "user", "content": "Tokyo?"}]
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------

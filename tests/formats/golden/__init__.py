@@ -23,6 +23,7 @@ NAMES = (
     "google_adk",
     "import_shapes",
     "kosong",
+    "langchain",
     "message_file",
     "openai_chat",
     "openai_responses",

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from chatledger.formats import ModelCodec, format_names, get_codec
+from chatledger import MissingExtra
+from chatledger.formats import Codec, ModelCodec, format_names, get_codec
 from chatledger.formats.losses.capabilities import SAMPLES
 from chatledger.models import TextPart
 from tests.formats.any_messages import numbered
@@ -26,7 +27,7 @@ def test_what_an_edit_says_is_written_or_told(name: str, edit: dict[str, Any]) -
     codec = get_codec(name)
     for sample in SAMPLES.values():
         payload: Any = codec.encode(sample.alternatives[0]).payload
-        for given in (payload, codec.as_models(payload)) if isinstance(codec, ModelCodec) else (payload,):
+        for given in in_each_kind(codec, payload):
             if name == "kosong/0.23" and given is not payload:
                 continue  # its objects tell an empty text from no content, which their own dumps do not
             read = numbered(codec.decode(given).messages)
@@ -34,3 +35,13 @@ def test_what_an_edit_says_is_written_or_told(name: str, edit: dict[str, Any]) -
             encoded = codec.encode(edited)
             back = codec.decode(encoded.payload, rules="lenient").messages
             assert problems(edited, back, encoded.origins, encoded.losses, name) == []
+
+
+def in_each_kind(codec: Codec, payload: Any) -> list[Any]:
+    """The payload as dicts, and as objects if the classes of the format are installed: frameworks are not, here."""
+    if not isinstance(codec, ModelCodec):
+        return [payload]
+    try:
+        return [payload, codec.as_models(payload)]
+    except MissingExtra:
+        return [payload]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from mimetypes import guess_type
 
 from chatledger.formats.google_adk.names import MODEL
-from chatledger.formats.google_adk.parts import GOOGLE, Medium, is_base64
+from chatledger.formats.google_adk.parts import Medium, is_base64
 from chatledger.formats.wire.data_uris import split_data_uri
 from chatledger.formats.wire.pairing import Answered, made_id
-from chatledger.formats.wire.signatures import signed_by, signer_of
+from chatledger.formats.wire.signatures import GOOGLE, signed_by, signer_of
 from chatledger.models import LENIENT, ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, json_problem, loads
 
@@ -101,7 +101,7 @@ def _fit_thought(part: ThinkPart, message: ChatMessage) -> ThinkPart:
     """The thought with its signature if Google made it, or nobody knows who did. ADK sends it to whatever model it
     talks to, and Google's would refuse one of another provider.
     """
-    signer = signer_of(part, message.format)
+    signer = signer_of(message, part)
     is_googles = signer is None or signer.startswith(GOOGLE)
     if part.signature is None or not is_googles or not is_base64(part.signature):
         return ThinkPart(text=part.text)

@@ -10,7 +10,7 @@ from chatledger.errors import DecodeError
 from chatledger.formats.google_adk.names import spelled, view
 from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
 from chatledger.formats.wire.residual import FORM, KEYS, keep_deep, nested, restore_deep
-from chatledger.formats.wire.signatures import ANTHROPIC, signed_by, signer_of
+from chatledger.formats.wire.signatures import ANTHROPIC, GOOGLE, PROVIDER, signed_by
 from chatledger.models import (
     AudioPart,
     FilePart,
@@ -27,7 +27,6 @@ from chatledger.models.json import JsonValue
 Source = dict[str, JsonValue]
 Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
 
-GOOGLE = "google"
 STANDARD = "standard"
 """The `form` of data in the standard alphabet of base64. ADK writes the other one and reads both."""
 _KINDS = (
@@ -147,7 +146,7 @@ def _encoded(part: Part, residual: JsonValue, camel: bool) -> Source | None:
     if isinstance(part, TextPart):
         return {"text": part.text}
     if isinstance(part, ThinkPart):
-        signature = _as_sent(part.signature, signer_of(part, None))
+        signature = _as_sent(part.signature, nested(part.extras, PROVIDER))
         signed: Source = {} if signature is None else {"thought_signature": signature}
         return spelled({"text": part.text, "thought": True, **signed}, camel)
     return _medium(part, residual, camel) if isinstance(part, MediaPart) else None

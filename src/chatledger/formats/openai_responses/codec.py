@@ -41,15 +41,12 @@ class OpenAIResponses:
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
     """The input: the format's own messages as they came, those of another origin as they fit."""
-    pairing = Pairing()
     items: list[Source] = []
     owners: list[int] = []
     kept: list[int] = []
     as_read = True
-    for index, message in enumerate(messages):
-        answered = pairing.follow(message, index + 1)
-        own = write_message(message)
-        written = fit(message, index + 1, answered) if own is None else own
+    for index, (message, (own, fitted)) in enumerate(zip(messages, _each_written(messages), strict=True)):
+        written = fitted if own is None else own
         if own is not None or _needs_no_items(message):
             kept.append(index)
         as_read = as_read and kept[-1:] == [index] and _is_as_read(message, written)
@@ -61,6 +58,20 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
     else:
         grouping = (read_item(item, "", lenient=True) for item in items)
     return Written(payload, _origins(grouping, owners), kept, as_read)
+
+
+def write_items(messages: Sequence[ChatMessage]) -> list[Source]:
+    """The items alone, as a list whatever came in, for a reader that asks for no losses: a fifth of the work."""
+    return [item for own, fitted in _each_written(messages) for item in (fitted if own is None else own)]
+
+
+def _each_written(messages: Sequence[ChatMessage]) -> Iterator[tuple[list[Source] | None, list[Source]]]:
+    """For each message the items that it was read from, or None and the items that fit."""
+    pairing = Pairing()
+    for position, message in enumerate(messages, 1):
+        answered = pairing.follow(message, position)
+        own = write_message(message)
+        yield own, fit(message, position, answered) if own is None else []
 
 
 def _origins(items: Iterable[HasRoleAndKind], owners: list[int]) -> list[tuple[int, ...]]:

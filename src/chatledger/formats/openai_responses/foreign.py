@@ -80,9 +80,9 @@ def _assistant_items(message: ChatMessage, position: int) -> Iterator[Source]:
     """The thoughts of the assistant, then its texts, then its calls."""
     seq = position if message.seq is None else message.seq
     for idx, part in enumerate(_thoughts(message.reasoning)):
-        yield _thought_item(part, f"rs_{seq}_r{idx}", message.format)
+        yield _thought_item(part, f"rs_{seq}_r{idx}", message)
     if isinstance(message.content, list):
-        yield from _content_items(message.content, seq, message.format)
+        yield from _content_items(message.content, seq, message)
     elif message.content:
         yield {"role": "assistant", "content": message.content}
     for idx, call in enumerate(message.tool_calls or ()):
@@ -96,7 +96,7 @@ def _thoughts(reasoning: str | list[Part] | None) -> list[ThinkPart]:
     return [part for part in as_thoughts if isinstance(part, ThinkPart)]
 
 
-def _content_items(parts: list[Part], seq: int, source_format: str | None) -> Iterator[Source]:
+def _content_items(parts: list[Part], seq: int, message: ChatMessage) -> Iterator[Source]:
     """Thoughts as items of their own, and the parts between them as one message each."""
     runs = groupby(enumerate(parts), key=lambda entry: isinstance(entry[1], ThinkPart))
     for _, run in runs:
@@ -104,8 +104,8 @@ def _content_items(parts: list[Part], seq: int, source_format: str | None) -> It
         idx = indexed[0][0]
         for position, part in indexed:
             if isinstance(part, ThinkPart):
-                yield _thought_item(part, f"rs_{seq}_{position}", source_format)
-        written = _parts([part for _, part in indexed], "assistant", source_format)
+                yield _thought_item(part, f"rs_{seq}_{position}", message)
+        written = _parts([part for _, part in indexed], "assistant", message.format)
         if written:
             yield _message_item(written, f"msg_{seq}_{idx}")
 
@@ -114,10 +114,12 @@ def _message_item(content: list[JsonValue], made: str) -> Source:
     return {"type": "message", "id": made, "status": "completed", "role": "assistant", "content": content}
 
 
-def _thought_item(part: ThinkPart, made: str, source_format: str | None) -> Source:
-    """The item of a thought. OpenAI checks that a signature is its own, and that it belongs to the id of the item."""
-    signer = signer_of(part, source_format)
-    if signer != OPENAI and (signer is not None or source_format is not None):
+def _thought_item(part: ThinkPart, made: str, message: ChatMessage) -> Source:
+    """The item of a thought. A signature is kept if OpenAI made it, or if a program's own message names nobody. OpenAI
+    checks that it belongs to the id of the item.
+    """
+    signer = signer_of(message, part)
+    if signer != OPENAI and (signer is not None or message.format is not None):
         return {"id": made, **write_thought(ThinkPart(text=part.text))}
     return {"id": id_of(part) or made, **write_thought(ThinkPart(text=part.text, signature=part.signature))}
 

@@ -101,6 +101,10 @@ class OpenDatabase(Database):
         """The states of these threads, of any tenants, for the poll of the followers."""
         return await self.read(followed[0][0], lambda sql: read_states(sql, followed))
 
+    def twin(self) -> OpenDatabase:
+        """The same database with a small pool of its own, for another event loop. Only of one with `one_loop`."""
+        raise NotImplementedError
+
     @abstractmethod
     def transaction(self, tenant: Tenant) -> AbstractAsyncContextManager[Database]:
         """Several calls, one commit; an exception rolls all of them back."""

@@ -154,7 +154,11 @@ async def open_postgresql(
     require_schema_name(schema)
     if migrate and pooler == "transaction":  # the migrator's lock belongs to a session, which this pooler shares
         raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
-    engine = create_postgresql_engine(url, pooler=pooler, timeout=timeout, pool=pool)
+
+    def make_engine(limits: PoolLimits) -> AsyncEngine:
+        return create_postgresql_engine(url, pooler=pooler, timeout=timeout, pool=limits)
+
+    engine = make_engine(pool)
     try:
         if migrate:
             from chatledger.storage.upgrade.migrate import upgrade_engine
@@ -165,7 +169,9 @@ async def open_postgresql(
     except BaseException:
         await engine.dispose()
         raise
-    return PostgresqlDatabase(engine, schema, owned=True, secured=secured, timeout=timeout, pool=pool)
+    return PostgresqlDatabase(
+        engine, schema, owned=True, secured=secured, timeout=timeout, pool=pool, make_engine=make_engine
+    )
 
 
 async def open_engine(engine: AsyncEngine, *, schema: str, rls: bool | None, timeout: float) -> OpenDatabase:

@@ -42,6 +42,9 @@ from chatledger.storage.schema.row_security import begin_as
 
 T = TypeVar("T")
 
+TWIN = 4
+"""The most connections of a twin."""
+
 CURRENT = """
 SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END)::text
 """
@@ -59,11 +62,14 @@ class PostgresqlDatabase(OpenDatabase):
         secured: bool = False,
         timeout: float = TIMEOUT,
         pool: PoolLimits = POOL,
+        make_engine: Callable[[PoolLimits], AsyncEngine] | None = None,
     ) -> None:
         """`owned`: the ledger created the engine and disposes of it. `secured`: every transaction sets the tenant for
         row-level security. `timeout`: the time limit of a call in seconds. `pool`: the limits of the engine's pool, if
-        it is owned.
+        it is owned. `make_engine` makes another engine, for a twin.
         """
+        self._make_engine = make_engine
+        self._pool = pool
         self.one_loop = owned
         self.timeout = timeout
         self.secured = secured
@@ -152,6 +158,16 @@ class PostgresqlDatabase(OpenDatabase):
         async with begin_transaction(self._engine, self._schema, secured=secured) as connection:
             waiting.end()
             yield connection
+
+    def twin(self) -> OpenDatabase:
+        """It counts in the counters of this one."""
+        assert self._make_engine is not None
+        pool = PoolLimits(min(TWIN, self._pool.size), 0)
+        twin = PostgresqlDatabase(
+            self._make_engine(pool), self._schema, owned=True, secured=self.secured, timeout=self.timeout, pool=pool
+        )
+        twin.counters = twin._connections.counters = self.counters
+        return twin
 
     @property
     def attributes(self) -> Mapping[str, str | int]:

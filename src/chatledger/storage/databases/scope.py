@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from chatledger.arguments import Kind
 from chatledger.errors import ChatLedgerError, Conflict, OutcomeUnknown, StorageError, TenantOnly
@@ -26,6 +28,7 @@ from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.replica import Replica, require_position
+from chatledger.storage.databases.served import Abroad
 from chatledger.storage.databases.states import Followed, State
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
@@ -72,11 +75,11 @@ class Scope:
         return self.database.timeout
 
     async def append(self, request: AppendRequest) -> Appended:
-        with self._writing():
+        with self._writing() as database:
             if (encryption := self.tenant.encryption) is not None and not encryption.marked:
                 await self.mark_encrypted()
             try:
-                appended = await self.database.append(request)
+                appended = await database.append(request)
             except ChatLedgerError as error:
                 self._note_failure(error, request.thread_id)
                 raise
@@ -106,16 +109,17 @@ class Scope:
         """
         if min_position is not None:
             require_position(min_position)
-        with self._reading():
-            if min_position is not None and self.guard is not None and self.guard.replica is not None:
-                history = await self.guard.replica.history(window, min_position)
+        with self._reading() as database:
+            replica = None if self.guard is None or database is not self.database else self.guard.replica
+            if min_position is not None and replica is not None:
+                history = await replica.history(window, min_position)
                 if history is not None:
                     return history
-            return await self.database.history(window)
+            return await database.history(window)
 
     async def read(self, work: Callable[[Sql], T], *, snapshot: bool = False) -> T:
-        with self._reading():
-            return await self.database.read(self.tenant, work, snapshot=snapshot)
+        with self._reading() as database:
+            return await database.read(self.tenant, work, snapshot=snapshot)
 
     async def write(
         self, work: Callable[[Sql], T], *, moves: str | None = None, single: bool = False, removes: bool = False
@@ -127,12 +131,12 @@ class Scope:
         so for work that only `removes` rows, which needs no keys, nor for a `single` statement without keys: it goes on
         with a draft, and the append that opened the draft asked.
         """
-        with self._writing():
+        with self._writing() as database:
             if not (removes or (single and self.tenant.encryption is None)):
                 await self.mark_encrypted()
                 work = self._unless_encrypted(work)
             try:
-                done = await self.database.write(self.tenant, work, single=single)
+                done = await database.write(self.tenant, work, single=single)
             except ChatLedgerError as error:
                 self._note_failure(error)
                 raise
@@ -140,11 +144,14 @@ class Scope:
             self.moved((self.tenant, moves))
         return done
 
-    def _reading(self) -> AbstractContextManager[object]:
-        return _UNGUARDED if self.guard is None else self.guard.reading()
+    def _reading(self) -> AbstractContextManager[Database]:
+        return nullcontext(self.database) if self.guard is None else self.guard.reading()
 
-    def _writing(self) -> AbstractContextManager[object]:
-        return _UNGUARDED if self.guard is None else self.guard.writing()
+    def _writing(self) -> AbstractContextManager[Database]:
+        return nullcontext(self.database) if self.guard is None else self.guard.writing()
+
+    def _here(self) -> Database:
+        return self.database if self.guard is None else self.guard.here()
 
     def _unless_encrypted(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
         if self.tenant.encryption is not None:
@@ -163,22 +170,20 @@ class Scope:
         encryption = self.tenant.encryption
         if encryption is None or encryption.marked or not encryption.can_encrypt():
             return
-        if not await self.database.read(self.tenant, lambda sql: is_marked(sql, self.tenant)):
-            await self.database.write(self.tenant, lambda sql: mark(sql, self.tenant))
+        database = self._here()
+        if not await database.read(self.tenant, lambda sql: is_marked(sql, self.tenant)):
+            await database.write(self.tenant, lambda sql: mark(sql, self.tenant))
         if self.guard is not None:
             encryption.remember_marked()
 
     def learn(self, thread: str, seen: Seen) -> None:
         """Cache the tip of a thread that was just created; `thread` is the key as stored."""
-        self.database.learn(self.tenant, thread, seen)
-
-
-_UNGUARDED = nullcontext()
+        self._here().learn(self.tenant, thread, seen)
 
 
 class Guard:
-    """The database that a ledger opened, and its replica if it has one, until the ledger is closed. Entered, it counts
-    the calls that are running, so that `close` can wait for them.
+    """The database that a ledger opened, and its replica if it has one, until the ledger is closed. Entered, it gives
+    the database, and counts the calls that are running, so that `close` can wait for them.
     """
 
     def __init__(
@@ -200,18 +205,25 @@ class Guard:
         self._running = 0
         self._none_running = asyncio.Event()
         self._loop = asyncio.get_running_loop() if database.one_loop else None
+        self._process = os.getpid()
+        self._turn = threading.Lock()
+        self._abroad: Abroad | None = None
         self._pollers: dict[asyncio.AbstractEventLoop, Poller] = {}
+        self._listens = listens
         self._hints = Hints(database.connect, self._hear, listens=listens) if notify else None
 
     def scope(self, tenant: str, rules: RulesLevel, limits: Limits) -> Scope:
         """A scope in which each call is a transaction of its own."""
         owner = Tenant.of(tenant, self._keys)
-        moved = None if self._hints is None else self._hints.send
+        moved = None if self._hints is None else self._send
         return Scope(self.database, owner, rules, limits, self, moved, self.database.counters, self._observer)
 
     def metrics(self) -> Metrics:
         database = self.database
-        return Metrics(**database.counters.values, queue_length=database.queue_length, running=self._running)
+        abroad = self._abroad
+        queue_length = database.queue_length + (0 if abroad is None else abroad.database.queue_length)
+        running = self._running + (0 if abroad is None else abroad.running)
+        return Metrics(**database.counters.values, queue_length=queue_length, running=running)
 
     @asynccontextmanager
     async def begin(self, scope: Scope) -> AsyncIterator[Scope]:
@@ -220,21 +232,34 @@ class Guard:
         """
         moved: dict[Followed, None] = {}
         note = None if self._hints is None else moved.setdefault
-        with self.writing():
+        with self.writing() as database:
             await scope.mark_encrypted()
-            async with self.database.transaction(scope.tenant) as transaction:
+            async with database.transaction(scope.tenant) as transaction:
                 with _begun(self.database):
                     yield replace(scope, database=transaction, guard=None, moved=note)
         if self._hints is not None:
             for one in moved:
-                self._hints.send(one)
+                self._send(one)
+
+    def _send(self, followed: Followed) -> None:
+        if self._hints is None or not self._is_abroad():
+            assert self._hints is not None
+            self._hints.send(followed)
+        else:
+            self._reach().send(followed)
 
     async def moved(self, followed: Followed, state: State, since: float) -> None:
         """Wait as `Poller.moved`. Raises as `reading`. A follower that waits is no call that `close` waits for."""
         self.reading()
         if self._hints is not None:
-            self._hints.listen()
-        poller = self._pollers.setdefault(asyncio.get_running_loop(), Poller(self.database.states))
+            if self._is_abroad():
+                self._reach().listen()
+            else:
+                self._hints.listen()
+        loop = asyncio.get_running_loop()
+        if loop not in self._pollers:
+            self._pollers = {one: poller for one, poller in self._pollers.items() if not one.is_closed()}
+        poller = self._pollers.setdefault(loop, Poller(self.here().states))
         await poller.moved(followed, state, since)
 
     def _hear(self, buckets: set[str] | None) -> None:
@@ -244,59 +269,87 @@ class Guard:
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(poller.hint, buckets)
 
-    def reading(self) -> Self:
-        """The guard, to be entered for the time of a read. Raises StorageError if there may be none now."""
+    def reading(self) -> AbstractContextManager[OpenDatabase]:
+        """To be entered for the time of a read. Raises StorageError if there may be none now."""
         self._refuse_closed()
         if self.database.one_connection:  # a read would wait for the open transaction, as a write does
             _refuse_inside_transaction(self.database)
-        return self
+        return self._reach() if self._is_abroad() else self
 
-    def writing(self) -> Self:
+    def writing(self) -> AbstractContextManager[OpenDatabase]:
         """The same for a write."""
         self._refuse_closed()
         _refuse_inside_transaction(self.database)
-        return self
+        return self._reach() if self._is_abroad() else self
 
-    def __enter__(self) -> None:
+    def here(self) -> OpenDatabase:
+        """The database for the loop that is running."""
+        return self._reach().database if self._is_abroad() else self.database
+
+    def __enter__(self) -> OpenDatabase:
         self._running += 1
+        return self.database
 
     def __exit__(self, *error: object) -> None:
         self._running -= 1
-        if self._closed and not self._running:
-            self._none_running.set()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        """Wake `close` if it waits for the last call."""
+        if self._closed and not self._running and (self._abroad is None or not self._abroad.running):
+            with suppress(RuntimeError):  # it does not wait any more, and its loop is closed
+                self._closer.call_soon_threadsafe(self._none_running.set)
 
     def _refuse_closed(self) -> None:
         if self._closed:
             raise _closed()
-        self._refuse_another_loop()
 
-    def _refuse_another_loop(self) -> None:
-        """In another event loop the connections would wait for answers that reach only the loop that opened them."""
-        if self._loop is not None and self._loop is not asyncio.get_running_loop():
-            raise StorageError(
-                "this ledger was opened in another event loop, to which its connections belong: open one in each loop, "
-                "and close it there"
-            )
+    def _is_abroad(self) -> bool:
+        """Whether the running loop is not that of the connections. There they would wait for answers that reach only
+        the loop that opened them.
+        """
+        return self._loop is not None and self._loop is not asyncio.get_running_loop()
+
+    def _reach(self) -> Abroad:
+        if self._process != os.getpid():
+            raise StorageError("this process was forked after the ledger was opened: open a ledger in this process")
+        with self._turn:
+            if self._abroad is None:
+                self._refuse_closed()
+                self._abroad = Abroad(
+                    self.database.twin(),
+                    self._tell_end,
+                    self._hear if self._hints is not None else None,
+                    listens=self._listens,
+                )
+            return self._abroad
 
     async def close(self, timeout: float) -> None:
         """Refuse every later call, wait up to `timeout` seconds for the calls that are running, and close the
         connections.
         """
         _refuse_inside_transaction(self.database)
-        self._refuse_another_loop()
-        self._closed = True
+        if self._is_abroad():
+            raise StorageError(
+                "close this ledger in the event loop that opened it: its connections belong to that loop"
+            )
+        self._closer = asyncio.get_running_loop()
+        with self._turn:
+            self._closed = True
         for loop, poller in self._pollers.items():
             if loop is asyncio.get_running_loop():
                 await poller.close(_closed())
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(poller.fail, _closed())
         try:
-            if self._running:
+            if self.metrics().running:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._none_running.wait(), timeout)
         finally:
             if self._hints is not None:
                 await self._hints.close()
+            if self._abroad is not None:
+                await self._abroad.close()
             await self.database.close()
             if self.replica is not None:
                 await self.replica.database.close()

@@ -22,6 +22,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
 from chatledger.storage.append.write import Moved
 from chatledger.storage.databases.database import Database, OpenDatabase
+from chatledger.storage.databases.loop_thread import until_ended
 from chatledger.storage.databases.sqlite_writer import Writer
 from chatledger.storage.databases.states import Followed, States, read_states
 from chatledger.storage.drivers.errors import translate
@@ -99,7 +100,7 @@ class SqliteDatabase(OpenDatabase):
         for connection in self._connections:
             connection.interrupt()
         if self._readers is not None:
-            await asyncio.to_thread(self._readers.shutdown)
+            await until_ended(self._readers.shutdown)
         while self._connections:
             self._connections.pop().close()
         self._states.close()

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from chatledger.errors import StorageError
 from chatledger.storage.databases.database import Database
+from chatledger.storage.databases.loop_thread import until_ended
 from chatledger.storage.drivers.errors import translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.sqlite import SqliteConnection
@@ -147,7 +148,7 @@ class Writer:
                 if isinstance(entry, WriterTransaction):
                     entry.abandon()
             self._changed.notify()
-        await asyncio.to_thread(self._thread.join)
+        await until_ended(self._thread.join)
 
     def _add(self, entry: Job | WriterTransaction) -> None:
         with self._changed:

@@ -1,0 +1,518 @@
+# Made by `python -m tests.blocking.stub` of the asynchronous classes, whose docstrings say what each call does.
+
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from chatledger.models import (
+    Alternative,
+    Appended,
+    Branch,
+    ChatMessage,
+    Deleted,
+    Delta,
+    Erasure,
+    Feedback,
+    FeedbackSummary,
+    FormattedHistory,
+    History,
+    KvValue,
+    Limits,
+    Loss,
+    Metrics,
+    Page,
+    PartialMessage,
+    Revision,
+    RulesLevel,
+    Run,
+    RunStatus,
+    Thread,
+    ThreadChange,
+    Usage,
+)
+from chatledger.models.json import JsonValue
+from chatledger.models.outputs import Output, ThreadAgent
+from chatledger.rules import CheckedThread, Finding
+from chatledger.storage.append.request import OnOpenCalls
+from chatledger.storage.history.tokens import CountTokens
+from chatledger.storage.repositories.bulk import NewThread
+from chatledger.storage.repositories.kv import KvScope
+from chatledger.storage.repositories.reencrypt import Progress
+from chatledger.storage.repositories.thread_list import ThreadOrder
+from chatledger.storage.repositories.threads import Unset
+from chatledger.storage.rows.keys import KeyRing, Keys
+from chatledger.telemetry.otel import OpenTelemetry
+
+__all__ = ["Draft", "Ledger", "Transaction", "open"]
+
+class ThreadRepository:
+    def create(
+        self,
+        thread_id: str | None = None,
+        *,
+        title: str | None = None,
+        user_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        rules: RulesLevel | None = None,
+        created_at: datetime | None = None,
+        exist_ok: bool = False,
+        kind: str | None = None,
+    ) -> Thread: ...
+    def copy(
+        self,
+        source: str,
+        thread_id: str | None = None,
+        *,
+        at: int | None = None,
+        branch: int | None = None,
+        title: str | Unset | None = ...,
+    ) -> Thread: ...
+    def prepare(
+        self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None
+    ) -> NewThread: ...
+    def load(self, new: Sequence[NewThread]) -> None: ...
+    def get(self, thread_id: str, *, user_id: str | None = None) -> Thread: ...
+    def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None: ...
+    def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]: ...
+    def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]: ...
+    def update(
+        self,
+        thread_id: str,
+        *,
+        title: str | Unset | None = ...,
+        metadata: dict[str, Any] | Unset | None = ...,
+        rules: RulesLevel | Unset | None = ...,
+        merge: bool = False,
+        expected: int | None = None,
+    ) -> Thread: ...
+    def check(self, thread_id: str, *, branch: int | None = None) -> Sequence[Finding]: ...
+    def ids(self) -> Generator[str]: ...
+    def delete(self, thread_id: str) -> Deleted: ...
+    def retain(
+        self,
+        *,
+        older_than: timedelta | datetime,
+        dry_run: bool = False,
+        on_batch: Callable[[Deleted], None] | None = None,
+    ) -> Deleted: ...
+    def archive(self, thread_id: str) -> Thread: ...
+    def unarchive(self, thread_id: str) -> Thread: ...
+    def list(
+        self,
+        *,
+        user_id: str | None = None,
+        kind: str | None = None,
+        archived: bool | None = False,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        order: ThreadOrder = "active",
+        newest_first: bool = True,
+        limit: int = 50,
+        cursor: str | None = None,
+        after: str | None = None,
+    ) -> Page[Thread]: ...
+    def count(
+        self,
+        *,
+        user_id: str | None = None,
+        kind: str | None = None,
+        archived: bool | None = False,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> int: ...
+
+class MessageRepository:
+    def append(
+        self,
+        thread_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+    ) -> Appended: ...
+    def sync(
+        self,
+        thread_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        on_difference: Literal["error", "branch"] = "error",
+    ) -> Appended: ...
+    def history(
+        self,
+        thread_id: str,
+        *,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        newest: int | None = None,
+        last: int | None = None,
+        last_turns: int | None = None,
+        max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+        partials: bool = True,
+        min_position: str | None = None,
+    ) -> History: ...
+    def iterate(
+        self, thread_id: str, *, branch: int | None = None, partials: bool = True
+    ) -> Generator[ChatMessage]: ...
+    def names(self, thread_id: str, *, format: str) -> set[str]: ...
+    def get(self, thread_id: str, message_id: str) -> ChatMessage: ...
+    def revise(self, thread_id: str, message_id: str, message: ChatMessage) -> ChatMessage: ...
+    def revisions(self, thread_id: str, message_id: str) -> Sequence[Revision]: ...
+    def find(self, message_id: str) -> Sequence[ChatMessage]: ...
+    def redact(self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False) -> ChatMessage: ...
+    def pop(self, thread_id: str, *, branch: int | None = None, expected: str | None = None) -> ChatMessage | None: ...
+    def retract(self, thread_id: str, message_id: str) -> ChatMessage: ...
+    def close_open_calls(self, thread_id: str, *, reason: str = ..., branch: int | None = None) -> Appended: ...
+
+class BranchRepository:
+    def fork(
+        self, thread_id: str, at: int, *, branch: int | None = None, activate: bool = True, expected: str | None = None
+    ) -> Branch: ...
+    def rewind(
+        self, thread_id: str, to: int, *, branch: int | None = None, expected: str | None = None
+    ) -> Sequence[ChatMessage]: ...
+    def activate(self, thread_id: str, branch: int) -> Branch: ...
+    def list(self, thread_id: str) -> Sequence[Branch]: ...
+    def alternatives(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[Alternative]: ...
+    def mark(self, thread_id: str, branch: int | None = None) -> str: ...
+    def advance(self, thread_id: str, mark: str) -> str: ...
+
+class RunRepository:
+    def start(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        input: JsonValue = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Run: ...
+    def finish(
+        self, run_id: str, *, status: RunStatus, usage: Usage | None = None, error: str | None = None
+    ) -> Run: ...
+    def get(self, run_id: str) -> Run: ...
+    def find(self, run_id: str) -> Run | None: ...
+    def list(
+        self,
+        *,
+        thread_id: str | None = None,
+        status: RunStatus | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Run]: ...
+
+class FeedbackRepository:
+    def record(self, feedback: Feedback | Any, *, idempotency_key: str | None = None) -> Feedback: ...
+    def retract(self, feedback_id: str) -> Feedback: ...
+    def list(
+        self,
+        *,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        user_id: str | None = None,
+    ) -> Page[Feedback]: ...
+    def current(
+        self,
+        *,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        user_id: str | None = None,
+        key: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Feedback]: ...
+    def summary(
+        self,
+        *,
+        key: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+        events: bool = False,
+    ) -> Sequence[FeedbackSummary]: ...
+
+class OutputRepository:
+    def add(self, thread_id: str, added: Sequence[Output]) -> None: ...
+    def list(self, thread_id: str) -> Sequence[Output]: ...
+
+class AgentRepository:
+    def replace(self, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]) -> bool: ...
+    def list(self, thread_id: str) -> Sequence[ThreadAgent]: ...
+
+class ErasureRepository:
+    def erase_thread(self, thread_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure: ...
+    def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure: ...
+    def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure: ...
+    def find_thread(self, thread_id: str) -> Erasure | None: ...
+    def find_user(self, user_id: str) -> Erasure | None: ...
+    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]: ...
+
+class PartialRepository:
+    def list(self) -> Sequence[PartialMessage]: ...
+    def abandoned(self, *, older_than: timedelta | float | None = None) -> Sequence[PartialMessage]: ...
+    def interrupt(self, partial: PartialMessage) -> bool: ...
+
+class KvRepository:
+    def get(self, scope: KvScope, key: str) -> KvValue | None: ...
+    def list(self, scope: KvScope, *, limit: int = 50, cursor: str | None = None) -> Page[KvValue]: ...
+    def put(self, scope: KvScope, key: str, value: JsonValue, *, expected: int | None = None) -> KvValue: ...
+    def merge(self, scope: KvScope, key: str, values: dict[str, Any], *, expected: int | None = None) -> KvValue: ...
+    def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool: ...
+
+class Ledger:
+    threads: ThreadRepository
+    messages: MessageRepository
+    branches: BranchRepository
+    runs: RunRepository
+    feedback: FeedbackRepository
+    outputs: OutputRepository
+    agents: AgentRepository
+    erasures: ErasureRepository
+    partials: PartialRepository
+    kv: KvRepository
+    def stream(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        expected_version: int | None = None,
+        message_id: str | None = None,
+        idempotency_key: str | None = None,
+        name: str | None = None,
+        format: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        interval: float = ...,
+        size: int = ...,
+        lease: float = ...,
+        after: int | str | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+        resume: Literal["continue", "restart"] = "restart",
+    ) -> Draft: ...
+    def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
+    def append(
+        self,
+        thread_id: str,
+        payload: object,
+        *,
+        format: str | None = None,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+    ) -> Appended: ...
+    def history(
+        self,
+        thread_id: str,
+        *,
+        format: str,
+        view: Literal["stored", "model"] = "stored",
+        as_: Literal["models", "dicts"] | None = None,
+        carry: bool = False,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        newest: int | None = None,
+        last: int | None = None,
+        last_turns: int | None = None,
+        max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+        partials: bool = True,
+        min_position: str | None = None,
+    ) -> FormattedHistory: ...
+    @classmethod
+    def open(
+        cls,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        engine: AsyncEngine | None = None,
+        tenant: str = ...,
+        rules: RulesLevel = "strict",
+        schema: str = ...,
+        pooler: Literal["session", "transaction"] = "session",
+        limits: Limits | None = None,
+        migrate: bool | None = None,
+        rls: bool | None = None,
+        replica: str | AsyncEngine | None = None,
+        keys: KeyRing | Keys | None = None,
+        plaintext: bool = False,
+        timeout: float = ...,
+        notify: bool = False,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
+        slow_call: float | None = None,
+        telemetry: OpenTelemetry | None = None,
+    ) -> Ledger: ...
+    def tenant(self, name: str) -> Ledger: ...
+    def user(self, user_id: str) -> Ledger: ...
+    def metrics(self) -> Metrics: ...
+    def position(self) -> str: ...
+    def ping(self, *, timeout: float = 2.0) -> float: ...
+    def follow(self, thread_id: str, *, after: str | None = None) -> Generator[ThreadChange]: ...
+    def begin(self) -> AbstractContextManager[Transaction]: ...
+    def reencrypt(self, *, progress: Progress | None = None) -> Mapping[str, int]: ...
+    @property
+    def has_server(self) -> bool: ...
+    def close(self, *, timeout: float | None = None) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+class Transaction:
+    threads: ThreadRepository
+    messages: MessageRepository
+    branches: BranchRepository
+    runs: RunRepository
+    feedback: FeedbackRepository
+    outputs: OutputRepository
+    agents: AgentRepository
+    erasures: ErasureRepository
+    partials: PartialRepository
+    kv: KvRepository
+    def stream(
+        self,
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        expected_version: int | None = None,
+        message_id: str | None = None,
+        idempotency_key: str | None = None,
+        name: str | None = None,
+        format: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        interval: float = ...,
+        size: int = ...,
+        lease: float = ...,
+        after: int | str | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+        resume: Literal["continue", "restart"] = "restart",
+    ) -> Draft: ...
+    def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
+    def append(
+        self,
+        thread_id: str,
+        payload: object,
+        *,
+        format: str | None = None,
+        run_id: str | None = None,
+        branch: int | None = None,
+        expected: str | None = None,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        rules: RulesLevel | None = None,
+        on_open_calls: OnOpenCalls = "error",
+        after: int | str | None = None,
+        kv: dict[str, Any] | None = None,
+        kv_expected: dict[str, int] | None = None,
+        create: bool = False,
+        user_id: str | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+    ) -> Appended: ...
+    def history(
+        self,
+        thread_id: str,
+        *,
+        format: str,
+        view: Literal["stored", "model"] = "stored",
+        as_: Literal["models", "dicts"] | None = None,
+        carry: bool = False,
+        branch: int | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        newest: int | None = None,
+        last: int | None = None,
+        last_turns: int | None = None,
+        max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
+        run_id: str | None = None,
+        user_id: str | None = None,
+        partials: bool = True,
+        min_position: str | None = None,
+    ) -> FormattedHistory: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+class Draft:
+    messages: Sequence[ChatMessage]
+    replayed: bool
+    losses: Sequence[Loss]
+    def __enter__(self) -> Self: ...
+    @property
+    def message(self) -> ChatMessage: ...
+    @property
+    def usage(self) -> Usage | None: ...
+    @property
+    def finish_reason(self) -> str | None: ...
+    @property
+    def failure(self) -> str | None: ...
+    @property
+    def unknown(self) -> Sequence[Any]: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def feed(self, delta: Delta | Any) -> None: ...
+    def flush(self) -> None: ...
+    def complete(
+        self, *, response_metadata: dict[str, Any] | None = None, custom_data: dict[str, Any] | None = None
+    ) -> ChatMessage: ...
+    def interrupt(self) -> ChatMessage: ...
+
+open = Ledger.open

@@ -1,0 +1,252 @@
+"""Makes a class without `await` of each class with public calls. It has the same calls with the same arguments.
+
+A call runs in the loop of the ledger's own thread, and the caller's thread waits for it. An async iterator becomes a
+generator, an asynchronous context manager one for `with`. The types are those of `__init__.pyi`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import Context, ContextVar, Token, copy_context
+from functools import update_wrapper, wraps
+from types import TracebackType
+from typing import Any, Self, cast
+
+from chatledger import ledger as asynchronous
+from chatledger.errors import StorageError
+from chatledger.storage.databases.loop_thread import LoopThread
+from chatledger.storage.repositories.branches import BranchRepository
+from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
+from chatledger.storage.repositories.erasures import ErasureRepository
+from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.kv import KvRepository
+from chatledger.storage.repositories.messages import MessageRepository
+from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
+from chatledger.storage.repositories.partials import PartialRepository
+from chatledger.storage.repositories.runs import RunRepository
+from chatledger.storage.repositories.threads import ThreadRepository
+from chatledger.telemetry.calls import VIEWS
+
+_END = object()
+_EXIT_TIMEOUT = 1.0
+"""Seconds that the end of the process waits for the calls that are running on a ledger that nobody closed."""
+
+
+class Face:
+    """An asynchronous object, its calls without `await`."""
+
+    def __init__(self, target: Any, thread: LoopThread) -> None:
+        self._target = target
+        self._thread = thread
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of the object: a repository, or what a draft holds."""
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return _faced(getattr(self._target, name), self._thread)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in dir(self._target) if not name.startswith("_"))})
+
+
+class Block:
+    """An asynchronous context manager for `with`. It is entered and left in one context, as in one task, and the
+    caller's own context has meanwhile what entering it set: the open transaction, the current span.
+    """
+
+    def __init__(self, manager: AbstractAsyncContextManager[Any], thread: LoopThread) -> None:
+        self._manager = manager
+        self._thread = thread
+        self._set: list[tuple[ContextVar[Any], Token[Any]]] = []
+
+    def __enter__(self) -> Any:
+        entered: list[Any] = []
+
+        async def enter() -> None:
+            entered.append(await self._manager.__aenter__())
+
+        self._context = copy_context()
+        try:
+            self._thread.run(enter, context=self._context)
+        except BaseException as error:
+            if entered:  # the interrupt came too late
+                self._leave(type(error), error, error.__traceback__)
+            raise
+        self._set = [(name, name.set(value)) for name, value in _differing(self._context)]
+        return _faced(entered[0], self._thread)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        for name, token in reversed(self._set):
+            with suppress(ValueError):  # it is left in another thread
+                name.reset(token)
+        return self._leave(kind, error, traceback)
+
+    def _leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return self._thread.run(lambda: self._manager.__aexit__(kind, error, traceback), context=self._context)
+
+
+def _differing(context: Context) -> list[tuple[ContextVar[Any], Any]]:
+    return [(name, value) for name, value in context.items() if name.get(_END) is not value]
+
+
+def _iterate(items: Any, thread: LoopThread) -> Iterator[Any]:
+    context = copy_context()
+
+    async def step() -> Any:
+        return await anext(items, _END)
+
+    try:
+        while (item := thread.run(step, context=context)) is not _END:
+            yield item
+    finally:
+        if thread.is_here or thread.forked:  # collected as garbage there: nobody may wait
+            thread.begin(items.aclose)
+        else:
+            with suppress(StorageError):  # the ledger is closed, and the iteration with it
+                thread.run(items.aclose, context=context)
+
+
+def _faced(value: Any, thread: LoopThread) -> Any:
+    """The value itself, or its face."""
+    for kind in type(value).__mro__:  # a class that tells an observer is a subclass
+        if kind in FACES:
+            return FACES[kind](value, thread)
+    if isinstance(value, AsyncIterator):
+        return _iterate(value, thread)
+    return Block(value, thread) if isinstance(value, AbstractAsyncContextManager) else value
+
+
+def _without_await(function: Callable[..., Any]) -> Callable[..., Any]:
+    name = function.__name__
+
+    @wraps(function)
+    def call(self: Face, *args: Any, **kwargs: Any) -> Any:
+        target: Any = self._target
+
+        async def work() -> Any:
+            result = getattr(target, name)(*args, **kwargs)
+            return await result if inspect.iscoroutine(result) else result
+
+        return _faced(self._thread.run(work), self._thread)
+
+    @wraps(function)
+    def view(self: Face, *args: Any, **kwargs: Any) -> Any:
+        return _faced(getattr(self._target, name)(*args, **kwargs), self._thread)
+
+    return view if name in VIEWS else call
+
+
+def _face(kind: type[Any], base: type[Face] = Face) -> type[Any]:
+    """A class with the public calls and properties of `kind`."""
+    members: dict[str, Any] = {
+        "__doc__": kind.__doc__,
+        "__module__": "chatledger.blocking",
+        "__qualname__": kind.__name__,
+    }
+    for name, member in inspect.getmembers_static(kind):
+        if name.startswith("_") or hasattr(base, name):
+            continue
+        if inspect.isfunction(member):
+            members[name] = _without_await(member)
+        elif isinstance(member, property):
+            members[name] = _property(name, member)
+    return type(kind.__name__, (base,), members)
+
+
+def _property(name: str, member: property) -> property:
+    return property(lambda self: getattr(self._target, name), doc=member.__doc__)
+
+
+class _Entered(Face):
+    """A draft, which is its own context manager."""
+
+    def __enter__(self) -> Self:
+        self._block = Block(self._target, self._thread)
+        self._block.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return self._block.__exit__(kind, error, traceback)
+
+
+class _Transaction(Face):
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+_OPEN: set[_Ledger] = set()
+"""The ledgers that `open` made and nobody has closed yet."""
+
+
+class _Ledger(_Transaction):
+    @classmethod
+    def open(cls, *args: Any, **kwargs: Any) -> Self:
+        thread = LoopThread("chatledger-blocking")
+
+        async def opened() -> asynchronous.Ledger:
+            return await asynchronous.Ledger.open(*args, **kwargs)
+
+        try:
+            ledger = cls(thread.run(opened), thread)
+        except BaseException:
+            thread.stop()
+            raise
+        _OPEN.add(ledger)
+        return ledger
+
+    def close(self, *, timeout: float | None = None) -> None:
+        if self not in _OPEN or self._thread.forked:  # in a forked process the connections are another's
+            return
+        self._thread.run(lambda: self._target.close(timeout=timeout))
+        _OPEN.discard(self)
+        self._thread.stop()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+Ledger = _face(asynchronous.Ledger, _Ledger)
+update_wrapper(Ledger.open.__func__, cast(Any, asynchronous.Ledger.open).__func__)
+update_wrapper(Ledger.close, asynchronous.Ledger.close)
+Transaction = _face(asynchronous.Transaction, _Transaction)
+Draft = _face(AsynchronousDraft, _Entered)
+
+FACES: dict[type[Any], type[Any]] = {
+    asynchronous.Ledger: Ledger,
+    asynchronous.Transaction: Transaction,
+    AsynchronousDraft: Draft,
+    **{
+        kind: _face(kind)
+        for kind in (
+            ThreadRepository,
+            MessageRepository,
+            BranchRepository,
+            RunRepository,
+            FeedbackRepository,
+            OutputRepository,
+            AgentRepository,
+            ErasureRepository,
+            PartialRepository,
+            KvRepository,
+        )
+    },
+}
+
+
+@atexit.register
+def _close_all() -> None:
+    for ledger in list(_OPEN):
+        with suppress(Exception):
+            cast(Any, ledger).close(timeout=_EXIT_TIMEOUT)

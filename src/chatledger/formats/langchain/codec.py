@@ -1,0 +1,81 @@
+"""The codec of `format="langchain"`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatledger.errors import EncodeError, MissingExtra
+from chatledger.formats.codec import Decoded, Encoded, Kind
+from chatledger.formats.langchain.detect import is_langchain
+from chatledger.formats.langchain.foreign import fit
+from chatledger.formats.langchain.read import read_payload
+from chatledger.formats.langchain.write import NAME, is_as_read, write_message
+from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.wire.pairing import Pairing
+from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class LangChain:
+    """A list of messages, as objects of langchain-core or as the dicts of `message_to_dict`, becomes one each."""
+
+    name: str = NAME
+
+    def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
+        """Dicts, whatever came in: a program that reads a thread need not have langchain-core."""
+        return "dicts"
+
+    def recognises(self, payload: object) -> bool:
+        return is_langchain(payload)
+
+    def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
+        """One message for each. Lenient rules leave what is malformed to the residual."""
+        return Decoded(*read_payload(payload, lenient=rules == "lenient"))
+
+    def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
+        """The dicts that `messages_from_dict` takes. `carry` changes nothing: integrations would send it along."""
+        return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
+
+    def as_models(self, payload: list[JsonObject]) -> list[Any]:
+        """The messages of a payload that `encode` gave. Raises EncodeError for one that langchain-core refuses, and
+        MissingExtra if it is not installed.
+        """
+        return [as_model(message, f"$[{index}]") for index, message in enumerate(payload)]
+
+
+def as_model(message: JsonObject, path: str) -> Any:
+    """One message object of its dict. Raises EncodeError with the path."""
+    try:
+        messages = importlib.import_module("langchain_core.messages")
+    except ImportError:
+        raise MissingExtra(NAME, "messages of LangChain as objects") from None
+    try:
+        [model] = messages.messages_from_dict([message])
+    except Exception as error:  # foreign code, so anything: what it raised is the cause
+        raise EncodeError(
+            path, f"langchain-core refuses this message ({type(error).__name__}); read it as dicts"
+        ) from error
+    return model
+
+
+def write_payload(messages: Sequence[ChatMessage]) -> Written:
+    """The messages: the format's own as they came, those of another origin as they fit."""
+    pairing = Pairing()
+    payload: list[JsonObject] = []
+    as_read = True
+    for index, message in enumerate(messages):
+        call_ids = pairing.ask(message, index + 1)
+        answered = pairing.answer(message) if message.role == "tool" else None
+        is_own = message.format == NAME
+        written = write_message(message if is_own else fit(message, index + 1, call_ids, answered))
+        as_read = as_read and is_own and is_as_read(message, written)
+        payload.append(written)
+    own = [index for index, message in enumerate(messages) if message.format == NAME]
+    return Written(payload, [(index,) for index in range(len(messages))], own, as_read)
+
+
+CODEC = LangChain()

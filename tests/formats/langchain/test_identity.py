@@ -1,0 +1,59 @@
+"""What went in comes back equal: value by value, with its key order and with keys that nobody knows yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatledger.errors import FormatError
+from chatledger.formats.langchain import CODEC
+from chatledger.formats.langchain.codec import write_payload
+from chatledger.models.json import same_json
+from tests.formats.langchain.samples import SAMPLES
+from tests.formats.langchain.strategies import messages
+from tests.hostile.payloads import mutated
+
+EXAMPLES = settings(max_examples=80, suppress_health_check=list(HealthCheck))
+
+
+@EXAMPLES
+@given(st.lists(messages, max_size=3), st.sampled_from(["strict", "lenient"]))
+def test_a_payload_comes_back_equal(payload: list[Any], rules: Any) -> None:
+    decoded = CODEC.decode(payload, rules=rules)
+    assert len(decoded.messages) == len(payload)
+    assert decoded.losses == []
+    encoded = CODEC.encode(decoded.messages)
+    assert same_json(encoded.payload, payload)
+    assert encoded.losses == []
+
+
+@EXAMPLES
+@given(st.lists(messages, min_size=1, max_size=2))
+def test_what_was_read_is_known_to_be_as_it_was_read(payload: list[Any]) -> None:
+    read = CODEC.decode(payload).messages
+    assert write_payload(read).as_read or _has_nan(read)
+
+
+def _has_nan(read: list[Any]) -> bool:
+    return any(message != message.model_copy(deep=True) for message in read)
+
+
+@EXAMPLES
+@given(mutated("langchain"))
+def test_a_damaged_payload_is_refused_or_comes_back_equal(payload: Any) -> None:
+    try:
+        decoded = CODEC.decode(payload, rules="lenient")
+    except FormatError:
+        return
+    if not decoded.losses:
+        assert same_json(CODEC.encode(decoded.messages).payload, list(payload))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_comes_back_equal_and_is_recognised(name: str) -> None:
+    payload = SAMPLES[name]
+    assert CODEC.recognises(payload)
+    assert same_json(CODEC.encode(CODEC.decode(payload).messages).payload, payload)
