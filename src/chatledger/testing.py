@@ -13,7 +13,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
-from chatledger.errors import EncodeError, FormatError, InvalidArgument
+from chatledger.errors import EncodeError, FormatError, InvalidArgument, MissingExtra
 from chatledger.formats import Codec, Encoded, ModelCodec, asked_before, format_names, get_codec, in_kind
 from chatledger.formats.codec import Decoded, checked
 from chatledger.formats.losses.capabilities import SAMPLES
@@ -160,11 +160,10 @@ class _Check:
         self._models(where, encoded.payload, messages)
 
     def _models(self, where: str, payload: Any, messages: Sequence[ChatMessage]) -> None:
-        """The payload as objects, where the format has some, reads as the payload."""
+        """The payload as objects, where the format has some and their package is installed, reads as the payload."""
         if isinstance(self.codec, ModelCodec):
-            models = self._call(
-                where, "as_models", lambda: in_kind(self.codec, payload, messages, "models"), EncodeError
-            )
+            refusals = (EncodeError, MissingExtra)
+            models = self._call(where, "as_models", lambda: in_kind(self.codec, payload, messages, "models"), refusals)
             decoded = None if models is None else self._decode(f"{where} as objects", models, rules="lenient")
             if decoded is not None and not same_json(self.codec.encode(decoded.messages).payload, payload):
                 self._note(where, "is another payload after it was objects")
@@ -234,12 +233,18 @@ class _Check:
         return sure is True
 
     def _decode(
-        self, where: str, payload: object, *, rules: Any, refusals: type[Exception] | tuple[()] = ()
+        self, where: str, payload: object, *, rules: Any, refusals: type[Exception] | tuple[type[Exception], ...] = ()
     ) -> Decoded | None:
         found = self._call(where, f"decode at {rules}", lambda: self.codec.decode(payload, rules=rules), refusals)
         return found if isinstance(found, Decoded) else None
 
-    def _call(self, where: str, doing: str, call: Callable[[], Any], refusals: type[Exception] | tuple[()] = ()) -> Any:
+    def _call(
+        self,
+        where: str,
+        doing: str,
+        call: Callable[[], Any],
+        refusals: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> Any:
         """What the call returns; None if it raises something, which is a problem unless it may refuse so."""
         try:
             return call()

@@ -10,9 +10,10 @@ from chatledger import Ledger
 from chatledger.errors import EncodeError
 from chatledger.formats import recognise
 from chatledger.formats.google_adk import CODEC
+from chatledger.testing import check_format
 from tests.adapters.google_adk.events import EVENTS
 from tests.adapters.google_adk.record import recorded
-from tests.formats.google_adk.samples import RECORDED
+from tests.formats.google_adk.samples import RECORDED, SAMPLES
 
 
 def test_the_samples_are_what_the_classes_dump() -> None:
@@ -26,6 +27,11 @@ def test_objects_go_in_and_come_out_equal(name: str) -> None:
     encoded = CODEC.encode(CODEC.decode(events).messages)
     assert encoded.payload == [event.model_dump(mode="json", exclude_none=True) for event in events]
     assert CODEC.as_models(encoded.payload) == events
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_format_keeps_what_every_format_promises(name: str) -> None:
+    check_format(CODEC, [SAMPLES[name]])
 
 
 async def test_objects_go_through_a_ledger(ledger: Ledger) -> None:
