@@ -13,7 +13,7 @@ from chatledger.formats.google_adk import CODEC
 from chatledger.testing import check_format
 from tests.adapters.google_adk.events import EVENTS
 from tests.adapters.google_adk.record import recorded
-from tests.formats.google_adk.samples import RECORDED, SAMPLES
+from tests.formats.google_adk.samples import RECORDED
 
 
 def test_the_samples_are_what_the_classes_dump() -> None:
@@ -29,9 +29,9 @@ def test_objects_go_in_and_come_out_equal(name: str) -> None:
     assert CODEC.as_models(encoded.payload) == events
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", EVENTS)
 def test_the_format_keeps_what_every_format_promises(name: str) -> None:
-    check_format(CODEC, [SAMPLES[name]])
+    check_format(CODEC, [RECORDED["stored"][name]])  # an object does not tell the other spelling
 
 
 async def test_objects_go_through_a_ledger(ledger: Ledger) -> None:

@@ -30,6 +30,7 @@ from chatledger.formats.google_adk.names import (
     USER,
     Source,
     is_metadata,
+    spelled,
     view,
 )
 from chatledger.formats.google_adk.parts import kind_of, opaque, read_part, signer_of_model
@@ -41,6 +42,8 @@ from chatledger.formats.wire.residual import FORM, keep_deep
 from chatledger.models import CONTINUES, LENIENT, ChatMessage, Part, TextPart, ToolCall
 from chatledger.models.json import JsonValue, dumps
 
+_ASSIGNED: Any = dict.fromkeys(("invocation_id", "id", "timestamp"), object())
+"""What the ledger gives to every message: equal to nothing, so that the residual keeps what the event has there."""
 CALL = "function_call"
 ANSWER = "function_response"
 
@@ -152,7 +155,8 @@ class _Reader:
             inner = source["content"]
             assert isinstance(inner, dict)
             source = {**source, "content": {**inner, "parts": None}}
-        head = keep_deep(source, encoded_head(message, camel=self._camel, has_parts=has_parts))
+        encoded = encoded_head(message, camel=self._camel, has_parts=has_parts)
+        head = keep_deep(source, {**encoded, **spelled(_ASSIGNED, self._camel)})
         form: Source = {FORM: CAMEL} if self._camel else {}
         return _with_residual(message, {**form, HEAD: head, **sections})
 
