@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -90,3 +91,19 @@ async def test_an_agent_goes_on_with_a_conversation_of_another_format(ledger: Le
         ("model", "18 degrees."),
         ("user", "Is that warm?"),
     ]
+
+
+async def test_the_runner_without_await_has_a_loop_of_its_own(ledger: Ledger) -> None:
+    service = ChatLedgerSessionService(ledger)
+    await service.create_session(app_name="demo", user_id="ada", session_id="s1")
+
+    def talk(number: int) -> list[Any]:
+        running = runner(service, Scripted.of(thinks_and_calls("weather", city=str(number)), says("18.")))
+        message = types.Content(role="user", parts=[types.Part(text="Oslo?")])
+        return list(running.run(user_id="ada", session_id="s1", new_message=message))
+
+    for number in range(2):
+        assert len(await asyncio.wait_for(asyncio.to_thread(talk, number), 60)) == 3
+    session = await service.get_session(app_name="demo", user_id="ada", session_id="s1")
+    assert session is not None
+    assert (len(session.events), session.state["city"]) == (8, "1")
