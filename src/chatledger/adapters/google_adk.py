@@ -26,9 +26,10 @@ from chatledger.adapters.write import in_transaction, settled
 from chatledger.arguments import RULES, Kind, require
 from chatledger.errors import AlreadyExists, DecodeError, EncodeError, ThreadNotFound, VersionConflict
 from chatledger.formats import get_codec
-from chatledger.formats.google_adk.codec import as_model
+from chatledger.formats.google_adk.codec import as_model, events_of
+from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel, Thread
+from chatledger.models import Appended, ChatMessage, History, RulesLevel, Thread
 from chatledger.models.limits import MAX_KEY_BYTES
 from chatledger.models.trusted import copy_with
 from chatledger.transaction import Transaction
@@ -208,8 +209,8 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
     async def _mark_without_marker(self, session: Session, event: Event, place: _Place) -> str:
         """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
         history = await self._ledger.messages.history(place.thread_id, newest=1, user_id=place.user_id)
-        stored = get_codec(FORMAT).encode(history.messages).payload
-        last = _id_of(stored[-1]) if stored else None
+        stored = events_of(history.messages)
+        last = stored[-1].write().get("id") if stored else None
         known = session.events[-1].id if session.events else None
         if last not in (known, event.id):
             raise _stale()
@@ -217,23 +218,22 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    async def _read(self, place: _Place, config: GetSessionConfig | None) -> tuple[FormattedHistory, list[Event]]:
+    async def _read(self, place: _Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
         count = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
         newest = None if since is not None and count != 0 else count
         while True:
-            history = await self._ledger.history(
+            history = await self._ledger.messages.history(
                 place.thread_id,
-                format=FORMAT,
-                as_="dicts",
                 newest=newest if newest is None else max(newest, 1),
                 user_id=place.user_id,
                 partials=False,
             )
-            if newest and history.previous_cursor is not None and len(history.payload) < newest:
+            written = events_of(history.messages)
+            if newest and history.previous_cursor is not None and len(written) < newest:
                 newest *= 2  # some of the events are several messages
                 continue
-            events = [] if count == 0 else _events(history)
+            events = [] if count == 0 else _events(history, written)
             if since is not None:
                 events = [event for event in events if event.timestamp >= since]
             return history, events if count is None else events[len(events) - min(count, len(events)) :]
@@ -357,26 +357,16 @@ def _rows(event: Event, place: _Place, rules: RulesLevel) -> list[ChatMessage]:
     return [copy_with(one, {**shared, "message_id": id_}) for one, id_ in zip(messages, ids, strict=True)]
 
 
-def _events(history: FormattedHistory) -> list[Event]:
+def _events(history: History, written: Sequence[Written]) -> list[Event]:
+    """The events, written without measuring losses."""
     events = []
-    for at, source in enumerate(history.payload):
+    for one in written:
+        seq = history.messages[one.rows[0]].seq
         try:
-            events.append(as_model(source, f"$[{at}]"))
+            events.append(as_model(one.write(), f"seq {seq}"))
         except EncodeError as error:
-            _LOGGER.warning("An event is left out that ADK refuses, at seq %s: %s", _seq_of(source, history), error)
+            _LOGGER.warning("An event is left out that ADK refuses, at %s", error)
     return events
-
-
-def _seq_of(source: Mapping[str, Any], history: FormattedHistory) -> int | None:
-    codec = get_codec(FORMAT)
-    for message in history.messages:
-        if any(_id_of(event) == _id_of(source) for event in codec.encode([message]).payload):
-            return message.seq
-    return None
-
-
-def _id_of(source: Mapping[str, Any]) -> Any:
-    return source.get("id")
 
 
 def _mark(session: Session, mark: str) -> None:

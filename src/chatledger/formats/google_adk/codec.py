@@ -13,7 +13,7 @@ from chatledger.formats.google_adk.detect import is_google_adk
 from chatledger.formats.google_adk.foreign import fit
 from chatledger.formats.google_adk.names import NAME
 from chatledger.formats.google_adk.read import read_event, read_payload
-from chatledger.formats.google_adk.write import Writer
+from chatledger.formats.google_adk.write import Event, Writer
 from chatledger.formats.losses.measure import Written, measured
 from chatledger.formats.wire.pairing import Pairing
 from chatledger.models import ChatMessage, RulesLevel
@@ -66,8 +66,8 @@ def as_model(event: JsonObject, path: str) -> Any:
         raise EncodeError(path, f"ADK refuses this event ({type(error).__name__}); read it as dicts") from error
 
 
-def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The events: the format's own as they came, those of another origin as they fit."""
+def events_of(messages: Sequence[ChatMessage]) -> list[Event]:
+    """The events, not written yet: the format's own as they came, those of another origin as they fit."""
     pairing, writer = Pairing(), Writer()
     for index, message in enumerate(messages):
         call_ids = pairing.ask(message, index + 1)
@@ -76,11 +76,16 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
         fitted = message if is_own else fit(message, index + 1, call_ids, answered)
         if fitted is not None:
             writer.write(fitted, index, is_own=is_own, author=None if answered is None else answered.asker.name)
-    payload = [event.write() for event in writer.events]
-    rows = [event.rows for event in writer.events]
+    return writer.events
+
+
+def write_payload(messages: Sequence[ChatMessage]) -> Written:
+    events = events_of(messages)
+    payload = [event.write() for event in events]
+    rows = [event.rows for event in events]
     as_read = all(
         event.is_own and _is_as_read([messages[row] for row in event.rows], written)
-        for event, written in zip(writer.events, payload, strict=True)
+        for event, written in zip(events, payload, strict=True)
     )
     own = [index for index, message in enumerate(messages) if message.format == NAME]
     is_whole = sum(map(len, rows)) == len(messages)
