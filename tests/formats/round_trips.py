@@ -23,6 +23,7 @@ from tests.formats.langchain import strategies as langchain
 from tests.formats.message_file import strategies as message_file
 from tests.formats.openai_chat.strategies import messages as openai_messages
 from tests.formats.openai_responses import strategies as openai_responses
+from tests.formats.pydantic_ai import strategies as pydantic_ai
 from tests.formats.qwen_agent import strategies as qwen_agent
 
 
@@ -81,6 +82,7 @@ ROUND_TRIPS = [
     RoundTrip("google-adk", google_adk.events),
     RoundTrip("langchain", langchain.messages),
     RoundTrip("message-file", message_file.items, levels=levels_of_item),
+    RoundTrip("pydantic-ai", pydantic_ai.messages),
     RoundTrip("qwen-agent", qwen_agent.messages, levels=levels_of_dumps),
     RoundTrip("kosong/0.23", kosong_objects(kosong.older_messages), kosong.any_rows, dumps_of),
     RoundTrip("kosong/0.30", kosong_objects(kosong.newer_messages), kosong.any_rows, dumps_of),

@@ -54,6 +54,10 @@ NAMELESS: dict[str, tuple[Any, str]] = {
         [{"role": "assistant", "content": "", "function_call": {"name": "", "arguments": ""}}],
         "[0].function_call.name",
     ),
+    "pydantic-ai": (
+        [{"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "", "args": "{}"}]}],
+        "$[0].parts[0].tool_name",
+    ),
     "agent-service": (
         [{"type": "ai", "content": "", "tool_calls": [{"name": "", "args": {}, "id": "c"}]}],
         "$[0].tool_calls[0].name",

@@ -24,6 +24,7 @@ _CODECS = {
     "langchain": "chatledger.formats.langchain:CODEC",
     "message-file": "chatledger.formats.message_file:CODEC",
     "agent-service": "chatledger.formats.agent_service:CODEC",
+    "pydantic-ai": "chatledger.formats.pydantic_ai:CODEC",
     "kosong/0.30": "chatledger.formats.kosong:CODEC",
     "kosong/0.23": "chatledger.formats.kosong.v0_23:CODEC",
     "qwen-agent": "chatledger.formats.qwen_agent:CODEC",

@@ -27,6 +27,7 @@ NAMES = (
     "message_file",
     "openai_chat",
     "openai_responses",
+    "pydantic_ai",
     "qwen_agent",
     "streams",
 )

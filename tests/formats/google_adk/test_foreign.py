@@ -75,8 +75,7 @@ def test_an_address_is_told_with_its_type() -> None:
         ({}, True),
         ({"format": "anthropic"}, False),
         ({"format": "openai-responses"}, False),
-        ({"format": "langchain", "response_metadata": {"model_provider": "google_genai"}}, True),
-        ({"format": "langchain", "response_metadata": {"model_provider": "anthropic"}}, False),
+        ({"format": "langchain"}, True),
     ],
 )
 def test_only_a_signature_of_googles_is_written(fields: dict[str, Any], is_sent: bool) -> None:

@@ -50,7 +50,7 @@ def test_a_conversation_is_typed() -> None:
 def test_blocks_are_typed_and_a_repeated_call_is_not() -> None:
     _, asked, result = read("calls of Anthropic")
     assert isinstance(asked.content, list)
-    assert asked.content[0] == ThinkPart(text="Two cities.", signature="c2ln")
+    assert asked.content[0] == ThinkPart(text="Two cities.", signature="c2ln", extras={"provider": "anthropic"})
     assert [part.kind for part in asked.content] == ["think", "opaque", "text", "opaque"]
     assert [call.id for call in asked.tool_calls or ()] == ["toolu_1"]
     assert (result.is_error, result.content) == (True, [TextPart(text="no such city")])

@@ -94,7 +94,10 @@ SIGNED = [ThinkPart(text="North.", signature="c2ln"), TextPart(text="Cold.")]
 def test_signed_reasoning_is_spelled_as_its_provider_takes_it_back(
     source: str | None, metadata: Any, block: dict[str, Any]
 ) -> None:
-    message = ChatMessage(role="assistant", content=list(SIGNED), format=source, response_metadata=metadata)
+    thought, words = SIGNED
+    if metadata is not None:
+        thought = ThinkPart(text="North.", signature="c2ln", extras={"provider": "anthropic"})
+    message = ChatMessage(role="assistant", content=[thought, words], format=source, response_metadata=metadata)
     encoded = CODEC.encode([message])
     written = encoded.payload[0]["data"]["content"][0]
     assert written == block

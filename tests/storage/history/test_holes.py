@@ -20,6 +20,10 @@ from tests.conversations import assistant, call, result, user
 from tests.storage.raw import query
 
 STEPS = 45
+READS = 5
+"""Steps from one reading of everything to the next."""
+PLACES = 10
+"""Positions of a path, drawn anew at each reading, from which the windows at a position are read."""
 
 
 @dataclass
@@ -171,7 +175,9 @@ def expected_tokens(path: list[ChatMessage], maximum: int) -> list[ChatMessage] 
     return path[:leading] + (path[fitting[0] :] if fitting else [])
 
 
-async def require_windows(ledger: Ledger, path: list[ChatMessage], branch: int, size: int) -> None:
+async def require_windows(
+    ledger: Ledger, path: list[ChatMessage], branch: int, size: int, chance: random.Random
+) -> None:
     async def read(**window: Any) -> list[ChatMessage]:
         return (await ledger.messages.history("t", branch=branch, **window)).messages
 
@@ -182,7 +188,8 @@ async def require_windows(ledger: Ledger, path: list[ChatMessage], branch: int, 
     turns = starts(path)
     assert await read(last_turns=size) == path[turns[-size] if len(turns) >= size else 0 :]
     assert [message async for message in ledger.messages.iterate("t", branch=branch)] == path
-    for seq in {(message.seq or 0) + step for message in path for step in (0, 1)} | {0, 3}:
+    seqs = sorted({(message.seq or 0) + step for message in path for step in (0, 1)} | {0, 3})
+    for seq in chance.sample(seqs, min(PLACES, len(seqs))):
         before = [message for message in path if (message.seq or 0) < seq]
         after = [message for message in path if (message.seq or 0) > seq]
         assert await read(before=seq, limit=size) == before[-size:]
@@ -213,7 +220,7 @@ async def require_cursors(ledger: Ledger, path: list[ChatMessage], branch: int, 
 
 
 async def require_the_rest(database: Database, ledger: Ledger, model: Model) -> None:
-    """Counts, views, formats, rules and tips."""
+    """Counts, views, rules and tips."""
     thread = await ledger.threads.get("t")
     assert thread.message_count == len(model.path)
     far = (await ledger.messages.history("t")).version - 50
@@ -224,13 +231,12 @@ async def require_the_rest(database: Database, ledger: Ledger, model: Model) -> 
     assert transcript == [(message.seq, message.role) for message in model.path]
     async for checked in ledger.check("t"):
         assert [found for found in checked.findings if found.rule in ("R2", "R10", "R11")] == []
-    for branch, path in enumerate(model.paths):
+    for branch in range(len(model.paths)):
         found = [one for one in await ledger.threads.check("t", branch=branch) if one.rule in ("R2", "R11")]
         assert found == []
         window = Window.of(ledger.messages._scope.tenant, "t", branch)
         stored, folded = await ledger.messages._scope.read(lambda sql, window=window: tips(sql, window))  # type: ignore[misc]
         assert stored == folded
-        await require_formats(ledger, path, branch)
 
 
 TIP = """
@@ -272,12 +278,13 @@ async def test_every_read_is_that_of_a_list(
     if seed == 3:  # a whole branch is too large for one statement
         monkeypatch.setattr(one_statement, "SMALL", 4)
     await ledger.threads.create("t", rules="lenient")
-    walk = Walk(ledger, seed)
+    walk, chance = Walk(ledger, seed), random.Random(seed)
     for number in range(STEPS):
         await walk.step()
-        if number % 3 == 2:
-            model, size = walk.model, walk.random.randint(1, 6)
-            branch = walk.random.randrange(len(model.paths))
-            await require_windows(ledger, model.paths[branch], branch, size)
+        if number % READS == READS - 1:
+            model, size = walk.model, chance.randint(1, 6)
+            branch = chance.randrange(len(model.paths))
+            await require_windows(ledger, model.paths[branch], branch, size, chance)
             await require_cursors(ledger, model.paths[branch], branch, size)
+            await require_formats(ledger, model.paths[branch], branch)
             await require_the_rest(database, ledger, model)

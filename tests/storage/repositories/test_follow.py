@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, get_args
 
@@ -12,11 +12,19 @@ import pytest
 from chatledger import BranchNotFound, InvalidCursor, Ledger, StorageError, ThreadNotFound
 from chatledger.models import ThreadChangeKind
 from chatledger.storage.databases import poller, sqlite
+from chatledger.storage.databases.states import Followed, States
+from chatledger.storage.repositories import follow
 from chatledger.storage.schema.text import write_mark
 from tests.conftest import Database
 from tests.conversations import assistant, turn, user
 from tests.faults.proxy import proxied
 from tests.following import LONG, Reader
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test here is about the time between two polls, so none waits for it."""
+    monkeypatch.setattr(poller, "INTERVAL", 0.01)
 
 
 @pytest.fixture
@@ -175,7 +183,7 @@ async def test_a_user_follows_nobody_elses_thread(ledger: Ledger, writer: Ledger
     for other in (ledger.user("bob"), ledger.tenant("acme")):
         for after in (None, cursor):
             with pytest.raises(ThreadNotFound):
-                await anext(other.follow("ada's", after=after))
+                await asyncio.wait_for(anext(other.follow("ada's", after=after)), LONG)
     hearing = asyncio.create_task(anext(ledger.user("ada").follow("ada's", after=cursor)))
     await writer.messages.append("ada's", [user("?")])
     async with asyncio.timeout(LONG):
@@ -268,27 +276,58 @@ async def test_a_follower_waits_for_a_database_that_is_away(pg_database: Databas
 # --- Its cost ---------------------------------------------------------------------------------------------------------
 
 
-async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database) -> None:
-    """Two polls of 100 followers, of a user's and of the tenant's ledger, are two round trips."""
-    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger, pg_database.open() as writer:
+async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll of 100 followers, of a user's and of the tenant's ledger, is one round trip."""
+    polls = count_calls(monkeypatch, poller, "_compare")
+    async with (
+        proxied(pg_database.url) as proxy,
+        # Each connection prepares the statement, so this ledger has only one.
+        Ledger.open(proxy.url, pool_size=1, max_overflow=0) as ledger,
+        pg_database.open() as writer,
+    ):
         for number in range(100):
             await writer.threads.create(f"t{number}", user_id="ada")
         views = (ledger, ledger.user("ada"))
         hearing = [asyncio.create_task(anext(views[number % 2].follow(f"t{number}"))) for number in range(100)]
         await until_waiting(ledger, 100)
-        (poller,) = ledger._guard._pollers.values()
-        before = proxy.round_trips
-        for polls in (1, 2):
-            begun = poller._polled_at
-            async with asyncio.timeout(LONG):
-                while poller._polled_at == begun:  # noqa: ASYNC110 - nothing tells of a poll
-                    await asyncio.sleep(0.001)
-            assert proxy.round_trips <= before + polls
+        trips = []
+        for _ in range(3):
+            before, polled = proxy.round_trips, len(polls)
+            await until_called(polls, polled + 1)
+            trips.append(proxy.round_trips - before)
+        assert trips[1:] == [1, 1], "the first one may have been sent before"
         await writer.messages.append("t7", [user("?")])
         assert (await asyncio.wait_for(hearing[7], LONG)).thread_id == "t7"
         for task in hearing:
             task.cancel()
         await asyncio.gather(*hearing, return_exceptions=True)
+
+
+async def test_a_poll_wakes_nobody_who_came_in_the_middle_of_it(
+    ledger: Ledger, writer: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polls, reads = count_calls(monkeypatch, poller, "_compare"), count_calls(monkeypatch, follow, "read_changes")
+    states, asked, go_on = ledger._database.states, asyncio.Event(), asyncio.Event()
+
+    async def held(followed: Sequence[Followed]) -> States:
+        asked.set()
+        found = await states(followed)
+        await go_on.wait()
+        return found
+
+    monkeypatch.setattr(ledger._database, "states", held)
+    await writer.threads.create("another")
+    first = asyncio.create_task(anext(ledger.follow("t")))
+    async with asyncio.timeout(LONG):
+        await asked.wait()
+    second = asyncio.create_task(anext(ledger.follow("another")))
+    await until_waiting(ledger, 2)
+    go_on.set()
+    await until_called(polls, 3)
+    assert len(reads) == 2, "a follower read again, though its thread had not moved"
+    await writer.messages.append("another", [user("?")])
+    assert (await asyncio.wait_for(second, LONG)).kind == "appended"
+    first.cancel()
 
 
 async def test_a_file_that_nobody_writes_to_is_not_read(
@@ -300,12 +339,16 @@ async def test_a_file_that_nobody_writes_to_is_not_read(
     async with sqlite_database.open() as ledger, sqlite_database.open() as writer:
         await writer.threads.create("t")
         hearing = asyncio.create_task(anext(ledger.follow("t")))
-        async with asyncio.timeout(LONG):
-            while len(asked) < 10:  # noqa: ASYNC110 - nothing tells of a poll
-                await asyncio.sleep(0.001)
+        await until_called(asked, 10)
         assert len(read) == 1
         await writer.messages.append("t", [user("?")])
         assert (await asyncio.wait_for(hearing, LONG)).kind == "appended"
+
+
+async def until_called(calls: list[int], times: int) -> None:
+    async with asyncio.timeout(LONG):
+        while len(calls) < times:  # noqa: ASYNC110 - nothing tells of a call
+            await asyncio.sleep(0)
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[int]:
@@ -313,9 +356,9 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[
     calls: list[int] = []
     original = getattr(owner, name)
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **named: Any) -> Any:
         calls.append(1)
-        return original(*given)
+        return original(*given, **named)
 
     monkeypatch.setattr(owner, name, counted)
     return calls

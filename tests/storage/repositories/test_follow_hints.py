@@ -58,6 +58,16 @@ async def every_change(ledger: Ledger, writer: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("never")
+async def test_a_hint_between_the_first_read_and_the_first_wait_counts(writer: Ledger) -> None:
+    reader = await Reader.of(writer, "t")
+    await writer.messages.append("t", [user("And in Oslo?")])
+    async with aclosing(writer.follow("t", after=reader.cursor)) as changes:
+        await reader.hear(changes, "appended")
+        await writer.messages.append("t", [assistant("Rain.")])
+        await reader.hear(changes, "appended")
+
+
+@pytest.mark.usefixtures("never")
 async def test_a_hint_is_no_word_of_the_thread_and_wakes_no_other(pg_database: Database) -> None:
     heard: list[str] = []
     listener = await asyncpg.connect(pg_database.url)

@@ -52,7 +52,7 @@ def _fit_content(message: ChatMessage, role: str, has_calls: bool) -> str | list
     """The content. It may be None beside calls and for a result."""
     thinking = list(_signed(message)) if role == "assistant" else []
     if isinstance(message.content, list):
-        fitted = (_fit_part(part, role, message) for part in message.content)
+        fitted = (_fit_part(part, role, message.format) for part in message.content)
         parts = thinking + [part for part in fitted if part is not None]
         return None if has_calls and not parts else parts
     if thinking:
@@ -65,13 +65,13 @@ def _fit_content(message: ChatMessage, role: str, has_calls: bool) -> str | list
 def _signed(message: ChatMessage) -> Iterator[Part]:
     """Reasoning that the API would accept: it requires the signature that it gave."""
     for part in message.reasoning if isinstance(message.reasoning, list) else ():
-        if isinstance(part, ThinkPart) and _is_signed(part, message):
+        if isinstance(part, ThinkPart) and _may_be_signed_here(part, message.format):
             yield ThinkPart(text=part.text, signature=part.signature)
 
 
-def _is_signed(part: ThinkPart, message: ChatMessage) -> bool:
-    """Whether the thought has a signature that is not known to be another provider's."""
-    return part.signature is not None and signer_of(message, part) in (ANTHROPIC, None)
+def _may_be_signed_here(part: ThinkPart, source_format: str | None) -> bool:
+    """Whether the thought has a signature, and not one that another provider is known to have given."""
+    return part.signature is not None and signer_of(part, source_format) in (None, ANTHROPIC)
 
 
 def _fit_call(call: ToolCall) -> ToolCall:
@@ -99,12 +99,12 @@ def _parsed(text: str) -> JsonValue:
         return None
 
 
-def _fit_part(part: Part, role: str, message: ChatMessage) -> Part | None:
+def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:
     """The part as a message of the role can have it; None if it cannot. The API refuses an empty text in a list."""
     if isinstance(part, TextPart):
         return TextPart(text=part.text) if part.text else None
     if isinstance(part, ThinkPart):
-        signed = role == "assistant" and _is_signed(part, message)
+        signed = role == "assistant" and _may_be_signed_here(part, source_format)
         return ThinkPart(text=part.text, signature=part.signature) if signed else None
     if role not in ("user", "tool") or not isinstance(part, (ImagePart, FilePart)):
         return None

@@ -101,7 +101,7 @@ def _fit_thought(part: ThinkPart, message: ChatMessage) -> ThinkPart:
     """The thought with its signature if Google made it, or nobody knows who did. ADK sends it to whatever model it
     talks to, and Google's would refuse one of another provider.
     """
-    signer = signer_of(message, part)
+    signer = signer_of(part, message.format)
     is_googles = signer is None or signer.startswith(GOOGLE)
     if part.signature is None or not is_googles or not is_base64(part.signature):
         return ThinkPart(text=part.text)

@@ -66,12 +66,9 @@ def _fit_content(message: ChatMessage) -> tuple[str | list[Part], JsonObject]:
     else:
         content = [TextPart(text=message.content)] if message.content else []
     parts = [*_as_thoughts(thoughts), *content]
-    forms: JsonObject = {}
-    for idx, part in enumerate(parts):
-        if isinstance(part, ThinkPart) and part.signature:
-            form = _FORMS.get(signer_of(message, part) or "")
-            forms |= {} if form is None else {str(idx): {FORM: form}}
-    return parts, forms
+    signed = {idx: part for idx, part in enumerate(parts) if isinstance(part, ThinkPart) and part.signature}
+    forms = {str(idx): _FORMS.get(signer_of(part, message.format) or "") for idx, part in signed.items()}
+    return parts, {idx: {FORM: form} for idx, form in forms.items() if form is not None}
 
 
 def _as_thoughts(reasoning: Sequence[Part]) -> list[Part]:

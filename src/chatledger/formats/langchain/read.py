@@ -24,6 +24,7 @@ from chatledger.formats.langchain.write import (
     reasoning_of,
     role_of,
     type_of,
+    with_signer,
     write_data,
 )
 from chatledger.formats.wire.fields import as_object, nameless, object_at, optional_text_at, text_at, wrong
@@ -89,6 +90,8 @@ def _read_message(source: JsonObject, path: str, *, lenient: bool) -> ChatMessag
     is_result = type_ in TOOL_TYPES
     role = role_of(type_, data)
     metadata = data.get("response_metadata")
+    if isinstance(content, list):
+        content = [with_signer(part, metadata) for part in content]
     message = _built(
         {
             "role": role,

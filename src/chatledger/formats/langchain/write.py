@@ -15,7 +15,8 @@ import json
 
 from chatledger.formats.langchain.parts import read_block, write_block
 from chatledger.formats.wire.residual import FORM, keep_deep, nested, restore, restore_deep
-from chatledger.models import ChatMessage, Part, TextPart, ToolCall
+from chatledger.formats.wire.signatures import signed_by
+from chatledger.models import ChatMessage, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.json import MAX_DEPTH, JsonObject, JsonValue, json_problem
 
 NAME = "langchain"
@@ -45,6 +46,8 @@ _CHAT_ROLES = ("user", "assistant", "system", "developer")
 _OPENAI_ROLE = "__openai_role__"
 """The key of `additional_kwargs` with which langchain-core marks a system message as one of role developer."""
 _KWARGS = "additional_kwargs"
+_PROVIDER = "model_provider"
+"""The key of `response_metadata` with the provider of a message."""
 REASONING = "reasoning_content"
 """The key of `additional_kwargs` under which several integrations put reasoning as text."""
 
@@ -199,14 +202,23 @@ def _has_read_content(message: ChatMessage) -> bool:
     if isinstance(message.content, str):
         return True
     return all(
-        _is_read_part(part, nested(message.residual, PARTS, str(idx))) for idx, part in enumerate(message.content or ())
+        _is_read_part(part, nested(message.residual, PARTS, str(idx)), message.response_metadata)
+        for idx, part in enumerate(message.content or ())
     )
 
 
-def _is_read_part(part: Part, residual: JsonValue) -> bool:
+def _is_read_part(part: Part, residual: JsonValue, metadata: JsonValue) -> bool:
     if isinstance(part, TextPart):
         return part.extras is None
-    return read_block(write_block(part, residual), "", lenient=True)[0] == part
+    return with_signer(read_block(write_block(part, residual), "", lenient=True)[0], metadata) == part
+
+
+def with_signer(part: Part, metadata: JsonValue) -> Part:
+    """The part. A signed thought names the provider of the message, which made the signature."""
+    provider = nested(metadata, _PROVIDER)
+    if isinstance(part, ThinkPart) and part.signature and isinstance(provider, str):
+        return part.model_copy(update={"extras": signed_by(provider)})
+    return part
 
 
 def keep_call(source: JsonObject, call: ToolCall, *, is_valid: bool) -> JsonObject | None:

@@ -16,9 +16,8 @@ from chatledger.formats.model_view import repairs
 from chatledger.formats.model_view.anthropic_turns import in_turns
 from chatledger.formats.model_view.provider import Provider
 from chatledger.formats.model_view.repairs import RepairLog, rewritten
+from chatledger.formats.wire import signatures
 from chatledger.formats.wire.residual import nested
-from chatledger.formats.wire.signatures import ANTHROPIC as SIGNER
-from chatledger.formats.wire.signatures import signer_of
 from chatledger.models import ChatMessage, OpaquePart, Part, TextPart, ThinkPart, ToolCall
 from chatledger.models.trusted import copy_with
 
@@ -82,14 +81,16 @@ def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessa
 
 
 def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
-    """A test for parts. Of another origin only signed reasoning is written, which another provider may have signed."""
+    """A test for parts. Of another origin only signed reasoning would be written. Another provider signed it, unless
+    the thought says that Anthropic did.
+    """
     if message.format == NAME:
         return lambda part: isinstance(part, ThinkPart) and (message.role != "assistant" or not part.signature)
     return lambda part: (
         isinstance(part, ThinkPart)
         and message.role == "assistant"
         and part.signature is not None
-        and not (part.signature and signer_of(message, part) == SIGNER)
+        and not (part.signature and _is_anthropics(part, message))
     )
 
 
@@ -133,15 +134,20 @@ def _is_odd_input(call: ToolCall, message: ChatMessage) -> bool:
 def _without_last_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
     parts = message.content if isinstance(message.content, list) else []
     count = next((count for count, part in enumerate(reversed(parts)) if not _is_thought(part)), len(parts))
-    last = parts[-1] if count else None
-    signer = signer_of(message, last if isinstance(last, ThinkPart) else None)
-    if not count or signer != SIGNER or message.role != "assistant":
+    if not count or not _is_anthropics(parts[-1], message) or message.role != "assistant":
         return message
     if message.tool_calls:
         return _with_calls_last(message, log)
     log.add(repairs.REASONING, message, "reasoning at the end of a message: left out")
     kept = {id(part) for part in parts[: len(parts) - count]}
     return _only(message, lambda part: id(part) in kept)
+
+
+def _is_anthropics(thought: Part, message: ChatMessage) -> bool:
+    """Whether Anthropic is known to have made the reasoning."""
+    if not isinstance(thought, ThinkPart):
+        return message.format == NAME
+    return signatures.signer_of(thought, message.format) == signatures.ANTHROPIC
 
 
 def _with_calls_last(message: ChatMessage, log: RepairLog) -> ChatMessage:

@@ -115,10 +115,8 @@ def _message_item(content: list[JsonValue], made: str) -> Source:
 
 
 def _thought_item(part: ThinkPart, made: str, message: ChatMessage) -> Source:
-    """The item of a thought. A signature is kept if OpenAI made it, or if a program's own message names nobody. OpenAI
-    checks that it belongs to the id of the item.
-    """
-    signer = signer_of(message, part)
+    """The item of a thought. OpenAI checks that a signature is its own, and that it belongs to the id of the item."""
+    signer = signer_of(part, message.format)
     if signer != OPENAI and (signer is not None or message.format is not None):
         return {"id": made, **write_thought(ThinkPart(text=part.text))}
     return {"id": id_of(part) or made, **write_thought(ThinkPart(text=part.text, signature=part.signature))}

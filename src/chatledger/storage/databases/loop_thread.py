@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import selectors
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -118,13 +120,22 @@ class LoopThread:
         return call
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:  # cancels what is left
+        with asyncio.Runner(loop_factory=_make_loop) as runner:  # cancels what is left
             runner.run(self._until_stopped())
 
     async def _until_stopped(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set()
         await self._stop.wait()
+
+
+def _make_loop() -> asyncio.AbstractEventLoop:
+    """A loop that shares nothing with a forked process. An epoll is shared: connections that are collected as garbage
+    there would leave it, and this loop would never hear their answers.
+    """
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    return asyncio.SelectorEventLoop(selectors.PollSelector())
 
 
 class _Call(Generic[T]):

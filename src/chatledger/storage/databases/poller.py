@@ -82,9 +82,10 @@ class Poller:
             self._woken.set()
 
     async def close(self, error: StorageError) -> None:
-        """As `fail`, and wait for the end of the task."""
+        """As `fail`. The poll that is running is cut short: a silent server may not answer it for long."""
         self.fail(error)
         if self._task is not None:
+            self._task.cancel()
             await asyncio.wait([self._task])
 
     async def _poll(self) -> None:
@@ -97,8 +98,9 @@ class Poller:
                 await self._sleep(left)
                 continue
             self._polled_at, self._hinted = time.monotonic(), False
+            asked = list(self._waiting)  # not those who come meanwhile: this poll says nothing of their threads
             try:
-                self._compare(await self._read(list({waiting.followed for waiting in self._waiting})))
+                _compare(asked, await self._read(list({waiting.followed for waiting in asked})))
                 failures = 0
             except StorageError as error:
                 failures += 1
@@ -115,14 +117,15 @@ class Poller:
         except TimeoutError:
             pass
 
-    def _compare(self, states: States) -> None:
-        for waiting in list(self._waiting):
-            tenant, thread = waiting.followed
-            if states.get((tenant.key, thread)) != waiting.state and not waiting.moved.done():
-                waiting.moved.set_result(None)
-
     def fail(self, error: Exception) -> None:
         """Let everybody who waits raise the error."""
         for waiting in list(self._waiting):
             if not waiting.moved.done():
                 waiting.moved.set_exception(error)
+
+
+def _compare(asked: Sequence[_Waiting], states: States) -> None:
+    for waiting in asked:
+        tenant, thread = waiting.followed
+        if states.get((tenant.key, thread)) != waiting.state and not waiting.moved.done():
+            waiting.moved.set_result(None)

@@ -29,7 +29,7 @@ from chatledger.storage.databases.hints import Hints
 from chatledger.storage.databases.poller import Poller
 from chatledger.storage.databases.replica import Replica, require_position
 from chatledger.storage.databases.served import Abroad
-from chatledger.storage.databases.states import Followed, State
+from chatledger.storage.databases.states import Followed
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.window import Window
 from chatledger.storage.rows.encryption import EncryptionKeys, Tenant, is_marked, mark, refuse_without_keys
@@ -248,8 +248,10 @@ class Guard:
         else:
             self._reach().send(followed)
 
-    async def moved(self, followed: Followed, state: State, since: float) -> None:
-        """Wait as `Poller.moved`. Raises as `reading`. A follower that waits is no call that `close` waits for."""
+    def poller(self) -> Poller:
+        """The poller of this event loop, which hears hints from the first call on: a follower asks for it before it
+        reads. A follower that waits is no call that `close` waits for. Raises as `reading`.
+        """
         self.reading()
         if self._hints is not None:
             if self._is_abroad():
@@ -259,8 +261,7 @@ class Guard:
         loop = asyncio.get_running_loop()
         if loop not in self._pollers:
             self._pollers = {one: poller for one, poller in self._pollers.items() if not one.is_closed()}
-        poller = self._pollers.setdefault(loop, Poller(self.here().states))
-        await poller.moved(followed, state, since)
+        return self._pollers.setdefault(loop, Poller(self.here().states))
 
     def _hear(self, buckets: set[str] | None) -> None:
         for loop, poller in list(self._pollers.items()):
@@ -336,12 +337,12 @@ class Guard:
         self._closer = asyncio.get_running_loop()
         with self._turn:
             self._closed = True
-        for loop, poller in self._pollers.items():
-            if loop is asyncio.get_running_loop():
-                await poller.close(_closed())
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(poller.fail, _closed())
         try:
+            for loop, poller in self._pollers.items():
+                if loop is asyncio.get_running_loop():
+                    await poller.close(_closed())
+                elif not loop.is_closed():
+                    loop.call_soon_threadsafe(poller.fail, _closed())
             if self.metrics().running:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._none_running.wait(), timeout)

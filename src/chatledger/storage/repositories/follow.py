@@ -46,6 +46,8 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
     """Raises ThreadNotFound, also once the thread is gone, BranchNotFound, InvalidCursor, and StorageError for an error
     that will not pass.
     """
+    assert scope.guard is not None
+    scope.guard.poller()  # before the first read: a hint that comes between that and the first wait counts
     at, failures = start, 0
     while True:
         since = time.monotonic()
@@ -62,8 +64,7 @@ async def follow(scope: Scope, window: Window, start: Position | Read | None) ->
             yield change
         at = look.at
         if not look.more:
-            assert scope.guard is not None
-            await scope.guard.moved((window.tenant, window.thread), look.state, since)
+            await scope.guard.poller().moved((window.tenant, window.thread), look.state, since)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,143 @@
+"""The names that several modules of the format share: of keys, of parts, of residual sections."""
+
+from __future__ import annotations
+
+from chatledger.formats.wire.residual import nested
+from chatledger.models import ChatMessage
+from chatledger.models.json import JsonValue, same_json
+
+NAME = "pydantic-ai"
+Source = dict[str, JsonValue]
+
+REQUEST = "request"
+RESPONSE = "response"
+PART_KIND = "part_kind"
+
+SYSTEM = "system-prompt"
+USER = "user-prompt"
+RETURN = "tool-return"
+RETRY = "retry-prompt"
+FEEDBACK = "retry-feedback"
+TEXT = "text"
+THINKING = "thinking"
+FILE = "file"
+CALL = "tool-call"
+
+DIGESTS = "content_file_digests"
+"""The key under which a tool result says which objects in its content are files and not data of the tool."""
+
+# The sections of a residual, besides `keys` and `extra` of `wire.residual` in each of them.
+HEAD = "head"
+"""Of the message around its parts; on the first row of each message."""
+PART = "part"
+"""Of the part that a row of a request is."""
+PARTS = "parts"
+"""Of the items of a prompt or of a result, or of the parts of a response, by index."""
+CALLS = "calls"
+"""Of the calls of a response, by index."""
+CALLS_AT = "calls_at"
+"""The positions of the calls of a response, if they did not stand after all its other parts."""
+WHOLE = "whole"
+"""True: the row is a whole message that lenient rules let in, and its content is that message."""
+EMPTY = "empty"
+"""True: the row is a request without parts."""
+GIVEN = "given"
+"""Inside a section: the values of keys that the framework makes up if they are absent."""
+KIND = "kind"
+"""Inside a section: the kind of a part or an item, if its row or its type does not tell."""
+AS_JSON = "json"
+"""Inside a section: true if the text is JSON that spells the content."""
+SINGLE = "single"
+"""Inside a section: true if the content of a result is a file and not a list with one."""
+STANDARD = "standard"
+"""Inside a section: true if the data was in the standard alphabet of base64. The framework writes the other one."""
+
+METADATA = (
+    "usage",
+    "model_name",
+    "model_id",
+    "provider_name",
+    "provider_url",
+    "canonical_system",
+    "provider_details",
+    "provider_response_id",
+    "finish_reason",
+    "metadata",
+    "workspace_ref",
+    "history_digest",
+    "failed_attempts",
+)
+"""The keys of a response that are its `response_metadata`, where they are not the framework's defaults."""
+
+_NO_USAGE: Source = {
+    "input_tokens": 0,
+    "cache_write_tokens": 0,
+    "cache_write_1h_tokens": 0,
+    "cache_read_tokens": 0,
+    "output_tokens": 0,
+    "output_reasoning_tokens": 0,
+    "input_audio_tokens": 0,
+    "cache_audio_read_tokens": 0,
+    "output_audio_tokens": 0,
+    "audio_seconds": 0.0,
+    "details": {},
+    "cost": None,
+}
+
+
+def own_residual(message: ChatMessage) -> JsonValue:
+    """The residual of a message that came in this format; None for any other, whose residual means nothing here."""
+    return message.residual if message.format == NAME else None
+
+
+def given(residual: JsonValue, key: str) -> Source:
+    """The key with the value that the source had, to be spread into the encoded object; nothing if it had none."""
+    values = nested(residual, GIVEN)
+    return {key: values[key]} if isinstance(values, dict) and key in values else {}
+
+
+def with_given(source: Source, *keys: str) -> Source:
+    """The beginning of a residual: the values of the keys that nobody could make up again."""
+    found = {key: source[key] for key in keys if key in source}
+    return {GIVEN: found} if found else {}
+
+
+def request_head(parts: list[JsonValue]) -> Source:
+    return {
+        "parts": parts,
+        "timestamp": None,
+        "instructions": None,
+        "kind": REQUEST,
+        "run_id": None,
+        "conversation_id": None,
+        "metadata": None,
+        "state": "complete",
+    }
+
+
+def response_head(residual: JsonValue, parts: list[JsonValue], metadata: Source) -> Source:
+    told = {key: metadata.get(key) for key in METADATA}
+    return {
+        "parts": parts,
+        "usage": metadata.get("usage", _NO_USAGE),
+        "model_name": told["model_name"],
+        "model_id": told["model_id"],
+        **given(residual, "timestamp"),
+        "kind": RESPONSE,
+        **{key: told[key] for key in METADATA[3:9]},
+        "run_id": None,
+        "conversation_id": None,
+        **{key: told[key] for key in METADATA[9:]},
+        "state": "complete",
+    }
+
+
+def metadata_of(source: Source) -> Source | None:
+    """The metadata of a response, without what it says by default."""
+    told = {key: source[key] for key in METADATA if key in source and is_metadata(key, source[key])}
+    return told or None
+
+
+def is_metadata(key: str, value: JsonValue) -> bool:
+    """Whether reading a response gives the value as metadata."""
+    return value is not None and not (key == "usage" and same_json(value, _NO_USAGE)) and key in METADATA

@@ -1,0 +1,238 @@
+"""Following in every kind of ledger: row-level security, keys, an engine of the application, a replica, a user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from chatledger import (
+    KeyRing,
+    KeyUnavailable,
+    Ledger,
+    NotAuthentic,
+    StorageError,
+    ThreadNotFound,
+    Transaction,
+    configure_sqlite,
+)
+from chatledger.errors import EncryptionError
+from chatledger.storage.databases import poller
+from chatledger.storage.drivers.urls import read_url
+from chatledger.storage.repositories import follow
+from tests.conftest import Database
+from tests.conversations import assistant, turn, user
+from tests.faults.proxy import Proxy, proxied
+from tests.following import LONG, Reader
+from tests.storage.repositories.test_follow import changes_of, count_calls, until_called, until_waiting
+from tests.storage.schema.test_row_security import owned, secured
+
+__all__ = ["owned", "secured"]  # fixtures
+
+RING = KeyRing({"k1": bytes(range(32))})
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "INTERVAL", 0.01)
+
+
+async def hear_every_change(ledger: Ledger, writer: Ledger) -> Reader:
+    await writer.threads.create("t")
+    await writer.messages.append("t", turn("first "))
+    reader = await Reader.of(ledger, "t")
+    async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
+        async for kinds in changes_of(writer):
+            await reader.hear(changes, *kinds.split())
+    assert reader.has(await writer.messages.history("t"))
+    return reader
+
+
+# --- Row-level security -----------------------------------------------------------------------------------------------
+
+
+async def test_two_tenants_are_followed_under_row_level_security(secured: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement sees the rows of one tenant, so a poll takes one for each tenant, and not one for each follower."""
+    polls = count_calls(monkeypatch, poller, "_compare")
+    async with (
+        proxied(secured) as proxy,
+        Ledger.open(proxy.url, rls=True, pool_size=1, max_overflow=0) as ledger,
+        Ledger.open(secured, rls=True) as writer,
+    ):
+        tenants = ("a", "b")
+        for tenant in tenants:
+            await writer.tenant(tenant).threads.create("t", user_id="ada")
+            await writer.tenant(tenant).threads.create("other", user_id="ada")
+        views = [view for name in tenants for view in (ledger.tenant(name), ledger.tenant(name).user("ada"))]
+        followed = [(view, thread) for view in views for thread in ("t", "other")]
+        hearing = [asyncio.create_task(anext(view.follow(thread))) for view, thread in followed[:1]]
+        await until_waiting(ledger, 1)
+        alone = await trips_of_a_poll(proxy, polls)
+        hearing += [asyncio.create_task(anext(view.follow(thread))) for view, thread in followed[1:]]
+        await until_waiting(ledger, len(followed))
+        assert await trips_of_a_poll(proxy, polls) == 2 * alone
+        await writer.tenant("b").messages.append("t", [user("b's")])
+        for task in (hearing[4], hearing[6]):
+            change = await asyncio.wait_for(task, LONG)
+            assert change.message is not None
+            assert change.message.content == "b's"
+        await until_called(polls, len(polls) + 2)
+        assert [task.done() for task in hearing] == [False] * 4 + [True, False, True, False]
+        for task in hearing:
+            task.cancel()
+        await asyncio.gather(*hearing, return_exceptions=True)
+
+
+async def trips_of_a_poll(proxy: Proxy, polls: list[int]) -> int:
+    """The round trips of one poll, which begins after this call."""
+    for _ in range(3):  # the first one may have begun before
+        before, polled = proxy.round_trips, len(polls)
+        await until_called(polls, polled + 1)
+    return proxy.round_trips - before
+
+
+async def test_every_change_is_told_under_row_level_security(secured: str) -> None:
+    async with Ledger.open(secured, rls=True) as ledger, Ledger.open(secured, rls=True) as writer:
+        await hear_every_change(ledger.tenant("a"), writer.tenant("a"))
+        with pytest.raises(ThreadNotFound):
+            await asyncio.wait_for(anext(ledger.tenant("b").follow("t")), LONG)
+
+
+# --- Keys -------------------------------------------------------------------------------------------------------------
+
+
+async def test_every_change_of_an_encrypted_tenant_is_told(database: Database) -> None:
+    async with database.open(keys=RING) as ledger, database.open(keys=RING) as writer:
+        await hear_every_change(ledger, writer)
+
+
+@pytest.mark.parametrize(
+    ("keys", "error"),
+    [
+        (None, KeyUnavailable),
+        (KeyRing({"k2": bytes(32)}), KeyUnavailable),
+        (KeyRing({"k1": bytes(32)}), NotAuthentic),
+    ],
+)
+async def test_a_follower_with_wrong_keys_raises(
+    database: Database, keys: KeyRing | None, error: type[EncryptionError]
+) -> None:
+    """It waits while there is nothing to decrypt, and raises at the first message, as a history does. It holds up no
+    follower of another tenant.
+    """
+    async with database.open(keys=RING) as writer, database.open(keys=keys) as ledger:
+        await writer.threads.create("t")
+        await writer.tenant("acme").threads.create("t")
+        mark = (await writer.messages.append("t", [user("?")])).mark
+        follower = asyncio.create_task(anext(ledger.follow("t", after=mark)))
+        other = asyncio.create_task(anext(ledger.tenant("acme").follow("t")))
+        await until_waiting(ledger, 2)
+        await writer.messages.append("t", [assistant("s3cr3t")])
+        with pytest.raises(error):
+            await ledger.messages.history("t")
+        with pytest.raises(error) as raised:
+            await asyncio.wait_for(follower, LONG)
+        assert "s3cr3t" not in str(raised.value)
+        with pytest.raises(error):
+            await asyncio.wait_for(anext(ledger.follow("t", after=mark)), LONG)
+        assert not other.done()
+        await writer.tenant("acme").threads.delete("t")
+        with pytest.raises(ThreadNotFound):
+            await asyncio.wait_for(other, LONG)
+
+
+# --- An engine of the application's -----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def engine_of(database: Database) -> AsyncIterator[AsyncEngine]:
+    if database.kind == "postgresql":
+        engine = create_async_engine(read_url(database.url))
+    else:
+        engine = create_async_engine(f"sqlite+aiosqlite:///{database.url}")
+        configure_sqlite(engine)
+    try:
+        yield engine
+    finally:
+        await engine.dispose()
+
+
+@pytest.mark.parametrize("notify", [False, True])
+async def test_every_change_is_told_on_an_engine_of_the_application(database: Database, notify: bool) -> None:
+    async with (
+        engine_of(database) as engine,
+        Ledger.open(engine=engine, notify=notify) as ledger,
+        database.open(notify=notify, keys=None) as writer,
+    ):
+        await hear_every_change(ledger, writer)
+        follower = asyncio.create_task(anext(ledger.follow("t")))
+        await until_waiting(ledger)
+        await ledger.messages.append("t", [user("of the engine's ledger")])
+        assert (await asyncio.wait_for(follower, LONG)).kind == "appended"
+
+
+async def test_what_the_application_commits_itself_is_told(database: Database) -> None:
+    """Also that of a transaction on a connection of its own, which sends no hint."""
+    async with engine_of(database) as engine, Ledger.open(engine=engine) as ledger:
+        await ledger.threads.create("t")
+        follower = asyncio.create_task(anext(ledger.follow("t")))
+        await until_waiting(ledger)
+        async with engine.begin() as connection:
+            await Transaction(connection).messages.append("t", [user("?")])
+        assert (await asyncio.wait_for(follower, LONG)).kind == "appended"
+
+
+async def test_an_engine_outlives_its_followers(database: Database) -> None:
+    async with engine_of(database) as engine:
+        async with Ledger.open(engine=engine) as ledger:
+            await ledger.threads.create("t")
+            follower = asyncio.create_task(anext(ledger.follow("t")))
+            await until_waiting(ledger)
+        with pytest.raises(StorageError, match="closed"):
+            await asyncio.wait_for(follower, LONG)
+        async with engine.connect() as connection:
+            assert (await connection.exec_driver_sql("SELECT count(*) FROM threads")).scalar() == 1
+
+
+# --- A replica --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_follower_reads_the_primary_and_not_its_replica(pg_database: Database) -> None:
+    """A replica may be behind: a state of it would be older than the one that a follower has read."""
+    async with (
+        proxied(pg_database.url) as line,
+        pg_database.open(replica=line.url) as ledger,
+        pg_database.open() as writer,
+    ):
+        await hear_every_change(ledger, writer)
+        assert line.connections == 0
+
+
+# --- A user's view ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_user_follows_their_own_threads_only(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's thread is not found, from any position, and no more is said of it than of none."""
+    async with database.open() as ledger, database.open() as writer:
+        ada, bob = ledger.user("ada"), ledger.user("bob")
+        await ada.threads.create("t")
+        mark = (await ada.messages.append("t", turn())).mark
+        await ada.messages.append("t", [user("s3cr3t")])
+        cursor = (await asyncio.wait_for(anext(ada.follow("t", after=mark)), LONG)).cursor
+        reads = count_calls(monkeypatch, follow, "read_changes")
+        for after in (None, mark, cursor):
+            with pytest.raises(ThreadNotFound) as theirs:
+                await asyncio.wait_for(anext(bob.follow("t", after=after)), LONG)
+            assert "s3cr3t" not in str(theirs.value)
+        with pytest.raises(ThreadNotFound) as nobodys:
+            await asyncio.wait_for(anext(bob.follow("u")), LONG)
+        assert str(theirs.value) == str(nobodys.value).replace("'u'", "'t'")
+        assert len(reads) == 4
+        views = [asyncio.create_task(anext(view.follow("t"))) for view in (ada, ledger)]
+        await until_waiting(ledger, 2)
+        await writer.messages.append("t", [assistant("!")])
+        for view in views:
+            assert (await asyncio.wait_for(view, LONG)).seq == 7
