@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,16 @@ from chatledger import ChatMessage, StorageError, blocking
 from tests.conftest import Database
 
 
-def running() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("chatledger")}
+@pytest.fixture
+def running() -> Callable[[], set[str]]:
+    """The names of the threads of chatledger that began in this test; another test may have left one behind."""
+    before = set(threading.enumerate())
+    return lambda: {
+        thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("chatledger")
+    }
 
 
-def test_closing_ends_the_threads(database: Database) -> None:
+def test_closing_ends_the_threads(database: Database, running: Callable[[], set[str]]) -> None:
     ledger = blocking.open(database.url)
     assert "chatledger-blocking" in running()
     ledger.close()
@@ -30,7 +36,7 @@ def test_closing_ends_the_threads(database: Database) -> None:
     assert ledger.metrics().running == 0
 
 
-def test_a_ledger_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_opened_leaves_no_thread(tmp_path: Path, running: Callable[[], set[str]]) -> None:
     (tmp_path / "text").write_text("no database" * 200)
     with pytest.raises(StorageError):
         blocking.open(tmp_path / "text")

@@ -17,6 +17,7 @@ from chatledger.formats.message_file import MessageItem
 from tests.formats.agent_framework import strategies as agent_framework
 from tests.formats.agent_service import strategies as agent_service
 from tests.formats.anthropic import strategies as anthropic
+from tests.formats.google_adk import strategies as google_adk
 from tests.formats.kosong import strategies as kosong
 from tests.formats.kosong.play import dumps_of
 from tests.formats.langchain import strategies as langchain
@@ -79,6 +80,7 @@ ROUND_TRIPS = [
     RoundTrip("openai-chat", openai_messages),
     RoundTrip("anthropic", anthropic.messages, around=lambda rows: {"messages": rows}),
     RoundTrip("openai-responses", openai_responses.items),
+    RoundTrip("google-adk", google_adk.events),
     RoundTrip("langchain", langchain.messages),
     RoundTrip("message-file", message_file.items, levels=levels_of_item),
     RoundTrip("agent-framework", agent_framework.messages),

@@ -20,6 +20,7 @@ from chatledger.models import ChatMessage
 
 # Name -> module and attribute, in the order of recognition: the more telling shape first.
 _CODECS = {
+    "google-adk": "chatledger.formats.google_adk:CODEC",
     "langchain": "chatledger.formats.langchain:CODEC",
     "message-file": "chatledger.formats.message_file:CODEC",
     "agent-service": "chatledger.formats.agent_service:CODEC",

@@ -21,6 +21,7 @@ NAMES = (
     "agent_framework",
     "agent_service",
     "anthropic",
+    "google_adk",
     "import_shapes",
     "kosong",
     "langchain",

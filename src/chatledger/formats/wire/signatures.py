@@ -14,6 +14,7 @@ from chatledger.models import ThinkPart
 PROVIDER = "provider"
 ID = "id"
 ANTHROPIC = "anthropic"
+GOOGLE = "google"
 OPENAI = "openai"
 _SIGNERS = {"anthropic": ANTHROPIC, "openai-responses": OPENAI}
 """The formats behind which one provider stands, with its name."""

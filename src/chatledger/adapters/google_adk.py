@@ -1,0 +1,414 @@
+"""The sessions of the Google Agent Development Kit, kept in a ledger.
+
+    sessions = ChatLedgerSessionService(ledger)
+    runner = Runner(app_name="app", agent=agent, session_service=sessions)
+
+A session is a thread of its user's, of the kind of its app. An event is a message, and each further result in it one
+more, in the format `google-adk`. State is no message: its values lie in `ledger.kv`, those of a session with its
+thread, those of a user or an app with the user or the tenant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+from urllib.parse import quote, unquote
+
+from pydantic_core import to_jsonable_python
+
+from chatledger.adapters.extra import importing
+from chatledger.adapters.write import in_transaction, settled
+from chatledger.arguments import RULES, Kind, require
+from chatledger.errors import AlreadyExists, DecodeError, EncodeError, ThreadNotFound, VersionConflict
+from chatledger.formats import get_codec
+from chatledger.formats.google_adk.codec import as_model, events_of
+from chatledger.formats.google_adk.write import Event as Written
+from chatledger.ledger import Ledger
+from chatledger.models import Appended, ChatMessage, History, RulesLevel, Thread
+from chatledger.models.limits import MAX_KEY_BYTES
+from chatledger.models.trusted import copy_with
+from chatledger.transaction import Transaction
+
+with importing("google", extra="google-adk", name="Google ADK"):
+    from google.adk.errors._stale_session_error import StaleSessionError
+    from google.adk.errors.already_exists_error import AlreadyExistsError
+    from google.adk.errors.session_not_found_error import SessionNotFoundError
+    from google.adk.events import Event
+    from google.adk.platform import time as platform_time
+    from google.adk.platform import uuid as platform_uuid
+    from google.adk.sessions import BaseSessionService, Session, State
+    from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
+
+__all__ = ["ChatLedgerSessionService", "UnstorableValue"]
+
+FORMAT = "google-adk"
+_LEDGER = Kind("a Ledger", Ledger)
+_LOGGER = logging.getLogger(__name__)
+_NAMESPACE = "google-adk"
+_STATE = "state/"
+"""Before the keys of state, among the values of a thread, a user or the tenant."""
+_UPDATED = "updated"
+"""The key of the time of the last event, among the values of a thread."""
+_PAGE = 1_000
+_MAX_VALUES = 60
+"""Values that are written in the statement of an append. It may have a few more, of which the time is one."""
+_AT_ONCE = 16
+"""Threads whose state `list_sessions` reads at the same time."""
+
+
+class UnstorableValue(DecodeError, TypeError):
+    """A value of an event or a state that is no JSON, such as a live object. `path` names it. Nothing was written."""
+
+
+class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the type checker does not have ADK
+    """ADK's session service on a ledger, which is the whole tenant's and not the view of a user.
+
+    `rules` is the level of the threads that the service makes. ADK repairs its events when it reads them, so the
+    default keeps whatever comes.
+    """
+
+    def __init__(self, ledger: Ledger, *, rules: RulesLevel = "lenient") -> None:
+        require(_LEDGER, ledger=ledger)
+        require(RULES, rules=rules)
+        self._ledger = ledger
+        self._rules = rules
+
+    # --- Sessions -----------------------------------------------------------------------------------------------------
+
+    async def create_session(
+        self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
+    ) -> Session:
+        """Make the thread and store the state, all or nothing. A blank id is minted. Raises AlreadyExistsError for the
+        id of a session that there is.
+        """
+        place = _Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
+        delta = _Delta.of(state or {}, "state")
+        now = platform_time.get_time()
+
+        async def write(transaction: Transaction) -> str:
+            await transaction.threads.create(
+                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=_time(now)
+            )
+            await delta.put(transaction, place, now)
+            return (await transaction.messages.append(place.thread_id, [], user_id=user_id)).mark
+
+        try:
+            mark = await settled(in_transaction(self._ledger, write))
+        except AlreadyExists as error:
+            raise AlreadyExistsError(f"Session with id {place.session_id} already exists.") from error
+        session = _session(place, delta.session, now)
+        _mark(session, mark)
+        await self._add_shared_state([session])
+        return session
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        """The session with its events and its state, or None. An event that ADK refuses is left out, with a warning
+        that names its seq.
+        """
+        place = _Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        try:
+            history, events = await self._read(place, config)
+            state, updated = await self._state_of(place)
+        except ThreadNotFound:
+            return None
+        session = _session(place, state, updated or 0.0)
+        session.events = events
+        _mark(session, history.mark)
+        await self._add_shared_state([session])
+        return session
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        """The sessions without events, those that were updated last at the end."""
+        places = [place async for place in self._places(app_name, user_id)]
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def read(place: _Place) -> Session | None:
+            async with gate:
+                with suppress(ThreadNotFound):  # deleted since
+                    state, updated = await self._state_of(place)
+                    return _session(place, state, updated or 0.0)
+                return None
+
+        found = await asyncio.gather(*map(read, places))
+        sessions = [session for session in found if session is not None]
+        await self._add_shared_state(sessions)
+        sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
+        return ListSessionsResponse(sessions=sessions)
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        """Delete the thread with its messages, runs, feedback and state, for good. Does nothing if there is none."""
+        place = _Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        with suppress(ThreadNotFound):
+            await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        return await self._values(("user", user_id, _namespace(app_name)))
+
+    # --- Events -------------------------------------------------------------------------------------------------------
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        """Store the event and its state, all or nothing; a partial event is not stored.
+
+        The session must be in the state that is stored: else StaleSessionError, after which the caller loads it again.
+        A session that is not stored raises SessionNotFoundError. An event that is stored already, by its id, is not
+        stored again, and its state is not written again.
+        """
+        if event.partial:
+            return event
+        self._apply_temp_state(session, event)
+        event = self._trim_temp_delta_state(event)
+        place = _Place(session.app_name, session.user_id, session.id)
+        delta = _Delta.of(event.actions.state_delta or {}, "actions.state_delta")
+        messages = _rows(event, place, self._rules)
+        try:
+            appended = await settled(self._append(session, event, place, messages, delta))
+        except ThreadNotFound as error:
+            raise SessionNotFoundError(f"Session {session.id} not found.") from error
+        if appended.replayed and any(known.id == event.id for known in session.events):
+            return event
+        session.last_update_time = event.timestamp
+        _mark(session, appended.mark)
+        return cast(Event, self._commit_event_to_session(session, event))
+
+    async def _append(
+        self, session: Session, event: Event, place: _Place, messages: Sequence[ChatMessage], delta: _Delta
+    ) -> Appended:
+        mark = session._storage_update_marker or await self._mark_without_marker(session, event, place)  # noqa: SLF001 - ADK's place for it
+        try:
+            if delta.fits_an_append:
+                return await self._ledger.messages.append(
+                    place.thread_id,
+                    messages,
+                    user_id=place.user_id,
+                    expected=mark,
+                    kv={_UPDATED: event.timestamp, **_named(delta.session)},
+                )
+
+            async def write(transaction: Transaction) -> Appended:
+                try:
+                    appended = await transaction.messages.append(
+                        place.thread_id, messages, user_id=place.user_id, expected=mark
+                    )
+                except VersionConflict as error:  # the caller has to learn of it, so it is not tried again
+                    raise _stale() from error
+                if not appended.replayed:
+                    await delta.put(transaction, place, event.timestamp)
+                return appended
+
+            return await in_transaction(self._ledger, write)
+        except VersionConflict as error:
+            raise _stale() from error
+
+    async def _mark_without_marker(self, session: Session, event: Event, place: _Place) -> str:
+        """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
+        history = await self._ledger.messages.history(place.thread_id, newest=1, user_id=place.user_id)
+        stored = events_of(history.messages)
+        last = stored[-1].write().get("id") if stored else None
+        known = session.events[-1].id if session.events else None
+        if last not in (known, event.id):
+            raise _stale()
+        return history.mark
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    async def _read(self, place: _Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
+        count = None if config is None else config.num_recent_events
+        since = None if config is None else config.after_timestamp
+        newest = None if since is not None and count != 0 else count
+        while True:
+            history = await self._ledger.messages.history(
+                place.thread_id,
+                newest=newest if newest is None else max(newest, 1),
+                user_id=place.user_id,
+                partials=False,
+            )
+            written = events_of(history.messages)
+            if newest and history.previous_cursor is not None and len(written) < newest:
+                newest *= 2  # some of the events are several messages
+                continue
+            events = [] if count == 0 else _events(history, written)
+            if since is not None:
+                events = [event for event in events if event.timestamp >= since]
+            return history, events if count is None else events[len(events) - min(count, len(events)) :]
+
+    async def _state_of(self, place: _Place) -> tuple[dict[str, Any], float | None]:
+        """The session's own state, and the time of its last event."""
+        values: dict[str, Any] = {}
+        ledger, cursor = self._ledger.user(place.user_id), None
+        while True:
+            page = await ledger.kv.list(("thread", place.thread_id), limit=_PAGE, cursor=cursor)
+            values |= {one.key: one.value for one in page}
+            if (cursor := page.next_cursor) is None:
+                break
+        updated = values.get(_UPDATED)
+        return _unnamed(values), updated if isinstance(updated, (int, float)) else None
+
+    async def _values(self, scope: tuple[str, ...]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        cursor = None
+        while True:
+            page = await self._ledger.kv.list(scope, limit=_PAGE, cursor=cursor)
+            values |= {one.key: one.value for one in page}
+            if (cursor := page.next_cursor) is None:
+                return _unnamed(values)
+
+    async def _add_shared_state(self, sessions: Sequence[Session]) -> None:
+        """Add the state of the app, and of each user, under their prefixes. All sessions are of one app."""
+        if not sessions:
+            return
+        app = sessions[0].app_name
+        of_app = await self._values(("tenant", _namespace(app)))
+        users = {session.user_id for session in sessions}
+        of_users = {user: await self.get_user_state(app_name=app, user_id=user) for user in users}
+        for session in sessions:
+            session.state |= {State.APP_PREFIX + key: value for key, value in of_app.items()}
+            session.state |= {State.USER_PREFIX + key: value for key, value in of_users[session.user_id].items()}
+
+    async def _places(self, app_name: str, user_id: str | None) -> Any:
+        cursor = None
+        while True:
+            page = await self._ledger.threads.list(
+                user_id=user_id, kind=app_name, archived=None, order="created", limit=_PAGE, cursor=cursor
+            )
+            for thread in page:
+                place = _place_of(thread)
+                if place is not None:
+                    yield place
+            if (cursor := page.next_cursor) is None:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A session by its three names."""
+
+    app_name: str
+    user_id: str
+    session_id: str
+
+    @property
+    def thread_id(self) -> str:
+        return "/".join(quote(name, safe="") for name in (self.app_name, self.user_id, self.session_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Delta:
+    """Changes of state, as JSON, by what they belong to."""
+
+    session: dict[str, Any]
+    user: dict[str, Any]
+    app: dict[str, Any]
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any], path: str) -> _Delta:
+        """Raises UnstorableValue."""
+        delta = cls({}, {}, {})
+        for key, value in state.items():
+            if key.startswith(State.TEMP_PREFIX):
+                continue
+            try:
+                plain = to_jsonable_python(value)
+            except ValueError as error:  # Pydantic's for a live object
+                raise UnstorableValue(f"{path}.{key}", f"it has no JSON ({type(value).__name__})") from error
+            for prefix, values in ((State.APP_PREFIX, delta.app), (State.USER_PREFIX, delta.user)):
+                if key.startswith(prefix):
+                    values[key.removeprefix(prefix)] = plain
+                    break
+            else:
+                delta.session[key] = plain
+        return delta
+
+    @property
+    def fits_an_append(self) -> bool:
+        return not self.user and not self.app and len(self.session) <= _MAX_VALUES
+
+    async def put(self, transaction: Transaction, place: _Place, updated: float) -> None:
+        """Write all values. The rows of an app are taken last, since most writers wait for each other there."""
+        of_session = {_UPDATED: updated, **_named(self.session)}
+        for scope, values in (
+            (("thread", place.thread_id), of_session),
+            (("user", place.user_id, _namespace(place.app_name)), _named(self.user)),
+            (("tenant", _namespace(place.app_name)), _named(self.app)),
+        ):
+            for key in sorted(values):  # in one order, so that two writers do not wait for each other
+                await transaction.kv.put(scope, key, values[key])
+
+
+def _rows(event: Event, place: _Place, rules: RulesLevel) -> list[ChatMessage]:
+    """The messages of the event, under its id, its time and its run. Raises UnstorableValue."""
+    if event.actions.agent_state is not None:
+        _Delta.of(event.actions.agent_state, "actions.agent_state")
+    try:
+        messages = get_codec(FORMAT).decode([event], rules=rules).messages
+    except DecodeError as error:
+        raise UnstorableValue(error.path, error.detail) from error
+    run_id: str | None = f"{place.thread_id}/{quote(event.invocation_id, safe='')}"
+    if not event.invocation_id or len(run_id or "") > MAX_KEY_BYTES:
+        run_id = None
+    ids = [event.id, *(f"{quote(event.id, safe='')}/{number}" for number in range(1, len(messages)))]
+    shared = {"run_id": run_id, "created_at": _time(event.timestamp)}
+    return [copy_with(one, {**shared, "message_id": id_}) for one, id_ in zip(messages, ids, strict=True)]
+
+
+def _events(history: History, written: Sequence[Written]) -> list[Event]:
+    """The events, written without measuring losses."""
+    events = []
+    for one in written:
+        seq = history.messages[one.rows[0]].seq
+        try:
+            events.append(as_model(one.write(), f"seq {seq}"))
+        except EncodeError as error:
+            _LOGGER.warning("An event is left out that ADK refuses, at %s", error)
+    return events
+
+
+def _mark(session: Session, mark: str) -> None:
+    session._storage_update_marker = mark  # noqa: SLF001 - ADK's own services keep their marker there
+
+
+def _session(place: _Place, state: Mapping[str, Any], updated: float) -> Session:
+    return Session(
+        app_name=place.app_name,
+        user_id=place.user_id,
+        id=place.session_id,
+        state=dict(state),
+        last_update_time=updated,
+    )
+
+
+def _place_of(thread: Thread) -> _Place | None:
+    """The session of a thread; None for a thread that somebody else made."""
+    names = [unquote(name) for name in thread.thread_id.split("/")]
+    place = _Place(*names) if len(names) == 3 else None
+    is_session = place is not None and place.thread_id == thread.thread_id
+    return place if is_session and (thread.kind, thread.user_id) == tuple(names[:2]) else None
+
+
+def _namespace(app_name: str) -> str:
+    return f"{_NAMESPACE}/{quote(app_name, safe='')}"
+
+
+def _named(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{_STATE}{key}": value for key, value in state.items()}
+
+
+def _unnamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
+
+
+def _stale() -> StaleSessionError:
+    return StaleSessionError("The session was changed since it was loaded; load it again before appending.")
+
+
+def _time(timestamp: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(timestamp, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

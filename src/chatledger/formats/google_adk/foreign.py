@@ -1,0 +1,124 @@
+"""Messages of another origin as messages that an event can hold, written like those of the format itself.
+
+Left out are instructions, which an agent of ADK holds itself, messages for the screen, parts that only another format
+understands, and uploads by their id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from mimetypes import guess_type
+
+from chatledger.formats.google_adk.names import MODEL
+from chatledger.formats.google_adk.parts import Medium, is_base64
+from chatledger.formats.wire.data_uris import split_data_uri
+from chatledger.formats.wire.pairing import Answered, made_id
+from chatledger.formats.wire.signatures import GOOGLE, signed_by, signer_of
+from chatledger.models import LENIENT, ChatMessage, MediaPart, Part, TextPart, ThinkPart, ToolCall
+from chatledger.models.json import MAX_DEPTH, json_problem, loads
+
+_ROLES = ("user", "assistant", "tool")
+_DEPTH = MAX_DEPTH - 16
+
+
+def fit(message: ChatMessage, position: int, call_ids: Sequence[str], answered: Answered | None) -> ChatMessage | None:
+    """The message without what an event cannot hold; None for one that no event can hold. `call_ids` are the ids of its
+    calls, own or made.
+    """
+    if message.role not in _ROLES:
+        return None
+    is_result = message.role == "tool"
+    call_id, name = message.tool_call_id, message.name
+    if is_result:
+        call_id = call_id or (made_id(message, position) if answered is None else answered.id)
+        name = name or (None if answered is None else answered.call.name)
+    return ChatMessage.model_validate(
+        {
+            "role": message.role,
+            "content": _fit_content(message),
+            "name": None if message.role == "user" or (name == MODEL and not is_result) else name,
+            "tool_calls": _fit_calls(message, call_ids),
+            "tool_call_id": call_id if is_result else None,
+            "is_error": message.is_error if is_result else None,
+            "response_metadata": None if is_result else message.response_metadata,
+            "message_id": message.message_id,
+            "created_at": message.created_at,
+            "run_id": message.run_id,
+            "seq": message.seq,
+        },
+        context=LENIENT,
+    )
+
+
+def _fit_calls(message: ChatMessage, call_ids: Sequence[str]) -> list[ToolCall] | None:
+    if not message.tool_calls or message.role != "assistant":
+        return None
+    pairs = zip(message.tool_calls, call_ids, strict=True)
+    return [ToolCall(id=call_id, name=call.name, arguments=_fit_arguments(call)) for call, call_id in pairs]
+
+
+def _fit_arguments(call: ToolCall) -> object:
+    """An object; the text where it spells none."""
+    if not isinstance(call.arguments, str):
+        return call.arguments
+    try:
+        value = loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call.arguments
+    is_kept = isinstance(value, dict) and json_problem(value, max_depth=_DEPTH) is None
+    return value if is_kept else call.arguments
+
+
+def _fit_content(message: ChatMessage) -> str | list[Part] | None:
+    thoughts = _thoughts(message) if message.role == "assistant" else []
+    if not isinstance(message.content, list):
+        if not thoughts:
+            return message.content
+        return [*thoughts, *([TextPart(text=message.content)] if message.content else [])]
+    parts = [fitted for part in message.content if (fitted := _fit_part(part, message)) is not None]
+    return thoughts + parts
+
+
+def _thoughts(message: ChatMessage) -> list[Part]:
+    """The reasoning beside the content, which becomes the first parts."""
+    if isinstance(message.reasoning, str):
+        return [ThinkPart(text=message.reasoning)]
+    as_thoughts = [
+        ThinkPart(text=part.text) if isinstance(part, TextPart) else part for part in message.reasoning or ()
+    ]
+    return [_fit_thought(part, message) for part in as_thoughts if isinstance(part, ThinkPart)]
+
+
+def _fit_part(part: Part, message: ChatMessage) -> Part | None:
+    if isinstance(part, TextPart):
+        return TextPart(text=part.text)
+    if isinstance(part, ThinkPart):
+        return _fit_thought(part, message) if message.role == "assistant" else None
+    return _fit_medium(part) if isinstance(part, MediaPart) else None
+
+
+def _fit_thought(part: ThinkPart, message: ChatMessage) -> ThinkPart:
+    """The thought with its signature if Google made it, or nobody knows who did. ADK sends it to whatever model it
+    talks to, and Google's would refuse one of another provider.
+    """
+    signer = signer_of(part, message.format)
+    is_googles = signer is None or signer.startswith(GOOGLE)
+    if part.signature is None or not is_googles or not is_base64(part.signature):
+        return ThinkPart(text=part.text)
+    return ThinkPart(text=part.text, signature=part.signature, extras=signed_by(GOOGLE if signer else None))
+
+
+def _fit_medium(part: Medium) -> Medium | None:
+    """A medium by its content or by its address. A data URI is content. Google wants to be told what lies at an
+    address, so without a word the name of the file tells it.
+    """
+    split = split_data_uri(part.url) if part.url is not None and part.data is None else None
+    if split is not None:
+        given = {"mime_type": split[0] or part.mime_type, "data": split[1]}
+    elif part.data is not None:
+        given = {"mime_type": part.mime_type, "data": part.data}
+    elif part.url is not None:
+        given = {"mime_type": part.mime_type or guess_type(part.url)[0], "url": part.url}
+    else:
+        return None
+    return type(part).model_validate({**given, "name": part.name})

@@ -1,0 +1,201 @@
+"""The parts of an event's content, both ways. A part of another kind is kept whole, in its place."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TypeAlias
+
+from chatledger.errors import DecodeError
+from chatledger.formats.google_adk.names import spelled, view
+from chatledger.formats.wire.fields import as_object, object_at, optional_text_at, text_at
+from chatledger.formats.wire.residual import FORM, KEYS, keep_deep, nested, restore_deep
+from chatledger.formats.wire.signatures import ANTHROPIC, GOOGLE, PROVIDER, signed_by
+from chatledger.models import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    MediaPart,
+    OpaquePart,
+    Part,
+    TextPart,
+    ThinkPart,
+    VideoPart,
+)
+from chatledger.models.json import JsonValue
+
+Source = dict[str, JsonValue]
+Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
+
+STANDARD = "standard"
+"""The `form` of data in the standard alphabet of base64. ADK writes the other one and reads both."""
+_KINDS = (
+    "text",
+    "function_call",
+    "function_response",
+    "inline_data",
+    "file_data",
+    "executable_code",
+    "executableCode",
+    "code_execution_result",
+    "codeExecutionResult",
+    "tool_call",
+    "toolCall",
+    "tool_response",
+    "toolResponse",
+)
+_FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
+_MODELS = {"gemini": GOOGLE, "claude": ANTHROPIC}
+"""Words in the names of models, and who signs what these models think."""
+_URL_SAFE = str.maketrans("+/", "-_")
+_FROM_URL_SAFE = str.maketrans("-_", "+/")
+
+
+def kind_of(value: JsonValue, camel: bool) -> str | None:
+    """The one thing that a part holds; None if it is no object, or holds nothing or several things."""
+    known = view(value, camel) if isinstance(value, dict) else {}
+    kinds = [kind for kind in _KINDS if known.get(kind) is not None]
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def read_part(value: JsonValue, path: str, *, camel: bool, signer: str | None, lenient: bool) -> tuple[Part, JsonValue]:
+    """A part that is neither a call nor a result, and its residual. Lenient rules keep a malformed part whole."""
+    try:
+        return _read_known(as_object(value, path), path, camel, signer) or (opaque(value, camel), None)
+    except DecodeError:
+        if not lenient:
+            raise
+    return opaque(value, camel), None
+
+
+def write_part(part: Part, residual: JsonValue, *, camel: bool) -> JsonValue:
+    """The part of an event; None if it cannot hold this one."""
+    if isinstance(part, OpaquePart):
+        return part.value
+    encoded = _encoded(part, residual, camel)
+    return None if encoded is None else restored(encoded, residual)
+
+
+def restored(encoded: Source, residual: JsonValue) -> Source:
+    """The source. The residual of another part, which an edit put in this place, changes nothing."""
+    keys = nested(residual, KEYS)
+    if isinstance(keys, list) and not encoded.keys() <= set(keys):
+        return encoded
+    return restore_deep(encoded, residual)
+
+
+def opaque(value: JsonValue, camel: bool) -> OpaquePart:
+    return OpaquePart(type=kind_of(value, camel), value=value)
+
+
+def _read_known(source: Source, path: str, camel: bool, signer: str | None) -> tuple[Part, JsonValue] | None:
+    known, kind = dict(view(source, camel)), kind_of(source, camel)
+    part: Part | None = None
+    form: Source = {}
+    if kind == "text":
+        part = _read_text(known, path, signer)
+    elif kind == "inline_data":
+        part, form = _read_data(known, path, camel)
+    elif kind == "file_data":
+        part = _read_address(known, path, camel)
+    if part is None:
+        return None
+    residual = {**form, **(keep_deep(source, _encoded(part, form, camel) or {}) or {})}
+    return part, residual or None
+
+
+def _read_text(known: Source, path: str, signer: str | None) -> Part:
+    text = text_at(known, "text", path)
+    if known.get("thought") is not True:
+        return TextPart(text=text)
+    signature = optional_text_at(known, "thought_signature", path)
+    if signature is None:
+        return ThinkPart(text=text)
+    return ThinkPart(text=text, signature=_as_signed(signature, signer), extras=signed_by(signer))
+
+
+def _read_data(known: Source, path: str, camel: bool) -> tuple[Medium, Source]:
+    blob = dict(view(object_at(known, "inline_data", path), camel))
+    path = f"{path}.inline_data"
+    data, mime_type = text_at(blob, "data", path), optional_text_at(blob, "mime_type", path)
+    fields = {
+        "data": data.translate(_FROM_URL_SAFE),
+        "mime_type": mime_type,
+        "name": optional_text_at(blob, "display_name", path),
+    }
+    return _class_of(mime_type).model_validate(fields), {FORM: STANDARD} if "+" in data or "/" in data else {}
+
+
+def _read_address(known: Source, path: str, camel: bool) -> Medium:
+    file = dict(view(object_at(known, "file_data", path), camel))
+    path = f"{path}.file_data"
+    mime_type = optional_text_at(file, "mime_type", path)
+    fields = {
+        "url": text_at(file, "file_uri", path),
+        "mime_type": mime_type,
+        "name": optional_text_at(file, "display_name", path),
+    }
+    return _class_of(mime_type).model_validate(fields)
+
+
+def _class_of(mime_type: str | None) -> type[Medium]:
+    return _FAMILIES.get((mime_type or "").partition("/")[0], FilePart)
+
+
+def _encoded(part: Part, residual: JsonValue, camel: bool) -> Source | None:
+    if isinstance(part, TextPart):
+        return {"text": part.text}
+    if isinstance(part, ThinkPart):
+        signature = _as_sent(part.signature, nested(part.extras, PROVIDER))
+        signed: Source = {} if signature is None else {"thought_signature": signature}
+        return spelled({"text": part.text, "thought": True, **signed}, camel)
+    return _medium(part, residual, camel) if isinstance(part, MediaPart) else None
+
+
+def _medium(part: MediaPart, residual: JsonValue, camel: bool) -> Source | None:
+    name: Source = {} if part.name is None else {"display_name": part.name}
+    mime_type: Source = {} if part.mime_type is None else {"mime_type": part.mime_type}
+    if part.data is not None:
+        data = part.data if nested(residual, FORM) == STANDARD else part.data.translate(_URL_SAFE)
+        return spelled({"inline_data": spelled({"data": data, **name, **mime_type}, camel)}, camel)
+    if part.url is None:
+        return None
+    return spelled({"file_data": spelled({**name, "file_uri": part.url, **mime_type}, camel)}, camel)
+
+
+# --- Signatures -------------------------------------------------------------------------------------------------------
+
+
+def signer_of_model(model_version: JsonValue) -> str | None:
+    """The provider whose signatures an event of the model holds; None if nobody can tell. ADK is Google's, so without
+    a word it is Google.
+    """
+    if model_version is None:
+        return GOOGLE
+    name = model_version.lower() if isinstance(model_version, str) else ""
+    return next((signer for word, signer in _MODELS.items() if word in name), None)
+
+
+def _as_signed(signature: str, signer: str | None) -> str:
+    """The signature as its provider spells it. ADK has bytes there: of Anthropic's, those of its text."""
+    if signer != ANTHROPIC:
+        return signature
+    try:
+        text = base64.urlsafe_b64decode(signature).decode()
+    except ValueError:
+        return signature
+    return text if _as_sent(text, signer) == signature else signature
+
+
+def _as_sent(signature: str | None, signer: str | None) -> str | None:
+    if signature is None or signer != ANTHROPIC:
+        return signature
+    return base64.urlsafe_b64encode(signature.encode(errors="surrogatepass")).decode()
+
+
+def is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text.translate(_FROM_URL_SAFE), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

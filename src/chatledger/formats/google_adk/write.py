@@ -1,0 +1,208 @@
+"""Stored messages as events of ADK.
+
+A message is one event, but the results of one event are a row each: the first row holds the head of the event, and the
+others continue it. The results of another origin that follow each other are one event too, as ADK writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatledger.formats.google_adk.names import (
+    AS_JSON,
+    CALLS,
+    CALLS_AT,
+    CAMEL,
+    HEAD,
+    METADATA,
+    MODEL,
+    OUTPUT,
+    PARTS,
+    RESPONSE,
+    REST_AT,
+    RESULT,
+    USER,
+    Source,
+    is_metadata,
+    own_residual,
+    spelled,
+)
+from chatledger.formats.google_adk.parts import restored, write_part
+from chatledger.formats.wire.positions import interleave
+from chatledger.formats.wire.residual import FORM, nested, restore_deep
+from chatledger.models import ChatMessage, MediaPart, OpaquePart, Part, TextPart, ToolCall, continues
+from chatledger.models.json import JsonValue, loads
+
+
+@dataclass(slots=True)
+class Event:
+    """One event and the rows that it was written from."""
+
+    head: ChatMessage
+    parts: list[JsonValue]
+    is_own: bool
+    author: str
+    """The agent whose calls the results of another origin answer."""
+    rows: list[int] = field(default_factory=list)
+
+    @property
+    def camel(self) -> bool:
+        return is_camel(self.head)
+
+    def joins(self, message: ChatMessage, *, is_own: bool) -> bool:
+        """Whether the message is another row of this event."""
+        if self.is_own != is_own or self.head.role != "tool":
+            return False
+        return continues(message) if is_own else message.role == "tool"
+
+    def add(self, message: ChatMessage, row: int) -> None:
+        self.rows.append(row)
+        if message.role == "tool":
+            self.parts.append(write_result(message, camel=self.camel))
+        else:
+            rest = write_parts(message, camel=self.camel)
+            self.parts = interleave(self.parts, rest, nested(own_residual(message), REST_AT))
+
+    def write(self) -> Source:
+        return write_event(self.head, self.parts, self.author)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes messages that fit the format, one after the other."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def write(self, message: ChatMessage, row: int, *, is_own: bool, author: str | None = None) -> None:
+        """`author` is the agent that a result of another origin belongs to."""
+        event = self.events[-1] if self.events else None
+        if event is None or not event.joins(message, is_own=is_own):
+            event = Event(message, [], is_own, author or MODEL)
+            self.events.append(event)
+        event.add(message, row)
+
+
+def is_camel(head: ChatMessage) -> bool:
+    return bool(nested(own_residual(head), FORM) == CAMEL)
+
+
+def write_event(head: ChatMessage, parts: Sequence[JsonValue], author: str = MODEL) -> Source:
+    """The event of its first row and its parts."""
+    residual = nested(own_residual(head), HEAD)
+    source = restore_deep(encoded_head(head, camel=is_camel(head), has_parts=bool(parts), author=author), residual)
+    content = source.get("content")
+    if isinstance(content, dict) and "parts" in content and (parts or content["parts"] is None):
+        source["content"] = {**content, "parts": list(parts)}
+    elif parts:
+        source["content"] = {"parts": list(parts), "role": _role(head)}
+    return source
+
+
+def encoded_head(head: ChatMessage, *, camel: bool, has_parts: bool, author: str = MODEL) -> Source:
+    """The event without its parts, and without its residual, in the order of ADK's fields."""
+    metadata = head.response_metadata or {}
+    told = {key: metadata[key] for key in METADATA if key in metadata and is_metadata(key, metadata[key])}
+    model = {key: told.pop(key) for key in METADATA[:1] if key in told}
+    content: Source = {"content": {"parts": None, "role": _role(head)}} if has_parts else {}
+    actions: Source = {
+        "state_delta": {},
+        "artifact_delta": {},
+        "requested_auth_configs": {},
+        "requested_tool_confirmations": {},
+    }
+    event: Source = {
+        **model,
+        **content,
+        **told,
+        "invocation_id": head.run_id or "",
+        "author": author if head.role == "tool" else _author(head),
+        "actions": spelled(actions, camel),
+        "node_info": {"path": ""},
+        "id": head.message_id or "",
+        "timestamp": 0.0 if head.created_at is None else head.created_at.timestamp(),
+    }
+    return spelled(event, camel)
+
+
+def _role(head: ChatMessage) -> str:
+    return MODEL if head.role == "assistant" else USER
+
+
+def _author(head: ChatMessage) -> str:
+    return head.name or (MODEL if head.role == "assistant" else USER)
+
+
+def write_parts(message: ChatMessage, *, camel: bool) -> list[JsonValue]:
+    """The parts of a message that is no result: its content, with its calls between."""
+    residual = own_residual(message)
+    content = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content or []
+    parts = _some(write_part(part, nested(residual, PARTS, str(idx)), camel=camel) for idx, part in enumerate(content))
+    calls: list[JsonValue] = [
+        restored(encoded_call(call, camel=camel), nested(residual, CALLS, str(idx)))
+        for idx, call in enumerate(message.tool_calls or ())
+    ]
+    return interleave(parts, calls, nested(residual, CALLS_AT))
+
+
+def encoded_call(call: ToolCall, *, camel: bool) -> Source:
+    """The part of a call without its residual. Arguments that are no object are those that nobody could parse."""
+    given: Source = {} if call.id is None else {"id": call.id}
+    if isinstance(call.arguments, dict):
+        given["args"] = call.arguments
+    elif call.arguments is not None:
+        given["args"] = {"_raw": call.arguments}
+    return spelled({"function_call": {**given, "name": call.name}}, camel)
+
+
+def write_result(message: ChatMessage, *, camel: bool) -> Source:
+    residual = own_residual(message)
+    return restored(encoded_result(message, residual, camel=camel), nested(residual, RESULT))
+
+
+def encoded_result(message: ChatMessage, residual: JsonValue, *, camel: bool) -> Source:
+    """The part of a result without its own residual: text as its response, and media beside it."""
+    text, media = _text_and_media(message, residual, camel)
+    given: Source = {} if not media else {"parts": media}
+    if message.tool_call_id is not None:
+        given["id"] = message.tool_call_id
+    if message.name is not None:
+        given["name"] = message.name
+    if text is not None:
+        given["response"] = _response(text, message.is_error is True, nested(residual, RESPONSE))
+    return spelled({"function_response": given}, camel)
+
+
+def _text_and_media(message: ChatMessage, residual: JsonValue, camel: bool) -> tuple[str | None, list[JsonValue]]:
+    if not isinstance(message.content, list):
+        return message.content, []
+    texts = [part.text for part in message.content if isinstance(part, TextPart)]
+    media = _some(
+        write_part(part, nested(residual, PARTS, str(idx)), camel=camel)
+        for idx, part in enumerate(message.content)
+        if isinstance(part, (MediaPart, OpaquePart))
+    )
+    return "\n".join(texts) if texts else None, media
+
+
+def _response(text: str, is_error: bool, form: JsonValue) -> JsonValue:
+    if form == AS_JSON:
+        try:
+            value = loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            return value
+    return {"error" if is_error else OUTPUT if form == OUTPUT else "result": text}
+
+
+def _some(parts: Any) -> list[JsonValue]:
+    return [part for part in parts if part is not None]
+
+
+def text_alone(parts: list[Part]) -> str | list[Part] | None:
+    """A single text as a text, and no content at all as none."""
+    if len(parts) == 1 and isinstance(parts[0], TextPart):
+        return parts[0].text
+    return parts or None

@@ -1,0 +1,51 @@
+"""What went in comes back equal: value by value, with its key order and with keys that nobody knows yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatledger.errors import FormatError
+from chatledger.formats.google_adk import CODEC
+from chatledger.formats.google_adk.codec import write_payload
+from chatledger.models.json import same_json
+from tests.formats.google_adk.samples import SAMPLES
+from tests.formats.google_adk.strategies import events
+from tests.hostile.payloads import mutated
+
+EXAMPLES = settings(max_examples=80, suppress_health_check=list(HealthCheck))
+
+
+@EXAMPLES
+@given(st.lists(events, max_size=3), st.sampled_from(["strict", "lenient"]))
+def test_a_payload_comes_back_equal(payload: list[Any], rules: Any) -> None:
+    decoded = CODEC.decode(payload, rules=rules)
+    encoded = CODEC.encode(decoded.messages)
+    assert same_json(encoded.payload, payload)
+    assert encoded.losses == []
+
+
+@EXAMPLES
+@given(st.lists(events, min_size=1, max_size=2))
+def test_what_was_read_is_known_to_be_as_it_was_read(payload: list[Any]) -> None:
+    assert write_payload(CODEC.decode(payload).messages).as_read
+
+
+@EXAMPLES
+@given(mutated("google-adk"))
+def test_a_damaged_payload_is_refused_or_comes_back_equal(payload: Any) -> None:
+    try:
+        decoded = CODEC.decode(payload, rules="lenient")
+    except FormatError:
+        return
+    assert same_json(CODEC.encode(decoded.messages).payload, list(payload))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_comes_back_equal_and_is_recognised(name: str) -> None:
+    payload = SAMPLES[name]
+    assert CODEC.recognises(payload)
+    assert same_json(CODEC.encode(CODEC.decode(payload).messages).payload, payload)
