@@ -106,7 +106,7 @@ def test_help_for_unknown_files_is_printed_once(folder: Path, command: str, opti
     assert [line.split(" is of ")[0] for line in refused] == [
         f"chatledger: {file}, line 1: a record with '{key}'" for file, key in zip(files, "ab", strict=False)
     ]
-    assert help_.startswith(f"chatledger: --field says where the messages are, {option} what they are: agent-service, ")
+    assert help_.startswith(f"chatledger: --field says where the messages are, {option} what they are: agent-framework, ")
 
 
 def test_the_help_and_the_readme_explain_the_codes() -> None:

@@ -29,7 +29,8 @@ from tests.faults.batches import LAST, batch, is_changing, revised, values
 OFTEN = 0.1
 """How often a client reads a value, pops or revises, for each append."""
 Outcome = Literal["open", "acknowledged", "refused", "unknown"]
-"""open, and unknown where OutcomeUnknown was the end: nobody was told, so it is stored once or not at all.
+"""open, and unknown where OutcomeUnknown or a COMMIT without an answer was the end: nobody was told, so it is stored
+once or not at all.
 refused: an error that promises that nothing was written.
 """
 
@@ -235,8 +236,8 @@ class Recorder:
         except MessageNotFound:
             change.outcome = "refused"
         except StorageError as error:
-            change.outcome = "refused"
-            if not error.retryable:
+            change.outcome = "unknown" if "which may have been done" in str(error) else "refused"
+            if change.outcome == "refused" and not error.retryable:
                 raise
         else:
             change.outcome = "acknowledged"
