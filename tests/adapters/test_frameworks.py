@@ -13,6 +13,7 @@ REQUIREMENTS = (Path(__file__).parent / "requirements.txt").read_text().splitlin
 PINS = dict(line.split("#")[0].strip().split("==") for line in REQUIREMENTS if line and not line.startswith("#"))
 
 CONTRACTS = [
+    ("ag-ui-protocol", "ag_ui.core", "RunAgentInput", {"thread_id", "messages"}),
     ("agent-framework-core", "agent_framework", "HistoryProvider", {"get_messages", "save_messages"}),
     ("agent-framework-core", "agent_framework", "SessionStore", {"get", "set", "delete"}),
     ("google-adk", "google.adk.sessions", "BaseSessionService", {"append_event", "get_session", "list_sessions"}),
@@ -32,5 +33,5 @@ def test_the_framework_has_the_contract(package: str, module: str, name: str, me
     assert version(package) == PINS[package]
     contract = getattr(importlib.import_module(module), name)
     assert inspect.isclass(contract)
-    declared = {*dir(contract), *inspect.get_annotations(contract)}
+    declared = {*dir(contract), *(name for kind in contract.__mro__ for name in inspect.get_annotations(kind))}
     assert members <= declared, members - declared
