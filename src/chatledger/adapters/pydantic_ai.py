@@ -363,52 +363,49 @@ async def _hold(transaction: Transaction, conversation_id: str) -> _Stored | Non
 
 @dataclass(slots=True)
 class _Unit:
-    """The rows of an entry: the id and the seq of the first, and the index behind the last one among those read."""
+    """An entry as rows, and the index behind the last of them among the messages that were read."""
 
     id: str
-    seq: int
+    rows: list[ChatMessage]
     end: int
-    is_own: bool
-    written: list[JsonValue]
-    index: int = 0
-    """Of its message among those `written`."""
 
-    @property
-    def source(self) -> JsonValue:
-        """Its message. A request of which nothing is left, because it was redacted, is an empty one."""
-        return self.written[self.index] if self.index < len(self.written) else request_head([])
+    def joins(self, row: ChatMessage) -> bool:
+        """Whether the row belongs to the entry as well. A redacted row has lost its format, and is known by its id."""
+        if row.format == NAME:
+            return continues(row)
+        stem, _, number = (row.message_id or "").rpartition("/")
+        return stem == quote(self.id, safe="") and number.isdigit()
+
+    def message(self) -> JsonValue:
+        """The message of the framework. Without any part, because it was redacted, it is an empty request."""
+        writer = Writer()
+        for index, row in enumerate(self.rows):
+            fitted = fit(row)
+            if fitted is not None:
+                writer.write(fitted, index + 1, is_own=row.format == NAME)
+        first, *others = writer.messages or [request_head([])]
+        if others:  # redacted rows between the others
+            assert isinstance(first, dict)
+            first = {**first, "parts": [part for one in writer.messages for part in cast("Any", one)["parts"]]}
+        return first
 
 
 def _units(messages: Sequence[ChatMessage]) -> list[_Unit]:
-    """Each message of the format is an entry, whatever it says, so that no later one loses its parent. Messages of
-    other formats are entries as the format writes them.
-    """
+    """The entries. Each message of another format is one, too."""
     units: list[_Unit] = []
-    writer = Writer()
-    for index, message in enumerate(messages):
-        is_own, joins = message.format == NAME, bool(units) and units[-1].is_own
-        fitted = fit(message)
-        if fitted is None:
-            continue
-        starts = is_own and not (joins and continues(message))
-        if starts or (joins and not is_own):
-            writer = Writer()
-        before = len(writer.messages)
-        wrote = writer.write(fitted, index + 1, is_own=is_own) is not None
-        if starts or (not is_own and len(writer.messages) > before):
-            of = (message.message_id or "", message.seq or 0, index + 1)
-            units.append(_Unit(*of, is_own=is_own, written=writer.messages, index=before))
-        elif is_own or wrote:
+    for index, row in enumerate(messages):
+        if units and units[-1].joins(row):
+            units[-1].rows.append(row)
             units[-1].end = index + 1
+        else:
+            units.append(_Unit(row.message_id or "", [row], index + 1))
     return units
 
 
 def _last(messages: Sequence[ChatMessage]) -> str | None:
-    """The id of the entry that the messages end with; None for none, and another text if they end with no entry."""
-    if not messages:
-        return None
+    """The id of the last entry; None for none."""
     units = _units(messages)
-    return units[-1].id if units and units[-1].end == len(messages) else ""
+    return units[-1].id if units else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +418,7 @@ class _Path:
     def entry(self, index: int) -> ConversationEntry:
         """Raises EncodeError."""
         unit = self.units[index]
-        (message,) = CODEC.as_models([unit.source])
+        (message,) = CODEC.as_models([unit.message()])
         return ConversationEntry(id=unit.id, parent_id=self.units[index - 1].id if index else None, message=message)
 
     def entries(self, limit: int | None) -> list[ConversationEntry]:
@@ -430,7 +427,7 @@ class _Path:
             try:
                 entries.append(self.entry(index))
             except EncodeError as error:
-                seq = self.units[index].seq
+                seq = self.units[index].rows[0].seq
                 _LOGGER.warning("An entry is left out that Pydantic AI refuses, at seq %s: %s", seq, error)
         return entries
 
@@ -467,11 +464,11 @@ async def _place_of(source: Repositories, thread_id: str, entry_id: str) -> tupl
     """The seq of the last message of an entry, and the branch that stores it. Raises EntryNotFound."""
     try:
         first = await source.messages.get(thread_id, entry_id)
-        branch, at = first.branch or 0, first.seq or 0
+        unit, branch, at = _Unit(entry_id, [first], 0), first.branch or 0, first.seq or 0
         while True:
             page = await source.messages.history(thread_id, branch=branch, after=at, limit=_ROWS)
             for row in page:
-                if not continues(row):
+                if not unit.joins(row):
                     return at, branch
                 at = row.seq or 0
             if page.next_cursor is None:
