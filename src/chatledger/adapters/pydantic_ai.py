@@ -258,8 +258,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         for chain in write.chains:
             await self._go_to(transaction, write, chain.parent_id)
             await self._append_all(transaction, write.id, chain.rows)
-        if not write.chains or write.chains[-1].last_id != write.record.head_id:
-            await self._go_to(transaction, write, write.record.head_id)
+        await self._go_to(transaction, write, write.record.head_id)
         version = 0 if stored is None else stored.version
         await transaction.kv.put(("thread", write.id), _KEY, write.value, expected=version)
 

@@ -234,6 +234,22 @@ async def test_conflicts_store_nothing(ledger: Ledger) -> None:
     assert [thread.thread_id for thread in await ledger.threads.list()] == ["c"]
 
 
+async def test_the_id_of_a_stored_entry_is_a_repeat_or_a_conflict(ledger: Ledger) -> None:
+    store = LedgerConversationStore(ledger)
+    await saved(store, talk(1, 2, 3))
+    first, second, third = await store.load_entries("c") or []
+    record = await store.read_record("c")
+    assert record is not None
+    other = ConversationEntry(id=second.id, parent_id=third.id, message=answered("other"))
+    again = dataclasses.replace(other, message=second.message)
+    now = dataclasses.replace(record, head_id=second.id, revision="now")
+    with pytest.raises(ConversationConflict):
+        await store.write_record(now, new_entries=[other], expected_revision=record.revision)
+    await store.write_record(now, new_entries=[again], expected_revision=record.revision)
+    assert await store.load_entries("c") == [first, second]
+    assert await texts(ledger) == ["1?", "2."]
+
+
 async def test_a_thread_that_is_no_conversation_is_left_alone(ledger: Ledger) -> None:
     store = LedgerConversationStore(ledger)
     await ledger.messages.append("c", [ChatMessage(role="user", content="mine")], create=True)
@@ -406,3 +422,33 @@ async def test_sixteen_writers_lose_nothing(database: Database) -> None:
         for writer in range(16):
             assert [text for text in written if text.startswith(f"{writer}/")] == [f"{writer}/{n}" for n in range(3)]
         assert len(await one.branches.list("c")) == 1
+
+
+@pytest.mark.parametrize("kind", ["first save", "save", "rewrite", "branch"])
+async def test_one_of_two_writers_wins(database: Database, kind: str) -> None:
+    """Against another writer of the same kind, and against one that deletes the conversation."""
+
+    async def write(store: LedgerConversationStore, id_: str, known: Conversation | None, text: str) -> None:
+        if known is None:
+            await saved(store, [said(text)], id_=id_)
+        elif kind == "branch":
+            await store.branch(id_, at=1, expected_revision=known.revision)
+        else:
+            kept = known.messages if kind == "save" else []
+            messages, index = [*kept, said(text)], None if kind == "rewrite" else known.new_message_index
+            await store.save(dataclasses.replace(known, messages=messages, new_message_index=index))
+
+    async with database.open() as one, database.open() as two:
+        here, there = LedgerConversationStore(one), LedgerConversationStore(two)
+        for number in range(12):
+            id_, known = f"c{number}", None
+            if kind != "first save":
+                await saved(here, talk(1, 2), id_=id_)
+                known = await here.load(id_)
+            deletes = known is not None and number % 2 == 1
+            revision = str(known and known.revision)
+            second = there.delete_record(id_, expected_revision=revision) if deletes else write(there, id_, known, "b")
+            outcomes = await asyncio.gather(write(here, id_, known, "a"), second, return_exceptions=True)
+            lost = [outcome for outcome in outcomes if outcome is not None]
+            assert [type(outcome) for outcome in lost] == [ConversationConflict], outcomes
+            assert (await here.load(id_) is None) == (deletes and outcomes[1] is None)
