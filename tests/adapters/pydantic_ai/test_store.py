@@ -14,6 +14,7 @@ from pydantic_ai.conversation_store import ConversationConflict, ConversationEnt
 from pydantic_ai.tools import DeferredToolRequests
 
 from chatledger import AlreadyExists, ChatMessage, Ledger, Limits
+from chatledger.adapters import pydantic_ai as adapter
 from chatledger.adapters.pydantic_ai import EntryNotFound, LedgerConversationStore
 from chatledger.errors import DecodeError, InvalidArgument
 from tests.adapters.pydantic_ai.objects import HISTORY, TIME
@@ -330,6 +331,15 @@ async def test_redacted_messages_keep_their_place(ledger: Ledger) -> None:
     assert await store.load_entries("f") == await store.load_entries("c")
 
 
+async def test_a_conversation_is_read_in_its_own_thread(ledger: Ledger) -> None:
+    store = LedgerConversationStore(ledger)
+    await saved(store, talk(1, 2), scope="ada")
+    fork = await store.fork("c", new_conversation_id="f", scope="eve")
+    await ledger.messages.redact("c", 1)
+    assert (await store.load("f", scope="eve")) == fork
+    assert (await store.load("c", scope="ada")) != fork
+
+
 async def test_messages_from_elsewhere_are_beside_the_conversation(ledger: Ledger) -> None:
     store = LedgerConversationStore(ledger)
     conversation = await saved(store, talk(1, 2))
@@ -424,7 +434,7 @@ async def test_sixteen_writers_lose_nothing(database: Database) -> None:
         assert len(await one.branches.list("c")) == 1
 
 
-@pytest.mark.parametrize("kind", ["first save", "save", "rewrite", "branch"])
+@pytest.mark.parametrize("kind", ["first save", "save", "usage", "rewrite", "branch"])
 async def test_one_of_two_writers_wins(database: Database, kind: str) -> None:
     """Against another writer of the same kind, and against one that deletes the conversation."""
 
@@ -434,8 +444,9 @@ async def test_one_of_two_writers_wins(database: Database, kind: str) -> None:
         elif kind == "branch":
             await store.branch(id_, at=1, expected_revision=known.revision)
         else:
-            kept = known.messages if kind == "save" else []
-            messages, index = [*kept, said(text)], None if kind == "rewrite" else known.new_message_index
+            kept = [] if kind == "rewrite" else known.messages
+            new = [] if kind == "usage" and text == "a" else [said(text)]
+            messages, index = [*kept, *new], None if kind == "rewrite" else known.new_message_index
             await store.save(dataclasses.replace(known, messages=messages, new_message_index=index))
 
     async with database.open() as one, database.open() as two:
@@ -452,3 +463,58 @@ async def test_one_of_two_writers_wins(database: Database, kind: str) -> None:
             lost = [outcome for outcome in outcomes if outcome is not None]
             assert [type(outcome) for outcome in lost] == [ConversationConflict], outcomes
             assert (await here.load(id_) is None) == (deletes and outcomes[1] is None)
+
+
+async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that happens between the reads of a save and its write."""
+    read = adapter._read_stored
+    async with database.open() as one, database.open() as two:
+        here, there = LedgerConversationStore(one), LedgerConversationStore(two)
+        conversation = await saved(here, talk(1, 2))
+
+        async def read_and_replace(source: Any, conversation_id: str) -> Any:
+            found: Any = await read(source, conversation_id)
+            if source is one and conversation.revision == found.record.revision:
+                monkeypatch.setattr(adapter, "_read_stored", read)
+                await there.delete("c")
+                entries = [dataclasses.replace(entry) for entry in before]
+                record = dataclasses.replace(found.record, revision="another")
+                await there.write_record(record, new_entries=entries, expected_revision=None)
+            return found
+
+        before = await here.load_entries("c") or []
+        record = await here.read_record("c")
+        assert record is not None
+        new = ConversationEntry(parent_id=record.head_id, message=said("lost"))
+        now = dataclasses.replace(record, head_id=new.id, revision="now")
+        monkeypatch.setattr(adapter, "_read_stored", read_and_replace)
+        for _ in range(2):
+            with pytest.raises(ConversationConflict):
+                await here.write_record(now, new_entries=[new], expected_revision=conversation.revision)
+        assert (await texts(one), (await here.load("c")).revision) == (["1?", "2."], "another")
+
+
+async def test_a_delete_takes_no_message_that_it_has_not_seen(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = adapter._read_stored
+    async with database.open() as one, database.open() as two:
+        here, there = LedgerConversationStore(one), LedgerConversationStore(two)
+        conversation = await saved(here, talk(1, 2))
+        conversation.messages += talk(3)
+        saves: list[asyncio.Task[Any]] = []
+
+        async def read_while_another_saves(source: Any, conversation_id: str) -> Any:
+            found = await read(source, conversation_id)
+            monkeypatch.setattr(adapter, "_read_stored", read)
+            saves.append(asyncio.create_task(there.save(conversation)))
+            await asyncio.wait(saves, timeout=0.3)  # it waits for the delete; without a lock it would be done
+            return found
+
+        monkeypatch.setattr(adapter, "_read_stored", read_while_another_saves)
+        await here.delete_record("c", expected_revision=str(conversation.revision))
+        with pytest.raises(ConversationConflict):
+            await asyncio.wait_for(saves[0], 60)
+        assert await here.load("c") is None
