@@ -218,8 +218,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
     async def _append(self, write: _Write, expected: str | None) -> bool:
         """Write with one statement, if the entries follow the end of the active branch. Returns whether that was so.
 
-        The mark is read before the record. If it still holds when the statement runs, the thread was not deleted and
-        made again meanwhile, so the record's version means the same record.
+        The mark holds the end of the branch, which nobody else may have moved, and the version of its value the record.
         """
         if expected is None or not write.continues_one_path:
             return False

@@ -231,6 +231,8 @@ async def test_conflicts_store_nothing(ledger: Ledger) -> None:
     ]:
         with pytest.raises(ConversationConflict):
             await store.write_record(wrong, new_entries=entries, expected_revision=revision)
+    with pytest.raises(ConversationConflict):
+        await store.delete_record("c", expected_revision="stale")
     assert (await store.load("c"), await texts(ledger)) == (conversation, ["1?", "2."])
     assert [thread.thread_id for thread in await ledger.threads.list()] == ["c"]
 
@@ -494,6 +496,30 @@ async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
             with pytest.raises(ConversationConflict):
                 await here.write_record(now, new_entries=[new], expected_revision=conversation.revision)
         assert (await texts(one), (await here.load("c")).revision) == (["1?", "2."], "another")
+
+
+async def test_a_message_from_elsewhere_does_not_come_between(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the reads of a save and its write, somebody appends to the thread."""
+    read = adapter._read_stored
+    store = LedgerConversationStore(ledger)
+    conversation = await saved(store, talk(1, 2))
+    record = await store.read_record("c")
+    assert record is not None
+    new = ConversationEntry(parent_id=record.head_id, message=said("3?"))
+    now = dataclasses.replace(record, head_id=new.id, revision="now")
+
+    async def read_and_append(source: Any, conversation_id: str) -> Any:
+        found = await read(source, conversation_id)
+        monkeypatch.setattr(adapter, "_read_stored", read)
+        await ledger.messages.append("c", [ChatMessage(role="user", content="from elsewhere")])
+        return found
+
+    monkeypatch.setattr(adapter, "_read_stored", read_and_append)
+    with pytest.raises(ConversationConflict):
+        await store.write_record(now, new_entries=[new], expected_revision=conversation.revision)
+    await store.write_record(now, new_entries=[new], expected_revision=conversation.revision)
+    assert [entry.message for entry in await store.load_entries("c") or []] == [*talk(1, 2), said("3?")]
+    assert await texts(ledger) == ["1?", "2.", "3?"]
 
 
 async def test_a_delete_takes_no_message_that_it_has_not_seen(
