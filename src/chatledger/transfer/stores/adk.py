@@ -70,15 +70,15 @@ class ADK(Store):
         return await self._database.number(statement)
 
     async def shared(self) -> AsyncIterator[SharedValues | DecodeError]:
-        async for page in self._database.rows("app_states", ("app_name",), ["state"]):
+        async for page in self._database.rows("app_states", ("app_name",), [self._database.json("state")]):
             for app, state in map(tuple, page):
                 yield _shared(f"state of app {app!r}", state_of_app(app), state)
-        async for page in self._database.rows("user_states", ("app_name", "user_id"), ["state"]):
+        async for page in self._database.rows("user_states", ("app_name", "user_id"), [self._database.json("state")]):
             for app, user, state in map(tuple, page):
                 yield _shared(f"state of user {user!r} of app {app!r}", state_of_user(app, user), state)
 
     async def sessions(self) -> AsyncIterator[SourceSession | DecodeError]:
-        wanted = ("state", "create_time", "update_time")
+        wanted = (self._database.json("state"), "create_time", "update_time")
         async for page in self._database.rows(_SESSIONS, _KEYS, wanted, *self._chosen("id"), size=_AT_ONCE):
             events = await self._events(page[0], page[-1])
             for found in page:
@@ -88,7 +88,7 @@ class ADK(Store):
         """The events of the sessions from the first to the last, by session."""
         keys = tuple_(*map(column, _EVENT_KEYS))
         conditions = [keys >= tuple_(*_key(first)), keys <= tuple_(*_key(last)), *self._chosen("session_id")]
-        wanted = ("id", "invocation_id", "event_data")
+        wanted = ("id", "invocation_id", self._database.json("event_data"))
         events: dict[tuple[str, ...], list[SourceRow]] = {}
         async for page in self._database.rows(_EVENTS, self._order, wanted, *conditions):
             for key, group in groupby(page, _key):

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, ColumnElement, Connection, Row, Select, column, inspect, select, text, tuple_
+from sqlalchemy import URL, ColumnElement, Connection, Row, Select, cast, column, inspect, select, text, tuple_
 from sqlalchemy import table as named_table
 from sqlalchemy.exc import NoSuchTableError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import Text, TypeEngine
 
 from chatledger.errors import StorageError
 from chatledger.storage.drivers.errors import raise_translated
@@ -36,7 +36,7 @@ class SourceDatabase:
     """A connection that reads. Each statement is a transaction of its own, so nobody who writes waits for an import.
 
     Columns have no types here: on both databases a value is what the driver makes of it, and can be compared with its
-    column again. JSON comes as its text.
+    column again.
     """
 
     def __init__(self, connection: AsyncConnection, name: str) -> None:
@@ -47,6 +47,11 @@ class SourceDatabase:
     @property
     def is_sqlite(self) -> bool:
         return self._connection.dialect.name == "sqlite"
+
+    def json(self, name: str) -> ColumnElement[Any]:
+        """A column of JSON as its text, which drivers would read each in its own way."""
+        found: ColumnElement[Any] = column(name)
+        return found if self.is_sqlite else cast(found, Text)
 
     async def columns(self, table: str) -> Mapping[str, TypeEngine[Any]] | None:
         """The types of a table's columns by name; None if there is no such table."""
@@ -89,7 +94,9 @@ class SourceDatabase:
         the values of those columns.
         """
         keys: list[ColumnElement[Any]] = [column(name) for name in order]
-        others = [column(one) if isinstance(one, str) else one for one in wanted]
+        # Under labels: a value made of a column would have its name, and the order would be ambiguous.
+        columns = (column(one) if isinstance(one, str) else one for one in wanted)
+        others = [one.label(f"wanted_{number}") for number, one in enumerate(columns)]
         statement = select(*keys, *others).select_from(named_table(table)).where(*conditions)
         statement = statement.order_by(*keys).limit(size)
         page = await self.all(statement)

@@ -155,7 +155,7 @@ class OneTable(Store):
 
     async def sessions(self) -> AsyncIterator[SourceSession | DecodeError]:
         named, rows = None, list[SourceRow]()
-        others = [column("id"), column(self.json), *self._times()]
+        others = [column("id"), self._database.json(self.json), *self._times()]
         order = ("session_id", *self.order)
         async for page in self._database.rows(self._table, order, others, *self._chosen()):
             for found in page:
