@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -11,7 +11,10 @@ from typing import Any, Literal
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from chatledger import Ledger
 from chatledger.storage.drivers.urls import read_url
+from chatledger.transfer.import_store import StoreOptions, import_store, open_store
+from chatledger.transfer.report import ImportReport
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,13 @@ class Source:
         """A time without its zone, as a parameter."""
         moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
         return str(moment) if self.kind == "sqlite" else moment
+
+
+async def moved(
+    ledger: Ledger, url: str, options: StoreOptions, on_session: Callable[[int, int], None] = lambda *_: None
+) -> ImportReport:
+    async with open_store(url, options) as store:
+        return await import_store(ledger, store, options, on_session=on_session)
 
 
 NOON = 1_790_000_000.0

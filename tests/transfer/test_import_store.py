@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from chatledger import AlreadyExists, ChatMessage, InvalidArgument, Ledger, StorageError, VersionConflict
-from chatledger.transfer.import_store import StoreOptions, import_store
+from chatledger.transfer.import_store import StoreOptions
 from chatledger.transfer.report import ImportReport
 from chatledger.transfer.stores import adk, database
 from chatledger.transfer.stores.store import SourceSession
@@ -28,6 +28,7 @@ from tests.transfer.stores import (
     make_adk,
     make_agents,
     make_histories,
+    moved,
     set_shared_state,
 )
 
@@ -62,7 +63,7 @@ async def sqlite_ledger(sqlite_database: Database) -> AsyncIterator[Ledger]:
 
 
 async def imported(ledger: Ledger, source: Source, store: str, **options: Any) -> ImportReport:
-    return await import_store(ledger, source.url, StoreOptions(store, **options))
+    return await moved(ledger, source.url, StoreOptions(store, **options))
 
 
 def counts(report: ImportReport) -> list[int]:
@@ -123,7 +124,7 @@ async def test_an_import_that_was_killed_goes_on(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await import_store(ledger, source.url, StoreOptions("openai-agents"), on_session=killed)
+        await moved(ledger, source.url, StoreOptions("openai-agents"), on_session=killed)
     assert len(await ledger.threads.list()) == 3
     digest = SourceSession.digest
 
@@ -151,7 +152,7 @@ async def test_rows_are_read_in_pages(ledger: Ledger, source: Source, monkeypatc
             await add_items(source, f"s{number}", *part, at=NOON + len(part))
     seen: list[tuple[int, int]] = []
     options = StoreOptions("openai-agents")
-    report = await import_store(ledger, source.url, options, on_session=lambda done, total: seen.append((done, total)))
+    report = await moved(ledger, source.url, options, on_session=lambda done, total: seen.append((done, total)))
     assert (report.created, seen) == (5, [(number, 5) for number in range(6)])
     assert len(await stored(ledger, "s4", "openai-responses")) == 7
 
@@ -448,13 +449,13 @@ async def test_a_database_without_the_store_is_refused(sqlite_ledger: Ledger, so
 
 async def test_what_is_no_database_is_said(sqlite_ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="there is no database"):
-        await import_store(sqlite_ledger, tmp_path / "none.db", StoreOptions("langchain"))
+        await moved(sqlite_ledger, str(tmp_path / "none.db"), StoreOptions("langchain"))
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "text.db").write_text("no database at all, but a text that is long enough" * 100)
     with pytest.raises(StorageError, match="not a database"):
-        await import_store(sqlite_ledger, tmp_path / "text.db", StoreOptions("langchain"))
+        await moved(sqlite_ledger, str(tmp_path / "text.db"), StoreOptions("langchain"))
     with pytest.raises(StorageError):
-        await import_store(sqlite_ledger, "postgresql://127.0.0.1:9/none", StoreOptions("langchain"))
+        await moved(sqlite_ledger, "postgresql://127.0.0.1:9/none", StoreOptions("langchain"))
 
 
 @pytest.mark.parametrize(
@@ -470,4 +471,4 @@ async def test_options_that_do_not_go_together(
 ) -> None:
     await sqlite_source.run("CREATE TABLE other (id INTEGER)")
     with pytest.raises(InvalidArgument, match=said):
-        await import_store(sqlite_ledger, sqlite_source.url, options)
+        await moved(sqlite_ledger, sqlite_source.url, options)

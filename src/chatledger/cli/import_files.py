@@ -135,7 +135,7 @@ def import_files(
         return _code_of(report, given)
 
     async def from_store() -> int:
-        from chatledger.transfer.import_store import StoreOptions, import_store
+        from chatledger.transfer.import_store import StoreOptions, import_store, open_store
 
         if source is None or store is None:
             raise UsageError("--from needs --store, and --store needs --from")
@@ -148,9 +148,9 @@ def import_files(
             dry_run=dry_run,
             stop_on_error=stop_on_error,
         )
-        async with _open(url, tenant, dry_run=dry_run) as ledger:
+        async with open_store(source, options) as opened, _open(url, tenant, dry_run=dry_run) as ledger:
             with share_bar("importing", quiet=as_json) as on_session:
-                report = await import_store(ledger, source, options, on_session=on_session)
+                report = await import_store(ledger, opened, options, on_session=on_session)
         if as_json:
             print_json(report.to_json() | {"dry_run": dry_run})
         else:

@@ -6,7 +6,8 @@ adds what the session got since, and goes on where one that was killed stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,27 +61,34 @@ class StoreOptions:
     stop_on_error: bool = False
 
 
-async def import_store(
-    ledger: Ledger,
-    url: Address,
-    options: StoreOptions,
-    *,
-    on_session: Callable[[int, int], None] = lambda _done, _total: None,
-) -> ImportReport:
-    """Import the sessions of a store, which is only read. `on_session` is called with the number of sessions read, and
-    with how many there are. One session is held in memory at a time, or fifty with ADK.
+@asynccontextmanager
+async def open_store(url: Address, options: StoreOptions) -> AsyncIterator[Store]:
+    """The store in the database at a path, `sqlite:///…` or `postgresql://…`, to be read only.
 
-    A bad session is reported and the others are imported, unless `stop_on_error` is set. A session whose thread was
-    erased is skipped, and listed in the report's `erased`.
-
-    Raises InvalidArgument for options that do not go together, and StorageError before it stores anything if the
-    database is not there or holds no store of the framework. If a database fails, it raises StorageError as well; the
-    sessions reported until then are stored.
+    Raises InvalidArgument for options that do not go together, and StorageError if the database is not there or holds
+    no store of the framework.
     """
     async with open_source(url) as database:
         store = _store_of(database, options)
         await store.prepare()
-        return await _Import(ledger, store, options, database.name).run(on_session)
+        yield store
+
+
+async def import_store(
+    ledger: Ledger,
+    store: Store,
+    options: StoreOptions,
+    *,
+    on_session: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ImportReport:
+    """Import the sessions of a store. `on_session` is called with the number of sessions read, and with how many there
+    are. One session is held in memory at a time, or fifty with ADK.
+
+    A bad session is reported and the others are imported, unless `stop_on_error` is set. A session whose thread was
+    erased is skipped, and listed in the report's `erased`. Raises StorageError if a database fails; the sessions
+    reported until then are stored.
+    """
+    return await _Import(ledger, store, options).run(on_session)
 
 
 def _store_of(database: SourceDatabase, options: StoreOptions) -> Store:
@@ -98,11 +106,11 @@ def _store_of(database: SourceDatabase, options: StoreOptions) -> Store:
 
 
 class _Import:
-    def __init__(self, ledger: Ledger, store: Store, options: StoreOptions, name: str) -> None:
+    def __init__(self, ledger: Ledger, store: Store, options: StoreOptions) -> None:
         self._ledger = ledger
         self._store = store
         self._options = options
-        self._name = name
+        self._name = store.place
         self._report = ImportReport()
 
     async def run(self, on_session: Callable[[int, int], None]) -> ImportReport:

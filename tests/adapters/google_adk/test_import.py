@@ -13,8 +13,9 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
 from chatledger import Ledger
 from chatledger.adapters.google_adk import ChatLedgerSessionService
-from chatledger.transfer.import_store import StoreOptions, import_store
+from chatledger.transfer.import_store import StoreOptions
 from tests.adapters.google_adk.test_differential import APPS, SESSIONS, USERS, Script, Store
+from tests.transfer.stores import moved
 
 OPTIONS = StoreOptions("adk")
 PLACES = list(product(APPS, USERS, SESSIONS))
@@ -53,7 +54,7 @@ async def played(script: Script, store: Store, steps: int, names: set[str]) -> N
 
 
 async def compared(ledger: Ledger, url: str, theirs: BaseSessionService) -> int:
-    report = await import_store(ledger, url, OPTIONS)
+    report = await moved(ledger, url, OPTIONS)
     assert not report.failures
     ours = ChatLedgerSessionService(ledger)
     events = 0
@@ -67,7 +68,7 @@ async def compared(ledger: Ledger, url: str, theirs: BaseSessionService) -> int:
         assert [told(one) for one in lists[0].sessions] == [told(one) for one in lists[1].sessions]
         states = [await one.get_user_state(app_name=app, user_id=user) for one in (theirs, ours)]
         assert states[0] == states[1]
-    again = await import_store(ledger, url, OPTIONS)
+    again = await moved(ledger, url, OPTIONS)
     assert (again.unchanged, again.messages, again.values) == (again.threads, 0, 0)
     return events
 
@@ -86,11 +87,11 @@ async def test_a_session_goes_on_in_ours(ledger: Ledger, tmp_path: Path) -> None
     script = Script(random.Random(3))
     await theirs.append_event(session, script.event())
     await theirs.close()
-    await import_store(ledger, path, OPTIONS)
+    await moved(ledger, path, OPTIONS)
     ours = ChatLedgerSessionService(ledger)
-    moved = await ours.get_session(**where)
-    assert moved is not None
-    await ours.append_event(moved, script.event())
+    opened = await ours.get_session(**where)
+    assert opened is not None
+    await ours.append_event(opened, script.event())
     again = await ours.get_session(**where)
     assert again is not None
     assert (len(again.events), again.state["user:name"]) == (2, "Ada")

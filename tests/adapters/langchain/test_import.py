@@ -15,8 +15,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Ledger
 from chatledger.adapters.langchain import LedgerChatMessageHistory
-from chatledger.transfer.import_store import StoreOptions, import_store
+from chatledger.transfer.import_store import StoreOptions
 from tests.adapters.langchain.test_history import talk
+from tests.transfer.stores import moved
 
 with warnings.catch_warnings():  # both packages announce their end, or that of others, when they are imported
     warnings.simplefilter("ignore")
@@ -51,12 +52,12 @@ async def test_sqlchatmessagehistory_and_ours_give_the_same(ledger: Ledger, url:
     options = StoreOptions("langchain", user_id="ada")
     for round_ in range(2):
         await written(theirs, round_)
-        report = await import_store(ledger, url, options)
+        report = await moved(ledger, url, options)
         assert not report.failures
         for name, history in zip(NAMES, theirs, strict=True):
             ours = LedgerChatMessageHistory(name, ledger, user_id="ada")
             assert await ours.aget_messages() == await history.aget_messages() != []
-        again = await import_store(ledger, url, options)
+        again = await moved(ledger, url, options)
         assert (again.unchanged, again.messages) == (len(NAMES), 0)
     await engine.dispose()
 
@@ -68,7 +69,7 @@ async def test_postgreschatmessagehistory_and_ours_give_the_same(ledger: Ledger,
         theirs = [PostgresChatMessageHistory("my_history", name, async_connection=connection) for name in NAMES]
         for round_ in range(2):
             await written(theirs, round_)
-            report = await import_store(ledger, pg_url, options)
+            report = await moved(ledger, pg_url, options)
             assert (report.failures, report.without_time) == ([], 0)
             for name, history in zip(NAMES, theirs, strict=True):
                 expected = await history.aget_messages()

@@ -15,8 +15,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import Ledger
 from chatledger.adapters.openai_agents import ChatLedgerSession
-from chatledger.transfer.import_store import StoreOptions, import_store
+from chatledger.transfer.import_store import StoreOptions
 from tests.adapters.openai_agents.test_differential import Script, Store
+from tests.transfer.stores import moved
 
 NAMES = [f"s{number}" for number in range(8)]
 OPTIONS = StoreOptions("openai-agents", table="my_messages", user_id="ada")
@@ -67,12 +68,12 @@ async def test_the_sdk_s_reader_and_ours_give_the_same(ledger: Ledger, made: Any
 
 
 async def compared(ledger: Ledger, url: str, theirs: list[Any]) -> list[Any]:
-    report = await import_store(ledger, url, OPTIONS)
+    report = await moved(ledger, url, OPTIONS)
     assert not report.failures
     expected = [await session.get_items() for session in theirs]
     ours = [ChatLedgerSession(name, ledger, user_id="ada") for name in NAMES]
     assert [await session.get_items() for session in ours] == expected
-    again = await import_store(ledger, url, OPTIONS)
+    again = await moved(ledger, url, OPTIONS)
     assert (again.unchanged, again.messages) == (again.threads, 0)
     return expected
 
@@ -80,7 +81,7 @@ async def compared(ledger: Ledger, url: str, theirs: list[Any]) -> list[Any]:
 async def test_a_session_goes_on_in_ours(ledger: Ledger, tmp_path: Path) -> None:
     async with sqlite_sessions(tmp_path / "source.db") as (url, (first, *_)):
         await first.add_items([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}])
-        await import_store(ledger, url, OPTIONS)
+        await moved(ledger, url, OPTIONS)
     ours = ChatLedgerSession(NAMES[0], ledger, user_id="ada")
     await ours.add_items([{"role": "user", "content": "Bye"}])
     assert (await ours.pop_item(), await ours.pop_item()) == (

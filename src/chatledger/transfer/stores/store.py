@@ -86,6 +86,11 @@ class Store(ABC):
         self._table = table
         self._sessions = sessions
 
+    @property
+    def place(self) -> str:
+        """The file, or the URL without its password."""
+        return self._database.name
+
     @abstractmethod
     async def prepare(self) -> None:
         """Look at the tables. Raises StorageError if they are not those of the framework."""
