@@ -290,6 +290,17 @@ async def test_a_session_of_more_messages_than_one_append_has(database: Database
         assert len(await stored(ledger, "s", "openai-responses")) == 1_200
 
 
+async def test_times_are_those_of_the_server_s_clock(sqlite_ledger: Ledger, pg_url: str) -> None:
+    """SQLAlchemySession lets PostgreSQL write the time, without its zone."""
+    source = Source("postgresql", pg_url)
+    await source.run(f"ALTER DATABASE {pg_url.rpartition('/')[2]} SET timezone TO 'Asia/Tokyo'")
+    await make_agents(source)
+    await source.run("INSERT INTO agent_messages (session_id, message_data) VALUES ('s', '{}')")
+    await imported(sqlite_ledger, source, "openai-agents")
+    ((written,),) = await source.read("SELECT CAST(created_at AS TIMESTAMPTZ) FROM agent_messages")
+    assert (await sqlite_ledger.threads.get("s")).created_at == written
+
+
 # --- LangChain --------------------------------------------------------------------------------------------------------
 
 

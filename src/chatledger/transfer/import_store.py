@@ -183,7 +183,7 @@ class _Import:
             raise AlreadyExists(session.thread_id, detail)
         if len(session.rows) < state["rows"] or session.digest(state["rows"]) != state["digest"]:
             detail = (
-                "rows that were imported were changed or removed in the store since; delete the thread to begin anew"
+                "rows that were imported were changed or removed in the store since; import it anew after threads.delete"
             )
             raise AlreadyExists(session.thread_id, f"thread {session.thread_id!r}: {detail}")
         return state
