@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from sqlalchemy import text
 from chatledger import AlreadyExists, ChatMessage, InvalidArgument, Ledger, StorageError, VersionConflict
 from chatledger.transfer.import_store import StoreOptions
 from chatledger.transfer.report import ImportReport
-from chatledger.transfer.stores import adk, database
+from chatledger.transfer.stores import adk
+from chatledger.transfer.stores.database import SourceDatabase, open_source
 from chatledger.transfer.stores.store import SourceSession
 from tests.conftest import Database
 from tests.formats.google_adk.samples import RECORDED
@@ -144,8 +146,20 @@ async def test_an_import_that_was_killed_goes_on(
         assert await stored(ledger, f"s{number}", "openai-responses") == ITEMS
 
 
+async def test_two_imports_at_once_store_nothing_twice(database: Database, source: Source) -> None:
+    await make_agents(source)
+    for number in range(12):
+        await add_items(source, f"s{number}", *ITEMS)
+    async with database.open() as one, database.open() as other, asyncio.timeout(60):
+        reports = await asyncio.gather(*(imported(ledger, source, "openai-agents") for ledger in (one, other)))
+        assert sum(report.created for report in reports) == 12
+        assert sum(report.unchanged for report in reports) == 12
+        for number in range(12):
+            assert await stored(one, f"s{number}", "openai-responses") == ITEMS
+
+
 async def test_rows_are_read_in_pages(ledger: Ledger, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database.SourceDatabase.rows, "__kwdefaults__", {"size": 3})
+    monkeypatch.setattr(SourceDatabase.rows, "__kwdefaults__", {"size": 3})
     await make_agents(source)
     for number in range(5):
         for part in (ITEMS[:2], ITEMS[2:], LATER[:number]):
@@ -160,7 +174,7 @@ async def test_rows_are_read_in_pages(ledger: Ledger, source: Source, monkeypatc
 async def test_the_source_is_only_read(sqlite_ledger: Ledger, source: Source) -> None:
     await make_agents(source)
     await add_items(source, "s", *ITEMS)
-    async with database.open_source(source.url) as opened:
+    async with open_source(source.url) as opened:
         with pytest.raises(StorageError, match=r"read-?only"):
             await opened.all(text("DELETE FROM agent_messages"))  # type: ignore[arg-type]
     assert len(await source.read("SELECT id FROM agent_messages")) == 5
@@ -188,6 +202,17 @@ async def test_another_table_an_owner_and_chosen_sessions(ledger: Ledger, source
     assert {thread.thread_id for thread in await ledger.user("ada").threads.list()} == {"a", "c"}
     again = await imported(ledger, source, "openai-agents", table="my_chats", user_id="bob", sessions=["a"])
     assert "was imported for another user" in why(again)
+
+
+async def test_tables_in_another_schema_are_found_by_the_search_path(sqlite_ledger: Ledger, pg_url: str) -> None:
+    source = Source("postgresql", pg_url)
+    await source.run("CREATE SCHEMA chat")
+    await make_agents(source, "chat.agent_messages")
+    await add_items(source, "s", *ITEMS, table="chat.agent_messages")
+    with pytest.raises(StorageError, match="has no table"):
+        await imported(sqlite_ledger, source, "openai-agents")
+    moved_in = await moved(sqlite_ledger, f"{pg_url}?search_path=chat", StoreOptions("openai-agents"))
+    assert counts(moved_in) == [1, 0, 0, 4, 0]
 
 
 async def test_a_bad_row_refuses_its_session_and_no_other(ledger: Ledger, source: Source) -> None:
@@ -227,7 +252,7 @@ async def test_rows_that_were_changed_or_removed_since_are_told(ledger: Ledger, 
     await add_items(source, "popped", *LATER)
     report = await imported(ledger, source, "openai-agents")
     assert counts(report) == [0, 0, 1, 0, 2]
-    assert all("changed or removed in the store since" in failure.problem for failure in report.failures)
+    assert all("changed or removed since" in failure.problem for failure in report.failures)
     assert await stored(ledger, "popped", "openai-responses") == ITEMS
     await ledger.threads.delete("popped")
     assert (await imported(ledger, source, "openai-agents")).created == 1
@@ -383,6 +408,29 @@ async def test_events_and_state_that_are_new_since(ledger: Ledger, source: Sourc
     tone = await ledger.kv.get(("tenant", "google-adk/demo"), "state/tone")
     assert tone is not None
     assert tone.value == "calm"  # all of a state, or nothing
+
+
+async def test_state_alone_may_be_new(ledger: Ledger, source: Source) -> None:
+    await make_adk(source)
+    await add_session(source, "ada", "s", {"step": 1})
+    await add_events(source, "ada", "s", EVENTS[0])
+    await imported(ledger, source, "adk")
+    await source.run(f"UPDATE sessions SET state = {source.as_json('state')}", [{"state": '{"step": 2}'}])
+    assert counts(await imported(ledger, source, "adk")) == [0, 1, 0, 0, 0]
+    step = await ledger.kv.get(("thread", "demo/ada/s"), "state/step")
+    assert step is not None
+    assert step.value == 2
+
+
+async def test_two_sessions_of_one_name_but_for_spaces_are_not_one(ledger: Ledger, source: Source) -> None:
+    """ADK's service in a database keeps spaces around an id, and its other services and ours strip them."""
+    await make_adk(source)
+    await add_session(source, "ada", "s")
+    await add_session(source, "ada", " s")
+    for created in (1, 0):
+        report = await imported(ledger, source, "adk")
+        assert (report.created, report.failed) == (created, 1)
+        assert "exists already and was not imported from this session" in why(report)
 
 
 async def test_times_as_numbers_are_those_of_the_other_sqlite_service(

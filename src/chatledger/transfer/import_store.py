@@ -156,6 +156,11 @@ class _Import:
         decoded = self._store.decode(session, session.rows[known:], self._options.rules)
         try:
             stored = await self._write(session, decoded.messages, state)
+        except AlreadyExists:
+            if state is not None:
+                raise
+            await self._add(session)  # an import at the same time made the thread first: compare
+            return
         except VersionConflict as error:
             detail = "the session went on in its store, and the thread in the ledger; one of them must be chosen"
             raise VersionConflict(error.thread_id, error.branch, error.expected, error.actual, detail) from error
@@ -183,7 +188,7 @@ class _Import:
             raise AlreadyExists(session.thread_id, detail)
         if len(session.rows) < state["rows"] or session.digest(state["rows"]) != state["digest"]:
             detail = (
-                "rows that were imported were changed or removed in the store since; import it anew after threads.delete"
+                "rows that were imported were changed or removed since; delete the thread to import the session anew"
             )
             raise AlreadyExists(session.thread_id, f"thread {session.thread_id!r}: {detail}")
         return state
