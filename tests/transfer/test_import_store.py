@@ -200,6 +200,8 @@ async def test_another_table_an_owner_and_chosen_sessions(ledger: Ledger, source
     report = await imported(ledger, source, "openai-agents", table="my_chats", user_id="ada", sessions=["a", "c"])
     assert counts(report) == [2, 0, 0, 8, 0]
     assert {thread.thread_id for thread in await ledger.user("ada").threads.list()} == {"a", "c"}
+    unknown = await imported(ledger, source, "openai-agents", table="my_chats", user_id="ada", sessions=["a", "d"])
+    assert (counts(unknown), why(unknown)) == ([0, 0, 1, 0, 1], "session 'd': the store has no such session")
     again = await imported(ledger, source, "openai-agents", table="my_chats", user_id="bob", sessions=["a"])
     assert "was imported for another user" in why(again)
 
@@ -456,8 +458,8 @@ async def test_sessions_of_adk_are_read_in_pages(
     for number in range(5):
         await add_session(source, f"u{number % 2}", f"s{number}")
         await add_events(source, f"u{number % 2}", f"s{number}", *EVENTS[: number + 1])
-    report = await imported(sqlite_ledger, source, "adk", sessions=["s0", "s3", "s4"])
-    assert report.created == 3
+    report = await imported(sqlite_ledger, source, "adk", sessions=["s0", "s3", "s4", "s9"])
+    assert (report.created, why(report)) == (3, "session 's9': the store has no such session")
     assert len(await stored(sqlite_ledger, "demo/u1/s3", "google-adk")) == 4
 
 

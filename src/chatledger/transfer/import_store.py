@@ -117,6 +117,10 @@ class _Import:
         report = self._report
         total = await self._store.count()
         on_session(0, total)
+        for missing in await self._store.missing():
+            await self._judged(DecodeError(f"session {missing!r}", "the store has no such session"), self._add)
+            if report.stopped:
+                return report
         async for shared in self._store.shared():
             await self._judged(shared, self._add_shared)
             if report.stopped:

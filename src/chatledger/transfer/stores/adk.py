@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, column, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, column, func, select, tuple_
 from sqlalchemy import table as named_table
 from sqlalchemy.types import Float
 
@@ -95,6 +95,10 @@ class ADK(Store):
                 events.setdefault(key, []).extend(map(_row, group))
         return events
 
+    def _ids(self) -> Select[Any]:
+        name: ColumnElement[str] = column("id")
+        return select(name).distinct().select_from(named_table(_SESSIONS)).where(*self._chosen("id"))
+
     def _chosen(self, name: str) -> list[ColumnElement[bool]]:
         return [column(name).in_(self._sessions)] if self._sessions else []
 
@@ -130,7 +134,7 @@ def _key(row: Row[Any]) -> tuple[str, ...]:
 
 def _row(found: Row[Any]) -> SourceRow:
     *_, timestamp, _tie, id_, invocation_id, event = tuple(found)
-    fields = {"id": id_, "invocation_id": invocation_id, "timestamp": seconds(timestamp)}
+    fields = {"id": id_, "invocation_id": invocation_id, "timestamp": _seconds(timestamp)}
     return SourceRow(id_, event, None, fields)
 
 
@@ -148,7 +152,7 @@ def _session(found: Row[Any], events: Sequence[SourceRow]) -> SourceSession | De
         user_id=user,
         kind=app,
         created_at=as_time(created),
-        values={UPDATED: seconds(updated), **values},
+        values={UPDATED: _seconds(updated), **values},
     )
 
 
@@ -172,7 +176,7 @@ def _object(state: object) -> Mapping[str, JsonValue]:
     return value
 
 
-def seconds(value: object) -> float:
+def _seconds(value: object) -> float:
     """A time of a row in seconds since 1970, as ADK reads it."""
     if isinstance(value, (int, float)):
         return value

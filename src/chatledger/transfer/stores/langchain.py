@@ -23,8 +23,7 @@ class LangChain(OneTable):
 
     async def prepare(self) -> None:
         await super().prepare()
-        has_times = "created_at" in (await self._database.columns(self._table) or ())
-        self.time = "created_at" if has_times else None
+        self.time = "created_at" if "created_at" in self._columns else None
 
     def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
         id_of = deriving("imported message", session.thread_id)

@@ -31,9 +31,9 @@ class OpenAIAgents(OneTable):
 
     async def prepare(self) -> None:
         await super().prepare()
-        needed = await self._database.require(self._table, ["created_at"], hint=self.hint)
+        await self._database.require(self._table, ["created_at"], hint=self.hint)
         # SQLAlchemySession says VARCHAR where SQLiteSession says TEXT.
-        by_id = self._database.is_sqlite and isinstance(needed["session_id"], TEXT)
+        by_id = self._database.is_sqlite and isinstance(self._columns["session_id"], TEXT)
         self.order = ("id",) if by_id else ("created_at", "id")
         self._branched = await self._find_branched()
 

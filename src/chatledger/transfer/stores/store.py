@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, cast, column, distinct, func, select
+from sqlalchemy import ColumnElement, Select, cast, column, distinct, func, select
 from sqlalchemy import table as named_table
 from sqlalchemy.types import DateTime, Text
 
@@ -99,6 +99,17 @@ class Store(ABC):
     async def count(self) -> int:
         """The number of sessions."""
 
+    async def missing(self) -> Sequence[str]:
+        """The chosen sessions that the store does not have."""
+        if not self._sessions:
+            return []
+        found = {row[0] for row in await self._database.all(self._ids())}
+        return [one for one in dict.fromkeys(self._sessions) if one not in found]
+
+    @abstractmethod
+    def _ids(self) -> Select[Any]:
+        """The statement that reads the ids of the chosen sessions as text."""
+
     @abstractmethod
     def sessions(self) -> AsyncIterator[SourceSession | DecodeError]:
         """Each session with its rows; an error for one that cannot be read at all."""
@@ -141,6 +152,10 @@ class Store(ABC):
         return BadRow(f"table {self._table}, row {row.id}", detail)
 
 
+_ID = cast(column("session_id"), Text)
+"""Some tables have UUIDs."""
+
+
 class OneTable(Store):
     """A store with a table of messages, each with the id of its session. `json` is the column of the message."""
 
@@ -151,8 +166,8 @@ class OneTable(Store):
     time: str | None = None
 
     async def prepare(self) -> None:
-        needed = ("id", "session_id", self.json, *self.order)
-        self.types = await self._database.require(self._table, needed, hint=self.hint)
+        needed = ("id", "session_id", self.json)
+        self._columns = await self._database.require(self._table, needed, hint=self.hint)
 
     async def count(self) -> int:
         statement = select(func.count(distinct(column("session_id")))).select_from(named_table(self._table))
@@ -172,10 +187,11 @@ class OneTable(Store):
         if rows:
             yield self._session(named, rows)
 
-    def _chosen(self) -> list[Any]:
-        named: ColumnElement[str] = column("session_id")
-        chosen = [cast(named, Text).in_(self._sessions)] if self._sessions else []
-        return [named.is_not(None), *chosen]
+    def _ids(self) -> Select[Any]:
+        return select(_ID).distinct().select_from(named_table(self._table)).where(*self._chosen())
+
+    def _chosen(self) -> list[ColumnElement[bool]]:
+        return [_ID.is_not(None), *([_ID.in_(self._sessions)] if self._sessions else [])]
 
     def _times(self) -> list[ColumnElement[Any]]:
         """PostgreSQL keeps a time without its zone as the clock of the server shows it, and so reads it back."""
