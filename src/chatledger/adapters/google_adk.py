@@ -15,9 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, cast
-from urllib.parse import quote, unquote
 
 from pydantic_core import to_jsonable_python
 
@@ -27,11 +25,19 @@ from chatledger.arguments import RULES, Kind, require
 from chatledger.errors import AlreadyExists, DecodeError, EncodeError, ThreadNotFound, VersionConflict
 from chatledger.formats import get_codec
 from chatledger.formats.google_adk.codec import as_model, events_of
+from chatledger.formats.google_adk.session import (
+    UPDATED,
+    Place,
+    identified,
+    moment,
+    named,
+    state_of_app,
+    state_of_user,
+    unnamed,
+)
 from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
 from chatledger.models import Appended, ChatMessage, History, RulesLevel, Thread
-from chatledger.models.limits import MAX_KEY_BYTES
-from chatledger.models.trusted import copy_with
 from chatledger.transaction import Transaction
 
 with importing("google", extra="google-adk", name="Google ADK"):
@@ -49,11 +55,6 @@ __all__ = ["ChatLedgerSessionService", "UnstorableValue"]
 FORMAT = "google-adk"
 _LEDGER = Kind("a Ledger", Ledger)
 _LOGGER = logging.getLogger(__name__)
-_NAMESPACE = "google-adk"
-_STATE = "state/"
-"""Before the keys of state, among the values of a thread, a user or the tenant."""
-_UPDATED = "updated"
-"""The key of the time of the last event, among the values of a thread."""
 _PAGE = 1_000
 _MAX_VALUES = 60
 """Values that are written in the statement of an append. It may have a few more, of which the time is one."""
@@ -86,13 +87,13 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """Make the thread and store the state, all or nothing. A blank id is minted. Raises AlreadyExistsError for the
         id of a session that there is.
         """
-        place = _Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
+        place = Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
         delta = _Delta.of(state or {}, "state")
         now = platform_time.get_time()
 
         async def write(transaction: Transaction) -> str:
             await transaction.threads.create(
-                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=_time(now)
+                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=moment(now)
             )
             await delta.put(transaction, place, now)
             return (await transaction.messages.append(place.thread_id, [], user_id=user_id)).mark
@@ -112,7 +113,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """The session with its events and its state, or None. An event that ADK refuses is left out, with a warning
         that names its seq.
         """
-        place = _Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        place = Place(app_name, user_id, session_id.strip() if session_id else session_id)
         try:
             history, events = await self._read(place, config)
             state, updated = await self._state_of(place)
@@ -129,7 +130,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         places = [place async for place in self._places(app_name, user_id)]
         gate = asyncio.Semaphore(_AT_ONCE)
 
-        async def read(place: _Place) -> Session | None:
+        async def read(place: Place) -> Session | None:
             async with gate:
                 with suppress(ThreadNotFound):  # deleted since
                     state, updated = await self._state_of(place)
@@ -144,12 +145,12 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete the thread with its messages, runs, feedback and state, for good. Does nothing if there is none."""
-        place = _Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        place = Place(app_name, user_id, session_id.strip() if session_id else session_id)
         with suppress(ThreadNotFound):
             await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        return await self._values(("user", user_id, _namespace(app_name)))
+        return await self._values(state_of_user(app_name, user_id))
 
     # --- Events -------------------------------------------------------------------------------------------------------
 
@@ -164,7 +165,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        place = _Place(session.app_name, session.user_id, session.id)
+        place = Place(session.app_name, session.user_id, session.id)
         delta = _Delta.of(event.actions.state_delta or {}, "actions.state_delta")
         messages = _rows(event, place, self._rules)
         try:
@@ -178,7 +179,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         return cast(Event, self._commit_event_to_session(session, event))
 
     async def _append(
-        self, session: Session, event: Event, place: _Place, messages: Sequence[ChatMessage], delta: _Delta
+        self, session: Session, event: Event, place: Place, messages: Sequence[ChatMessage], delta: _Delta
     ) -> Appended:
         mark = session._storage_update_marker or await self._mark_without_marker(session, event, place)  # noqa: SLF001 - ADK's place for it
         try:
@@ -188,7 +189,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                     messages,
                     user_id=place.user_id,
                     expected=mark,
-                    kv={_UPDATED: event.timestamp, **_named(delta.session)},
+                    kv={UPDATED: event.timestamp, **named(delta.session)},
                 )
 
             async def write(transaction: Transaction) -> Appended:
@@ -206,7 +207,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         except VersionConflict as error:
             raise _stale() from error
 
-    async def _mark_without_marker(self, session: Session, event: Event, place: _Place) -> str:
+    async def _mark_without_marker(self, session: Session, event: Event, place: Place) -> str:
         """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
         history = await self._ledger.messages.history(place.thread_id, newest=1, user_id=place.user_id)
         stored = events_of(history.messages)
@@ -218,7 +219,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    async def _read(self, place: _Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
+    async def _read(self, place: Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
         count = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
         newest = None if since is not None and count != 0 else count
@@ -238,7 +239,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 events = [event for event in events if event.timestamp >= since]
             return history, events if count is None else events[len(events) - min(count, len(events)) :]
 
-    async def _state_of(self, place: _Place) -> tuple[dict[str, Any], float | None]:
+    async def _state_of(self, place: Place) -> tuple[dict[str, Any], float | None]:
         """The session's own state, and the time of its last event."""
         values: dict[str, Any] = {}
         ledger, cursor = self._ledger.user(place.user_id), None
@@ -247,8 +248,8 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             values |= {one.key: one.value for one in page}
             if (cursor := page.next_cursor) is None:
                 break
-        updated = values.get(_UPDATED)
-        return _unnamed(values), updated if isinstance(updated, (int, float)) else None
+        updated = values.get(UPDATED)
+        return unnamed(values), updated if isinstance(updated, (int, float)) else None
 
     async def _values(self, scope: tuple[str, ...]) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -257,14 +258,14 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             page = await self._ledger.kv.list(scope, limit=_PAGE, cursor=cursor)
             values |= {one.key: one.value for one in page}
             if (cursor := page.next_cursor) is None:
-                return _unnamed(values)
+                return unnamed(values)
 
     async def _add_shared_state(self, sessions: Sequence[Session]) -> None:
         """Add the state of the app, and of each user, under their prefixes. All sessions are of one app."""
         if not sessions:
             return
         app = sessions[0].app_name
-        of_app = await self._values(("tenant", _namespace(app)))
+        of_app = await self._values(state_of_app(app))
         users = {session.user_id for session in sessions}
         of_users = {user: await self.get_user_state(app_name=app, user_id=user) for user in users}
         for session in sessions:
@@ -283,19 +284,6 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                     yield place
             if (cursor := page.next_cursor) is None:
                 return
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A session by its three names."""
-
-    app_name: str
-    user_id: str
-    session_id: str
-
-    @property
-    def thread_id(self) -> str:
-        return "/".join(quote(name, safe="") for name in (self.app_name, self.user_id, self.session_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,19 +317,19 @@ class _Delta:
     def fits_an_append(self) -> bool:
         return not self.user and not self.app and len(self.session) <= _MAX_VALUES
 
-    async def put(self, transaction: Transaction, place: _Place, updated: float) -> None:
+    async def put(self, transaction: Transaction, place: Place, updated: float) -> None:
         """Write all values. The rows of an app are taken last, since most writers wait for each other there."""
-        of_session = {_UPDATED: updated, **_named(self.session)}
+        of_session = {UPDATED: updated, **named(self.session)}
         for scope, values in (
             (("thread", place.thread_id), of_session),
-            (("user", place.user_id, _namespace(place.app_name)), _named(self.user)),
-            (("tenant", _namespace(place.app_name)), _named(self.app)),
+            (state_of_user(place.app_name, place.user_id), named(self.user)),
+            (state_of_app(place.app_name), named(self.app)),
         ):
             for key in sorted(values):  # in one order, so that two writers do not wait for each other
                 await transaction.kv.put(scope, key, values[key])
 
 
-def _rows(event: Event, place: _Place, rules: RulesLevel) -> list[ChatMessage]:
+def _rows(event: Event, place: Place, rules: RulesLevel) -> list[ChatMessage]:
     """The messages of the event, under its id, its time and its run. Raises UnstorableValue."""
     if event.actions.agent_state is not None:
         _Delta.of(event.actions.agent_state, "actions.agent_state")
@@ -349,12 +337,7 @@ def _rows(event: Event, place: _Place, rules: RulesLevel) -> list[ChatMessage]:
         messages = get_codec(FORMAT).decode([event], rules=rules).messages
     except DecodeError as error:
         raise UnstorableValue(error.path, error.detail) from error
-    run_id: str | None = f"{place.thread_id}/{quote(event.invocation_id, safe='')}"
-    if not event.invocation_id or len(run_id or "") > MAX_KEY_BYTES:
-        run_id = None
-    ids = [event.id, *(f"{quote(event.id, safe='')}/{number}" for number in range(1, len(messages)))]
-    shared = {"run_id": run_id, "created_at": _time(event.timestamp)}
-    return [copy_with(one, {**shared, "message_id": id_}) for one, id_ in zip(messages, ids, strict=True)]
+    return identified(messages, place, event_id=event.id, invocation_id=event.invocation_id, timestamp=event.timestamp)
 
 
 def _events(history: History, written: Sequence[Written]) -> list[Event]:
@@ -373,7 +356,7 @@ def _mark(session: Session, mark: str) -> None:
     session._storage_update_marker = mark  # noqa: SLF001 - ADK's own services keep their marker there
 
 
-def _session(place: _Place, state: Mapping[str, Any], updated: float) -> Session:
+def _session(place: Place, state: Mapping[str, Any], updated: float) -> Session:
     return Session(
         app_name=place.app_name,
         user_id=place.user_id,
@@ -383,32 +366,11 @@ def _session(place: _Place, state: Mapping[str, Any], updated: float) -> Session
     )
 
 
-def _place_of(thread: Thread) -> _Place | None:
+def _place_of(thread: Thread) -> Place | None:
     """The session of a thread; None for a thread that somebody else made."""
-    names = [unquote(name) for name in thread.thread_id.split("/")]
-    place = _Place(*names) if len(names) == 3 else None
-    is_session = place is not None and place.thread_id == thread.thread_id
-    return place if is_session and (thread.kind, thread.user_id) == tuple(names[:2]) else None
-
-
-def _namespace(app_name: str) -> str:
-    return f"{_NAMESPACE}/{quote(app_name, safe='')}"
-
-
-def _named(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{_STATE}{key}": value for key, value in state.items()}
-
-
-def _unnamed(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
+    place = Place.of_thread(thread.thread_id)
+    return place if place is not None and (thread.kind, thread.user_id) == (place.app_name, place.user_id) else None
 
 
 def _stale() -> StaleSessionError:
     return StaleSessionError("The session was changed since it was loaded; load it again before appending.")
-
-
-def _time(timestamp: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(timestamp, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
