@@ -415,7 +415,7 @@ async def test_sixteen_writers_lose_nothing(database: Database) -> None:
 
         async def write(writer: int) -> None:
             store = stores[writer % 2]
-            for number in range(3):
+            for number in range(2):
                 while True:
                     conversation = await store.load("c", limit=1) or Conversation(conversation_id="c")
                     conversation.messages.append(said(f"{writer}/{number}"))
@@ -430,9 +430,9 @@ async def test_sixteen_writers_lose_nothing(database: Database) -> None:
         loaded = await stores[1].load("c")
         assert loaded is not None
         written = [message.parts[0].content for message in loaded.messages]
-        assert sorted(written) == sorted(f"{writer}/{number}" for writer in range(16) for number in range(3))
+        assert sorted(written) == sorted(f"{writer}/{number}" for writer in range(16) for number in range(2))
         for writer in range(16):
-            assert [text for text in written if text.startswith(f"{writer}/")] == [f"{writer}/{n}" for n in range(3)]
+            assert [text for text in written if text.startswith(f"{writer}/")] == [f"{writer}/{n}" for n in range(2)]
         assert len(await one.branches.list("c")) == 1
 
 
