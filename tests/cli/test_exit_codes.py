@@ -48,7 +48,10 @@ def folder(sqlite_database: Database) -> Path:
         ("export --all -o .", "cannot write .: it is a folder"),
         ("import chat.json --format fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
         ("convert chat.json --to fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
-        ("convert chat.json --from fax --to anthropic", "unknown format 'fax'; there are agent-framework, agent-service, "),
+        (
+            "convert chat.json --from fax --to anthropic",
+            "unknown format 'fax'; there are agent-framework, agent-service, ",
+        ),
         ("history t --format fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
         ("export --all --format fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
         ("check --provider fax", "'fax' has no provider behind it"),
@@ -106,7 +109,9 @@ def test_help_for_unknown_files_is_printed_once(folder: Path, command: str, opti
     assert [line.split(" is of ")[0] for line in refused] == [
         f"chatledger: {file}, line 1: a record with '{key}'" for file, key in zip(files, "ab", strict=False)
     ]
-    assert help_.startswith(f"chatledger: --field says where the messages are, {option} what they are: agent-framework, ")
+    assert help_.startswith(
+        f"chatledger: --field says where the messages are, {option} what they are: agent-framework, "
+    )
 
 
 def test_the_help_and_the_readme_explain_the_codes() -> None:
