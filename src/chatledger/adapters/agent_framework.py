@@ -15,14 +15,15 @@ import math
 import random
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from chatledger.adapters.extra import importing
-from chatledger.adapters.write import append_within, settled
+from chatledger.adapters.write import append, settled
 from chatledger.arguments import INT_OR_NONE, RULES, STR, STR_OR_NONE, Kind, require
-from chatledger.errors import DecodeError, EncodeError, LimitExceeded, StorageError, ThreadNotFound, VersionConflict
+from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotFound, VersionConflict
 from chatledger.formats.agent_framework import CODEC
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, FormattedHistory, RulesLevel, continues
@@ -152,21 +153,16 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
         raise AssertionError("unreachable")
 
     async def _append(self, session_id: str | None, batch: _Batch) -> None:
-        thread_id = session_id or self.default_session
-        try:
+        stored: Sequence[Any] = []
+        mark: str | None = None
+        with suppress(ThreadNotFound):
             history = await self._end(session_id, len(batch.sources))
-        except ThreadNotFound:
-            return await self._create(thread_id, batch.rows_after([]))
-        rows = batch.rows_after(history.payload)
-        if not rows:
-            return None
-        try:
-            await self._ledger.messages.append(thread_id, rows, expected=history.mark, rules=self._rules)
-        except LimitExceeded as error:
-            if not error.given == len(rows) > error.maximum:
-                raise
-            async with self._ledger.begin() as transaction:
-                await append_within(transaction, thread_id, rows, rules=self._rules, expected=history.mark)
+            stored, mark = history.payload, history.mark
+        rows = batch.rows_after(stored)
+        if rows:
+            version = 0 if mark is None else None  # there is no thread yet, or else somebody has just made it
+            thread_id = session_id or self.default_session
+            await append(self._ledger, thread_id, rows, rules=self._rules, expected=mark, expected_version=version)
 
     async def _end(self, session_id: str | None, size: int) -> FormattedHistory:
         """The newest messages, one more than `size` or all: only so does the framework tell an overlap from a whole
@@ -178,11 +174,6 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
             if len(history.payload) > size or history.previous_cursor is None:
                 return history
             newest *= 2
-
-    async def _create(self, thread_id: str, rows: list[ChatMessage]) -> None:
-        async with self._ledger.begin() as transaction:
-            await transaction.threads.create(thread_id, rules=self._rules, exist_ok=True)
-            await append_within(transaction, thread_id, rows, rules=self._rules, expected_version=0)
 
 
 # --- Messages ---------------------------------------------------------------------------------------------------------
