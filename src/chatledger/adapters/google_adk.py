@@ -10,7 +10,6 @@ thread, those of a user or an app with the user or the tenant.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,9 +28,10 @@ from chatledger.formats import get_codec
 from chatledger.formats.google_adk.codec import as_model, events_of
 from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, History, RulesLevel, Thread
+from chatledger.models import Appended, ChatMessage, History, Page, RulesLevel, Thread
 from chatledger.models.limits import MAX_KEY_BYTES
 from chatledger.models.trusted import copy_with
+from chatledger.storage.repositories.kv import KvScope
 from chatledger.transaction import Transaction
 
 with importing("google", extra="google-adk", name="Google ADK"):
@@ -57,8 +57,6 @@ _UPDATED = "updated"
 _PAGE = 1_000
 _MAX_VALUES = 60
 """Values that are written in the statement of an append. It may have a few more, of which the time is one."""
-_AT_ONCE = 16
-"""Threads whose state `list_sessions` reads at the same time."""
 
 
 class UnstorableValue(DecodeError, TypeError):
@@ -101,9 +99,8 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             mark = await settled(in_transaction(self._ledger, write))
         except AlreadyExists as error:
             raise AlreadyExistsError(f"Session with id {place.session_id} already exists.") from error
-        session = _session(place, delta.session, now)
+        (session,) = await self._sessions([place])
         _mark(session, mark)
-        await self._add_shared_state([session])
         return session
 
     async def get_session(
@@ -115,30 +112,18 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         place = _Place(app_name, user_id, session_id.strip() if session_id else session_id)
         try:
             history, events = await self._read(place, config)
-            state, updated = await self._state_of(place)
         except ThreadNotFound:
             return None
-        session = _session(place, state, updated or 0.0)
+        (session,) = await self._sessions([place])  # later than the mark, so a newer state is told as a stale session
+        if not session.last_update_time and await self._ledger.threads.find(place.thread_id) is None:
+            return None  # deleted since
         session.events = events
         _mark(session, history.mark)
-        await self._add_shared_state([session])
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions without events, those that were updated last at the end."""
-        places = [place async for place in self._places(app_name, user_id)]
-        gate = asyncio.Semaphore(_AT_ONCE)
-
-        async def read(place: _Place) -> Session | None:
-            async with gate:
-                with suppress(ThreadNotFound):  # deleted since
-                    state, updated = await self._state_of(place)
-                    return _session(place, state, updated or 0.0)
-                return None
-
-        found = await asyncio.gather(*map(read, places))
-        sessions = [session for session in found if session is not None]
-        await self._add_shared_state(sessions)
+        sessions = await self._sessions([place async for place in self._places(app_name, user_id)])
         sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
         return ListSessionsResponse(sessions=sessions)
 
@@ -149,7 +134,8 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        return await self._values(("user", user_id, _namespace(app_name)))
+        scope = _Place(app_name, user_id, "").scopes[1]
+        return _state((await self._values([scope]))[scope])
 
     # --- Events -------------------------------------------------------------------------------------------------------
 
@@ -238,38 +224,23 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 events = [event for event in events if event.timestamp >= since]
             return history, events if count is None else events[len(events) - min(count, len(events)) :]
 
-    async def _state_of(self, place: _Place) -> tuple[dict[str, Any], float | None]:
-        """The session's own state, and the time of its last event."""
-        values: dict[str, Any] = {}
-        ledger, cursor = self._ledger.user(place.user_id), None
-        while True:
-            page = await ledger.kv.list(("thread", place.thread_id), limit=_PAGE, cursor=cursor)
-            values |= {one.key: one.value for one in page}
-            if (cursor := page.next_cursor) is None:
-                break
-        updated = values.get(_UPDATED)
-        return _unnamed(values), updated if isinstance(updated, (int, float)) else None
+    async def _sessions(self, places: Sequence[_Place]) -> list[Session]:
+        """The sessions without events, each with its state and that of its user and its app."""
+        values = await self._values([scope for place in places for scope in place.scopes])
+        return [_session(place, *(values[scope] for scope in place.scopes)) for place in places]
 
-    async def _values(self, scope: tuple[str, ...]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        cursor = None
-        while True:
-            page = await self._ledger.kv.list(scope, limit=_PAGE, cursor=cursor)
-            values |= {one.key: one.value for one in page}
-            if (cursor := page.next_cursor) is None:
-                return _unnamed(values)
-
-    async def _add_shared_state(self, sessions: Sequence[Session]) -> None:
-        """Add the state of the app, and of each user, under their prefixes. All sessions are of one app."""
-        if not sessions:
-            return
-        app = sessions[0].app_name
-        of_app = await self._values(("tenant", _namespace(app)))
-        users = {session.user_id for session in sessions}
-        of_users = {user: await self.get_user_state(app_name=app, user_id=user) for user in users}
-        for session in sessions:
-            session.state |= {State.APP_PREFIX + key: value for key, value in of_app.items()}
-            session.state |= {State.USER_PREFIX + key: value for key, value in of_users[session.user_id].items()}
+    async def _values(self, scopes: Sequence[KvScope]) -> dict[KvScope, dict[str, Any]]:
+        """All values of each scope; none of a thread that does not exist."""
+        values: dict[KvScope, dict[str, Any]] = {}
+        for scope, page in (await self._ledger.kv.list_many(scopes, limit=_PAGE)).items():
+            values[scope] = {one.key: one.value for one in page}
+            while page.next_cursor is not None:
+                try:
+                    page = await self._ledger.kv.list(scope, limit=_PAGE, cursor=page.next_cursor)
+                except ThreadNotFound:  # deleted since
+                    page = Page([])
+                values[scope] |= {one.key: one.value for one in page}
+        return values
 
     async def _places(self, app_name: str, user_id: str | None) -> Any:
         cursor = None
@@ -296,6 +267,12 @@ class _Place:
     @property
     def thread_id(self) -> str:
         return "/".join(quote(name, safe="") for name in (self.app_name, self.user_id, self.session_id))
+
+    @property
+    def scopes(self) -> tuple[KvScope, KvScope, KvScope]:
+        """Where the state of the session, of its user and of its app lies."""
+        namespace = f"{_NAMESPACE}/{quote(self.app_name, safe='')}"
+        return ("thread", self.thread_id), ("user", self.user_id, namespace), ("tenant", namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,11 +309,7 @@ class _Delta:
     async def put(self, transaction: Transaction, place: _Place, updated: float) -> None:
         """Write all values. The rows of an app are taken last, since most writers wait for each other there."""
         of_session = {_UPDATED: updated, **_named(self.session)}
-        for scope, values in (
-            (("thread", place.thread_id), of_session),
-            (("user", place.user_id, _namespace(place.app_name)), _named(self.user)),
-            (("tenant", _namespace(place.app_name)), _named(self.app)),
-        ):
+        for scope, values in zip(place.scopes, (of_session, _named(self.user), _named(self.app)), strict=True):
             for key in sorted(values):  # in one order, so that two writers do not wait for each other
                 await transaction.kv.put(scope, key, values[key])
 
@@ -373,13 +346,19 @@ def _mark(session: Session, mark: str) -> None:
     session._storage_update_marker = mark  # noqa: SLF001 - ADK's own services keep their marker there
 
 
-def _session(place: _Place, state: Mapping[str, Any], updated: float) -> Session:
+def _session(place: _Place, own: Mapping[str, Any], of_user: Mapping[str, Any], of_app: Mapping[str, Any]) -> Session:
+    """The session of the values of its scopes."""
+    updated = own.get(_UPDATED)
     return Session(
         app_name=place.app_name,
         user_id=place.user_id,
         id=place.session_id,
-        state=dict(state),
-        last_update_time=updated,
+        state={
+            **_state(own),
+            **{f"{State.APP_PREFIX}{key}": value for key, value in _state(of_app).items()},
+            **{f"{State.USER_PREFIX}{key}": value for key, value in _state(of_user).items()},
+        },
+        last_update_time=updated if isinstance(updated, (int, float)) else 0.0,
     )
 
 
@@ -391,15 +370,11 @@ def _place_of(thread: Thread) -> _Place | None:
     return place if is_session and (thread.kind, thread.user_id) == tuple(names[:2]) else None
 
 
-def _namespace(app_name: str) -> str:
-    return f"{_NAMESPACE}/{quote(app_name, safe='')}"
-
-
 def _named(state: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{_STATE}{key}": value for key, value in state.items()}
 
 
-def _unnamed(values: Mapping[str, Any]) -> dict[str, Any]:
+def _state(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
 
 

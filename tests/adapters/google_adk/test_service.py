@@ -18,6 +18,7 @@ from chatledger import Ledger
 from chatledger.adapters.google_adk import ChatLedgerSessionService, UnstorableValue
 from tests.adapters.google_adk.events import CALL, SECOND, content, result
 from tests.conftest import Database
+from tests.faults.proxy import proxied
 
 WHO: dict[str, Any] = {"app_name": "demo", "user_id": "ada"}
 
@@ -143,6 +144,27 @@ async def test_state_lies_where_it_belongs(ledger: Ledger) -> None:
     elsewhere = await service.create_session(app_name="other", user_id="ada")
     assert elsewhere.state == {}
     assert await service.get_user_state(**WHO) == {"u": {"x": 1}}
+
+
+async def test_more_state_than_a_page_of_values_is_read_whole(ledger: Ledger) -> None:
+    service = ChatLedgerSessionService(ledger)
+    many = {f"k{number}": number for number in range(1_005)}
+    await service.create_session(**WHO, session_id="s", state=many)
+    assert (await loaded(service)).state == many
+
+
+async def test_sessions_are_read_in_few_statements(pg_database: Database) -> None:
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger:
+        service = ChatLedgerSessionService(ledger)
+        for number in range(20):
+            state = {"user:u": 1, "app:a": 1, "s": number}
+            await service.create_session(**WHO, session_id=f"{number}", state=state)
+        for _ in range(3):  # the first ones prepare the statements
+            before = proxy.round_trips
+            assert (await loaded(service, "7")).state == {"user:u": 1, "app:a": 1, "s": 7}
+            between = proxy.round_trips
+            assert len((await service.list_sessions(**WHO)).sessions) == 20
+        assert (between - before, proxy.round_trips - between) == (2, 2)
 
 
 async def test_a_partial_event_is_not_stored(ledger: Ledger) -> None:
