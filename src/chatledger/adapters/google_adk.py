@@ -207,22 +207,26 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
     async def _read(self, place: _Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
         count = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
-        newest = None if since is not None and count != 0 else count
+        if count == 0 or (count is not None and since is None):
+            history, written = await self._last(place, count)
+            return history, _events(history, written)
+        history = await self._ledger.messages.history(place.thread_id, user_id=place.user_id, partials=False)
+        events = _events(history, events_of(history.messages))
+        if since is not None:
+            events = [event for event in events if event.timestamp >= since]
+        return history, events if count is None else events[-count:]
+
+    async def _last(self, place: _Place, count: int) -> tuple[History, list[Written]]:
+        """The last events of a session. An event of several results is several messages, so some more are read."""
+        newest = count + count // 2 + 1
         while True:
             history = await self._ledger.messages.history(
-                place.thread_id,
-                newest=newest if newest is None else max(newest, 1),
-                user_id=place.user_id,
-                partials=False,
+                place.thread_id, newest=newest, user_id=place.user_id, partials=False
             )
             written = events_of(history.messages)
-            if newest and history.previous_cursor is not None and len(written) < newest:
-                newest *= 2  # some of the events are several messages
-                continue
-            events = [] if count == 0 else _events(history, written)
-            if since is not None:
-                events = [event for event in events if event.timestamp >= since]
-            return history, events if count is None else events[len(events) - min(count, len(events)) :]
+            if len(written) >= count or history.previous_cursor is None:
+                return history, written[-count:] if count else []
+            newest *= 2
 
     async def _sessions(self, places: Sequence[_Place]) -> list[Session]:
         """The sessions without events, each with its state and that of its user and its app."""
