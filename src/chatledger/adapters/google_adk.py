@@ -53,7 +53,9 @@ _NAMESPACE = "google-adk"
 _STATE = "state/"
 """Before the keys of state, among the values of a thread, a user or the tenant."""
 _UPDATED = "updated"
-"""The key of the time of the last event, among the values of a thread."""
+"""The key of the time of the last event, among the values of a thread. Until the first one, the time of the thread
+stands for it.
+"""
 _PAGE = 1_000
 _MAX_VALUES = 60
 """Values that are written in the statement of an append. It may have a few more, of which the time is one."""
@@ -92,7 +94,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             await transaction.threads.create(
                 place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=_time(now)
             )
-            await delta.put(transaction, place, now)
+            await delta.put(transaction, place)
             return (await transaction.messages.append(place.thread_id, [], user_id=user_id)).mark
 
         try:
@@ -100,6 +102,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         except AlreadyExists as error:
             raise AlreadyExistsError(f"Session with id {place.session_id} already exists.") from error
         (session,) = await self._sessions([place])
+        session.last_update_time = now
         _mark(session, mark)
         return session
 
@@ -109,14 +112,17 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """The session with its events and its state, or None. An event that ADK refuses is left out, with a warning
         that names its seq.
         """
-        place = _Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        place = _Place(app_name, user_id, session_id.strip())
         try:
             history, events = await self._read(place, config)
         except ThreadNotFound:
             return None
         (session,) = await self._sessions([place])  # later than the mark, so a newer state is told as a stale session
-        if not session.last_update_time and await self._ledger.threads.find(place.thread_id) is None:
-            return None  # deleted since
+        if not session.last_update_time:  # it has no event, or it was deleted since
+            thread = await self._ledger.threads.find(place.thread_id, user_id=user_id)
+            if thread is None:
+                return None
+            session.last_update_time = thread.created_at.timestamp()
         session.events = events
         _mark(session, history.mark)
         return session
@@ -129,7 +135,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete the thread with its messages, runs, feedback and state, for good. Does nothing if there is none."""
-        place = _Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        place = _Place(app_name, user_id, session_id.strip())
         with suppress(ThreadNotFound):
             await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
 
@@ -185,7 +191,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 except VersionConflict as error:  # the caller has to learn of it, so it is not tried again
                     raise _stale() from error
                 if not appended.replayed:
-                    await delta.put(transaction, place, event.timestamp)
+                    await delta.put(transaction, place, {_UPDATED: event.timestamp})
                 return appended
 
             return await in_transaction(self._ledger, write)
@@ -267,6 +273,7 @@ class _Place:
     app_name: str
     user_id: str
     session_id: str
+    created_at: float = 0.0
 
     @property
     def thread_id(self) -> str:
@@ -310,9 +317,11 @@ class _Delta:
     def fits_an_append(self) -> bool:
         return not self.user and not self.app and len(self.session) <= _MAX_VALUES
 
-    async def put(self, transaction: Transaction, place: _Place, updated: float) -> None:
-        """Write all values. The rows of an app are taken last, since most writers wait for each other there."""
-        of_session = {_UPDATED: updated, **_named(self.session)}
+    async def put(self, transaction: Transaction, place: _Place, more: Mapping[str, Any] | None = None) -> None:
+        """Write all values, and `more` ones of the session. The rows of an app are taken last, since most writers wait
+        for each other there.
+        """
+        of_session = {**(more or {}), **_named(self.session)}
         for scope, values in zip(place.scopes, (of_session, _named(self.user), _named(self.app)), strict=True):
             for key in sorted(values):  # in one order, so that two writers do not wait for each other
                 await transaction.kv.put(scope, key, values[key])
@@ -326,11 +335,10 @@ def _rows(event: Event, place: _Place, rules: RulesLevel) -> list[ChatMessage]:
         messages = get_codec(FORMAT).decode([event], rules=rules).messages
     except DecodeError as error:
         raise UnstorableValue(error.path, error.detail) from error
-    run_id: str | None = f"{place.thread_id}/{quote(event.invocation_id, safe='')}"
-    if not event.invocation_id or len(run_id or "") > MAX_KEY_BYTES:
-        run_id = None
+    run_id = f"{place.thread_id}/{quote(event.invocation_id, safe='')}"
+    in_run = event.invocation_id and len(run_id) <= MAX_KEY_BYTES
     ids = [event.id, *(f"{quote(event.id, safe='')}/{number}" for number in range(1, len(messages)))]
-    shared = {"run_id": run_id, "created_at": _time(event.timestamp)}
+    shared = {"run_id": run_id if in_run else None, "created_at": _time(event.timestamp)}
     return [copy_with(one, {**shared, "message_id": id_}) for one, id_ in zip(messages, ids, strict=True)]
 
 
@@ -357,29 +365,26 @@ def _session(place: _Place, own: Mapping[str, Any], of_user: Mapping[str, Any], 
         app_name=place.app_name,
         user_id=place.user_id,
         id=place.session_id,
-        state={
-            **_state(own),
-            **{f"{State.APP_PREFIX}{key}": value for key, value in _state(of_app).items()},
-            **{f"{State.USER_PREFIX}{key}": value for key, value in _state(of_user).items()},
-        },
-        last_update_time=updated if isinstance(updated, (int, float)) else 0.0,
+        state=_state(own) | _state(of_app, State.APP_PREFIX) | _state(of_user, State.USER_PREFIX),
+        last_update_time=updated if isinstance(updated, (int, float)) else place.created_at,
     )
 
 
 def _place_of(thread: Thread) -> _Place | None:
     """The session of a thread; None for a thread that somebody else made."""
     names = [unquote(name) for name in thread.thread_id.split("/")]
-    place = _Place(*names) if len(names) == 3 else None
-    is_session = place is not None and place.thread_id == thread.thread_id
-    return place if is_session and (thread.kind, thread.user_id) == tuple(names[:2]) else None
+    if len(names) != 3 or (thread.kind, thread.user_id) != tuple(names[:2]):
+        return None
+    place = _Place(names[0], names[1], names[2], thread.created_at.timestamp())
+    return place if place.thread_id == thread.thread_id else None
 
 
 def _named(state: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{_STATE}{key}": value for key, value in state.items()}
 
 
-def _state(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
+def _state(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    return {prefix + key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
 
 
 def _stale() -> StaleSessionError:

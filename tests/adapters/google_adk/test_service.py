@@ -146,6 +146,15 @@ async def test_state_lies_where_it_belongs(ledger: Ledger) -> None:
     assert await service.get_user_state(**WHO) == {"u": {"x": 1}}
 
 
+async def test_a_session_without_events_was_updated_when_it_was_made(ledger: Ledger) -> None:
+    service = ChatLedgerSessionService(ledger)
+    made = await service.create_session(**WHO, session_id="s")
+    (listed,) = (await service.list_sessions(**WHO)).sessions
+    for found in (listed, await loaded(service)):
+        assert found.last_update_time == pytest.approx(made.last_update_time, abs=1e-6)
+        assert found.last_update_time > 0
+
+
 async def test_more_state_than_a_page_of_values_is_read_whole(ledger: Ledger) -> None:
     service = ChatLedgerSessionService(ledger)
     many = {f"k{number}": number for number in range(1_005)}
@@ -159,6 +168,7 @@ async def test_sessions_are_read_in_few_statements(pg_database: Database) -> Non
         for number in range(20):
             state = {"user:u": 1, "app:a": 1, "s": number}
             await service.create_session(**WHO, session_id=f"{number}", state=state)
+        await service.append_event(await loaded(service, "7"), said("Hi"))
         for _ in range(3):  # the first ones prepare the statements
             before = proxy.round_trips
             assert (await loaded(service, "7")).state == {"user:u": 1, "app:a": 1, "s": 7}
