@@ -23,6 +23,8 @@ from chatledger import (
     ThreadNotFound,
 )
 from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories import kv
+from chatledger.storage.repositories.cursors import to_page
 from tests.conftest import Database
 from tests.conversations import user
 from tests.storage.raw import query, raw_connection
@@ -150,6 +152,27 @@ async def test_a_list_of_many_scopes_is_one_statement_for_500(ledger: Ledger, mo
         asked.clear()
         await ledger.kv.list_many([("thread", f"t{number}") for number in range(count)])
         assert len(asked) == statements
+
+
+async def test_a_list_of_many_scopes_reads_no_more_than_it_gives(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ledger.begin() as tx:
+        for number in range(20):
+            await tx.kv.put(ADA, f"{number}", number)
+            await tx.kv.put(TENANT, f"{number}", number)
+    read: list[int] = []
+
+    def counted(rows: Any, *given: Any, **named: Any) -> Any:
+        read.append(len(rows))
+        return to_page(rows, *given, **named)
+
+    monkeypatch.setattr(kv, "to_page", counted)
+    assert {scope: len(page) for scope, page in (await ledger.kv.list_many([ADA, TENANT], limit=5)).items()} == {
+        ADA: 5,
+        TENANT: 5,
+    }
+    assert read == [6, 6]  # one more tells that the page is not the last
 
 
 async def test_one_user_lists_nothing_of_another(ledger: Ledger, thread: str) -> None:
