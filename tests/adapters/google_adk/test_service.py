@@ -146,6 +146,24 @@ async def test_state_lies_where_it_belongs(ledger: Ledger) -> None:
     assert await service.get_user_state(**WHO) == {"u": {"x": 1}}
 
 
+async def test_an_event_between_the_making_of_a_session_and_its_mark_makes_it_stale(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = ChatLedgerSessionService(ledger)
+    create = type(ledger.threads).create
+
+    async def hurried(threads: Any, thread_id: str, **given: Any) -> Any:
+        made = await create(threads, thread_id, **given)
+        await ledger.append(thread_id, [said("first").model_dump()], format="google-adk")
+        return made
+
+    monkeypatch.setattr(type(ledger.threads), "create", hurried)
+    session = await service.create_session(**WHO, session_id="s")
+    with pytest.raises(ValueError, match="load it again"):
+        await service.append_event(session, said("second"))
+    assert texts(await loaded(service)) == ["first"]
+
+
 async def test_a_session_without_events_was_updated_when_it_was_made(ledger: Ledger) -> None:
     service = ChatLedgerSessionService(ledger)
     made = await service.create_session(**WHO, session_id="s")
