@@ -41,7 +41,7 @@ async def work(url: str, name: str, tasks: int, threads: Sequence[str]) -> None:
 async def say_changes(url: str, thread: str, after: str, notify: bool) -> None:
     async with Ledger.open(url, notify=notify) as ledger:
         async for change in ledger.follow(thread, after=after):
-            print(change.model_dump_json(), flush=True)
+            print(json.dumps(change.model_dump(mode="json")), flush=True)  # a text may have lone surrogates
 
 
 PROGRAMS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {

@@ -14,9 +14,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, cast
-from urllib.parse import quote, unquote
 
 from pydantic_core import to_jsonable_python
 
@@ -26,11 +24,18 @@ from chatledger.arguments import RULES, Kind, require
 from chatledger.errors import AlreadyExists, DecodeError, EncodeError, ThreadNotFound, VersionConflict
 from chatledger.formats import get_codec
 from chatledger.formats.google_adk.codec import as_model, events_of
+from chatledger.formats.google_adk.session import (
+    UPDATED,
+    Place,
+    identified,
+    moment,
+    named,
+    state_of_user,
+    unnamed,
+)
 from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, History, Page, RulesLevel, Thread
-from chatledger.models.limits import MAX_KEY_BYTES
-from chatledger.models.trusted import copy_with
+from chatledger.models import Appended, ChatMessage, History, Page, RulesLevel
 from chatledger.storage.repositories.kv import KvScope
 from chatledger.transaction import Transaction
 
@@ -49,13 +54,6 @@ __all__ = ["ChatLedgerSessionService", "UnstorableValue"]
 FORMAT = "google-adk"
 _LEDGER = Kind("a Ledger", Ledger)
 _LOGGER = logging.getLogger(__name__)
-_NAMESPACE = "google-adk"
-_STATE = "state/"
-"""Before the keys of state, among the values of a thread, a user or the tenant."""
-_UPDATED = "updated"
-"""The key of the time of the last event, among the values of a thread. Until the first one, the time of the thread
-stands for it.
-"""
 _PAGE = 1_000
 _MAX_VALUES = 60
 """Values that are written in the statement of an append. It may have a few more, of which the time is one."""
@@ -87,12 +85,12 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         id of a session that there is.
         """
         now = platform_time.get_time()
-        place = _Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid(), now)
+        place = Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
         delta = _Delta.of(state or {}, "state")
 
         async def write(to: Ledger | Transaction) -> str | None:
             await to.threads.create(
-                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=_time(now)
+                place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=moment(now)
             )
             await delta.put(to, place)
             empty = await to.messages.append(place.thread_id, [], user_id=user_id)
@@ -103,7 +101,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             mark = await settled(in_transaction(self._ledger, write) if state else write(self._ledger))
         except AlreadyExists as error:
             raise AlreadyExistsError(f"Session with id {place.session_id} already exists.") from error
-        (session,) = await self._sessions([place])
+        (session,) = await self._sessions({place: now})
         _mark(session, mark)
         return session
 
@@ -113,12 +111,12 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """The session with its events and its state, or None. An event that ADK refuses is left out, with a warning
         that names its seq.
         """
-        place = _Place(app_name, user_id, session_id.strip())
+        place = Place(app_name, user_id, session_id.strip())
         try:
             history, events = await self._read(place, config)
         except ThreadNotFound:
             return None
-        (session,) = await self._sessions([place])  # later than the mark, so a newer state is told as a stale session
+        (session,) = await self._sessions({place: 0.0})  # later than the mark, so a newer state makes the session stale
         if not session.last_update_time:  # it has no event, or it was deleted since
             thread = await self._ledger.threads.find(place.thread_id, user_id=user_id)
             if thread is None:
@@ -130,19 +128,19 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions without events, those that were updated last at the end."""
-        sessions = await self._sessions([place async for place in self._places(app_name, user_id)])
+        sessions = await self._sessions(await self._places(app_name, user_id))
         sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
         return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete the thread with its messages, runs, feedback and state, for good. Does nothing if there is none."""
-        place = _Place(app_name, user_id, session_id.strip())
+        place = Place(app_name, user_id, session_id.strip())
         with suppress(ThreadNotFound):
             await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        scope = _Place(app_name, user_id, "").scopes[1]
-        return _state((await self._values([scope]))[scope])
+        scope = state_of_user(app_name, user_id)
+        return unnamed((await self._values([scope]))[scope])
 
     # --- Events -------------------------------------------------------------------------------------------------------
 
@@ -157,7 +155,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        place = _Place(session.app_name, session.user_id, session.id)
+        place = Place(session.app_name, session.user_id, session.id)
         delta = _Delta.of(event.actions.state_delta or {}, "actions.state_delta")
         messages = _rows(event, place, self._rules)
         try:
@@ -171,7 +169,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         return cast(Event, self._commit_event_to_session(session, event))
 
     async def _append(
-        self, session: Session, event: Event, place: _Place, messages: Sequence[ChatMessage], delta: _Delta
+        self, session: Session, event: Event, place: Place, messages: Sequence[ChatMessage], delta: _Delta
     ) -> Appended:
         mark = session._storage_update_marker or await self._mark_without_marker(session, event, place)  # noqa: SLF001 - ADK's place for it
         try:
@@ -181,7 +179,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                     messages,
                     user_id=place.user_id,
                     expected=mark,
-                    kv={_UPDATED: event.timestamp, **_named(delta.session)},
+                    kv={UPDATED: event.timestamp, **named(delta.session)},
                 )
 
             async def write(transaction: Transaction) -> Appended:
@@ -192,14 +190,14 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 except VersionConflict as error:  # the caller has to learn of it, so it is not tried again
                     raise _stale() from error
                 if not appended.replayed:
-                    await delta.put(transaction, place, {_UPDATED: event.timestamp})
+                    await delta.put(transaction, place, {UPDATED: event.timestamp})
                 return appended
 
             return await in_transaction(self._ledger, write)
         except VersionConflict as error:
             raise _stale() from error
 
-    async def _mark_without_marker(self, session: Session, event: Event, place: _Place) -> str:
+    async def _mark_without_marker(self, session: Session, event: Event, place: Place) -> str:
         """The mark of the stored session, for one that was not loaded from here but ends with the same event."""
         history = await self._ledger.messages.history(place.thread_id, newest=1, user_id=place.user_id)
         stored = events_of(history.messages)
@@ -211,7 +209,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    async def _read(self, place: _Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
+    async def _read(self, place: Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
         count = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
         if count == 0 or (count is not None and since is None):
@@ -223,7 +221,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
             events = [event for event in events if event.timestamp >= since]
         return history, events if count is None else events[-count:]
 
-    async def _last(self, place: _Place, count: int) -> tuple[History, list[Written]]:
+    async def _last(self, place: Place, count: int) -> tuple[History, list[Written]]:
         """The last events of a session. An event of several results is several messages, so some more are read."""
         newest = count + count // 2 + 1
         while True:
@@ -235,10 +233,12 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 return history, written[-count:] if count else []
             newest *= 2
 
-    async def _sessions(self, places: Sequence[_Place]) -> list[Session]:
-        """The sessions without events, each with its state and that of its user and its app."""
+    async def _sessions(self, places: Mapping[Place, float]) -> list[Session]:
+        """The sessions without events, each with its state and that of its user and its app. The time with each place
+        stands for that of its last event if it has none.
+        """
         values = await self._values([scope for place in places for scope in place.scopes])
-        return [_session(place, *(values[scope] for scope in place.scopes)) for place in places]
+        return [_session(place, time, *(values[scope] for scope in place.scopes)) for place, time in places.items()]
 
     async def _values(self, scopes: Sequence[KvScope]) -> dict[KvScope, dict[str, Any]]:
         """All values of each scope; none of a thread that does not exist."""
@@ -253,38 +253,20 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 values[scope] |= {one.key: one.value for one in page}
         return values
 
-    async def _places(self, app_name: str, user_id: str | None) -> Any:
+    async def _places(self, app_name: str, user_id: str | None) -> dict[Place, float]:
+        """The sessions by the time of their making, without the threads that somebody else made."""
+        places: dict[Place, float] = {}
         cursor = None
         while True:
             page = await self._ledger.threads.list(
                 user_id=user_id, kind=app_name, archived=None, order="created", limit=_PAGE, cursor=cursor
             )
             for thread in page:
-                place = _place_of(thread)
-                if place is not None:
-                    yield place
+                place = Place.of_thread(thread.thread_id)
+                if place is not None and (place.app_name, place.user_id) == (thread.kind, thread.user_id):
+                    places[place] = thread.created_at.timestamp()
             if (cursor := page.next_cursor) is None:
-                return
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A session by its three names."""
-
-    app_name: str
-    user_id: str
-    session_id: str
-    created_at: float = 0.0
-
-    @property
-    def thread_id(self) -> str:
-        return "/".join(quote(name, safe="") for name in (self.app_name, self.user_id, self.session_id))
-
-    @property
-    def scopes(self) -> tuple[KvScope, KvScope, KvScope]:
-        """Where the state of the session, of its user and of its app lies."""
-        namespace = f"{_NAMESPACE}/{quote(self.app_name, safe='')}"
-        return ("thread", self.thread_id), ("user", self.user_id, namespace), ("tenant", namespace)
+                return places
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,17 +300,17 @@ class _Delta:
     def fits_an_append(self) -> bool:
         return not self.user and not self.app and len(self.session) <= _MAX_VALUES
 
-    async def put(self, to: Ledger | Transaction, place: _Place, more: Mapping[str, Any] | None = None) -> None:
+    async def put(self, to: Ledger | Transaction, place: Place, more: Mapping[str, Any] | None = None) -> None:
         """Write all values, and `more` ones of the session. The rows of an app are taken last, since most writers wait
         for each other there.
         """
-        of_session = {**(more or {}), **_named(self.session)}
-        for scope, values in zip(place.scopes, (of_session, _named(self.user), _named(self.app)), strict=True):
+        of_session = {**(more or {}), **named(self.session)}
+        for scope, values in zip(place.scopes, (of_session, named(self.user), named(self.app)), strict=True):
             for key in sorted(values):  # in one order, so that two writers do not wait for each other
                 await to.kv.put(scope, key, values[key])
 
 
-def _rows(event: Event, place: _Place, rules: RulesLevel) -> list[ChatMessage]:
+def _rows(event: Event, place: Place, rules: RulesLevel) -> list[ChatMessage]:
     """The messages of the event, under its id, its time and its run. Raises UnstorableValue."""
     if event.actions.agent_state is not None:
         _Delta.of(event.actions.agent_state, "actions.agent_state")
@@ -336,11 +318,7 @@ def _rows(event: Event, place: _Place, rules: RulesLevel) -> list[ChatMessage]:
         messages = get_codec(FORMAT).decode([event], rules=rules).messages
     except DecodeError as error:
         raise UnstorableValue(error.path, error.detail) from error
-    run_id = f"{place.thread_id}/{quote(event.invocation_id, safe='')}"
-    in_run = event.invocation_id and len(run_id) <= MAX_KEY_BYTES
-    ids = [event.id, *(f"{quote(event.id, safe='')}/{number}" for number in range(1, len(messages)))]
-    shared = {"run_id": run_id if in_run else None, "created_at": _time(event.timestamp)}
-    return [copy_with(one, {**shared, "message_id": id_}) for one, id_ in zip(messages, ids, strict=True)]
+    return identified(messages, place, event_id=event.id, invocation_id=event.invocation_id, timestamp=event.timestamp)
 
 
 def _events(history: History, written: Sequence[Written]) -> list[Event]:
@@ -359,41 +337,19 @@ def _mark(session: Session, mark: str | None) -> None:
     session._storage_update_marker = mark  # noqa: SLF001 - ADK's own services keep their marker there
 
 
-def _session(place: _Place, own: Mapping[str, Any], of_user: Mapping[str, Any], of_app: Mapping[str, Any]) -> Session:
+def _session(
+    place: Place, time: float, own: Mapping[str, Any], of_user: Mapping[str, Any], of_app: Mapping[str, Any]
+) -> Session:
     """The session of the values of its scopes."""
-    updated = own.get(_UPDATED)
+    updated = own.get(UPDATED)
     return Session(
         app_name=place.app_name,
         user_id=place.user_id,
         id=place.session_id,
-        state=_state(own) | _state(of_app, State.APP_PREFIX) | _state(of_user, State.USER_PREFIX),
-        last_update_time=updated if isinstance(updated, (int, float)) else place.created_at,
+        state=unnamed(own) | unnamed(of_app, State.APP_PREFIX) | unnamed(of_user, State.USER_PREFIX),
+        last_update_time=updated if isinstance(updated, (int, float)) else time,
     )
-
-
-def _place_of(thread: Thread) -> _Place | None:
-    """The session of a thread; None for a thread that somebody else made."""
-    names = [unquote(name) for name in thread.thread_id.split("/")]
-    if len(names) != 3 or (thread.kind, thread.user_id) != tuple(names[:2]):
-        return None
-    place = _Place(names[0], names[1], names[2], thread.created_at.timestamp())
-    return place if place.thread_id == thread.thread_id else None
-
-
-def _named(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{_STATE}{key}": value for key, value in state.items()}
-
-
-def _state(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {prefix + key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
 
 
 def _stale() -> StaleSessionError:
     return StaleSessionError("The session was changed since it was loaded; load it again before appending.")
-
-
-def _time(timestamp: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(timestamp, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -1,4 +1,4 @@
-"""`import`: store the conversations of files."""
+"""`import`: store the conversations of files, or those of a framework's store."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, file_path, given_keys, require_files, run_async
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.options import (
+    Debug,
+    Json,
+    Tenant,
+    Url,
+    file_path,
+    given_keys,
+    require_files,
+    require_one,
+    run_async,
+)
 from chatledger.cli.output import plural, print_json
-from chatledger.cli.progress import byte_bar
+from chatledger.cli.progress import byte_bar, share_bar
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from chatledger.errors import UnknownFormat
     from chatledger.ledger import Opening
+    from chatledger.transfer.import_store import StoreOptions
     from chatledger.transfer.plan import ImportOptions
     from chatledger.transfer.report import Failure, ImportReport
 
@@ -37,7 +48,9 @@ def _option(name: str, text: str) -> Any:
 
 
 def import_files(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")
+    ] = None,
     field: Annotated[
         str | None, _option("--field", "The field that holds a record's messages; dots lead into objects.")
     ] = None,
@@ -51,6 +64,23 @@ def import_files(
         str | None, _option("--time-field", "The field with the time of a record or message.")
     ] = None,
     user_field: Annotated[str | None, _option("--user-field", "The field with the user's id.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="URL", help="A framework's database instead of files; needs --store."),
+    ] = None,
+    store: Annotated[
+        Literal["openai-agents", "langchain", "adk"] | None,
+        typer.Option("--store", help="The framework whose store --from is."),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="The store's table of messages, if it is not the usual one.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", help="The owner of the imported sessions; those of adk have owners.")
+    ] = None,
+    session: Annotated[
+        list[str] | None, typer.Option("--session", metavar="ID", help="Import this session only; may be repeated.")
+    ] = None,
     format: Annotated[  # noqa: A002
         str,
         typer.Option("--format", help="The format of the files; auto: detect it in each record. See formats."),
@@ -66,15 +96,21 @@ def import_files(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Import conversations, one thread per record. A second import stores nothing twice.
+    """Import conversations, one thread per record or session. A second import stores nothing twice.
 
     A file is an array of records, one record per line, records one after the other, or a recording of requests. A
     record is a message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body;
     its other keys become the thread's metadata. Bad records are reported, records of erased threads are skipped, and
     the others are imported; the exit code is then 1. A file of unknown format is refused as a whole.
-    """
 
-    async def command() -> int:
+    With --from and --store, the sessions of a framework's own database become threads, as its adapter would have
+    written them. The database is only read. A bad session is reported, and the others are imported.
+    """
+    of_files = {"--field": field, "--id-field": id_field, "--thread-field": thread_field, "--time-field": time_field}
+    of_files |= {"--user-field": user_field, "--format": None if format == "auto" else format}
+    of_stores = {"--store": store, "--table": table, "--user": user, "--session": session}
+
+    async def from_files() -> int:
         from chatledger.transfer.plan import ImportOptions
 
         options = ImportOptions(
@@ -88,16 +124,53 @@ def import_files(
             dry_run=dry_run,
             stop_on_error=stop_on_error,
         )
-        require_files(files)
+        given = files or []
+        require_files(given)
         async with _open(url, tenant, dry_run=dry_run) as ledger:
-            report = await import_paths(ledger, files, options, quiet=as_json)
+            report = await import_paths(ledger, given, options, quiet=as_json)
         if as_json:
             print_json(report.to_json() | {"dry_run": dry_run})
         else:
-            _print_report(report, options, nothing_read=len(report.refused) == len(files))
-        return _code_of(report, files)
+            _print_report(report, options, nothing_read=len(report.refused) == len(given))
+        return _code_of(report, given)
+
+    async def from_store() -> int:
+        from chatledger.transfer.import_store import StoreOptions, import_store, open_store
+
+        if source is None or store is None:
+            raise UsageError("--from needs --store, and --store needs --from")
+        options = StoreOptions(
+            store=store,
+            table=table,
+            user_id=user,
+            sessions=session or (),
+            rules=rules,
+            dry_run=dry_run,
+            stop_on_error=stop_on_error,
+        )
+        async with open_store(source, options) as opened, _open(url, tenant, dry_run=dry_run) as ledger:
+            with share_bar("importing", quiet=as_json) as on_session:
+                report = await import_store(ledger, opened, options, on_session=on_session)
+        if as_json:
+            print_json(report.to_json() | {"dry_run": dry_run})
+        else:
+            _print_sessions(report, options)
+        return _code_of(report, [source])
+
+    async def command() -> int:
+        is_store = source is not None or store is not None
+        _refuse_both(of_files if is_store else of_stores, with_="--from" if is_store else "files")
+        require_one({"files": bool(files), "--from": is_store})
+        return await (from_store() if is_store else from_files())
 
     run_async(command, debug=debug)
+
+
+def _refuse_both(others: dict[str, Any], *, with_: str) -> None:
+    """Raises UsageError for an option that is about the other kind of source."""
+    for name, value in others.items():
+        if value:
+            raise UsageError(f"{name} cannot be given with {with_}")
 
 
 async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions, *, quiet: bool) -> ImportReport:
@@ -174,16 +247,7 @@ def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read:
     say_unknown(report.refused, option="--format")
     if nothing_read:
         return
-    for line in failure_lines(report.failures):
-        say(line)
-    for one in report.erased[:SHOWN_ERASED]:
-        say(f"{one}; skipped")
-    if len(report.erased) > SHOWN_ERASED:
-        say(f"… and {len(report.erased) - SHOWN_ERASED:,} records more of erased threads; --json lists them all")
-    for file in report.empty:
-        say(f"{file}: no record in it")
-    if report.stopped:
-        say("stopped at the first bad record; the records before it are stored")
+    _say_failures(report, "record")
     for file, thread_id in report.twins.items():
         say(
             f"{file}: its first record is stored already as thread {thread_id}, under another id; give the same "
@@ -195,6 +259,27 @@ def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read:
     print("\n".join(describe(report, time_field=options.time_field, dry_run=options.dry_run)))
 
 
+def _print_sessions(report: ImportReport, options: StoreOptions) -> None:
+    _say_failures(report, "session")
+    print("\n".join(_counted(report, "session", dry_run=options.dry_run)))
+    if report.without_time:
+        print(f"{plural(report.without_time, 'session')} without times got the current time")
+
+
+def _say_failures(report: ImportReport, unit: str) -> None:
+    """`unit` is the word for a source of a thread."""
+    for line in failure_lines(report.failures, unit):
+        say(line)
+    for one in report.erased[:SHOWN_ERASED]:
+        say(f"{one}; skipped")
+    if len(report.erased) > SHOWN_ERASED:
+        say(f"… and {len(report.erased) - SHOWN_ERASED:,} {unit}s more of erased threads; --json lists them all")
+    for name in report.empty:
+        say(f"{name}: no {unit} in it")
+    if report.stopped:
+        say(f"stopped at the first bad {unit}; the {unit}s before it are stored")
+
+
 def _read_as(report: ImportReport) -> list[str]:
     """The formats that `auto` detected, one line per file."""
     return [
@@ -204,13 +289,13 @@ def _read_as(report: ImportReport) -> list[str]:
     ]
 
 
-def failure_lines(failures: Sequence[Failure]) -> list[str]:
+def failure_lines(failures: Sequence[Failure], unit: str = "record") -> list[str]:
     """One line per problem, with its first record: a wrong --field fails every record in the same way."""
     by_problem: dict[str, list[Failure]] = {}
     for failure in failures:
         by_problem.setdefault(failure.problem, []).append(failure)
     lines = [
-        str(same[0]) + (f" (and {plural(len(same) - 1, 'record')} more)" if len(same) > 1 else "")
+        str(same[0]) + (f" (and {plural(len(same) - 1, unit)} more)" if len(same) > 1 else "")
         for same in by_problem.values()
     ]
     more = len(lines) - SHOWN_FAILURES
@@ -219,17 +304,23 @@ def failure_lines(failures: Sequence[Failure]) -> list[str]:
 
 def describe(report: ImportReport, *, time_field: str | None = None, dry_run: bool = False) -> list[str]:
     """The report as a few lines of text."""
+    return _counted(report, "record", dry_run=dry_run) + _times(report, time_field)
+
+
+def _counted(report: ImportReport, unit: str, *, dry_run: bool) -> list[str]:
     names = ("created", "grown", "unchanged")
     counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     threads = plural(report.threads, "thread") + (f" ({', '.join(counts)})" if counts else "")
-    messages = f"{plural(report.messages, 'message')} {'to store' if dry_run else 'stored'}"
-    failed = [f"{plural(report.failed, 'record')} failed"] if report.failed else []
-    erased = [f"{plural(len(report.erased), 'record')} skipped (erased)"] if report.erased else []
+    done = "to store" if dry_run else "stored"
+    values = f" and {plural(report.values, 'value')} of shared state" if report.values else ""
+    messages = f"{plural(report.messages, 'message')}{values} {done}"
+    failed = [f"{plural(report.failed, unit)} failed"] if report.failed else []
+    erased = [f"{plural(len(report.erased), unit)} skipped (erased)"] if report.erased else []
     lines = [("dry run, nothing is written: " if dry_run else "") + ", ".join([threads, messages, *failed, *erased])]
     for what, counted in (("kept with a violation", report.violations), ("lost", report.losses)):
         if counted:
             lines.append(f"{what}: " + ", ".join(f"{name} × {count:,}" for name, count in sorted(counted.items())))
-    return lines + _times(report, time_field)
+    return lines
 
 
 def _times(report: ImportReport, time_field: str | None) -> list[str]:

@@ -41,7 +41,8 @@ class ImportReport:
     the time of the import. `read_as` counts records by file and format. `twins` maps a file to the thread that already
     holds its first record under an id from another field. `refused` lists files of unknown format, `empty` files
     without any record, good or bad. `erased` lists records that were skipped because their threads were erased; each
-    error is an `Erased` with the thread's id. `stopped`: the first failure ended the import.
+    error is an `Erased` with the thread's id. `stopped`: the first failure ended the import. `values` counts stored
+    values that belong to no thread.
     """
 
     created: int = 0
@@ -58,6 +59,7 @@ class ImportReport:
     empty: list[str] = field(default_factory=list)
     erased: list[Failure] = field(default_factory=list)
     stopped: bool = False
+    values: int = 0
 
     @property
     def failed(self) -> int:
@@ -77,6 +79,7 @@ class ImportReport:
         return {
             "threads": threads,
             "messages": self.messages,
+            "values": self.values,
             "violations": dict(sorted(self.violations.items())),
             "losses": dict(sorted(self.losses.items())),
             "without_time": self.without_time,

@@ -7,7 +7,8 @@ since the import.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 
 from chatledger.errors import AlreadyExists, VersionConflict
 from chatledger.ledger import Ledger, Transaction
@@ -106,24 +107,31 @@ async def _write(
 ) -> list[ChatMessage]:
     """Write the thread and its messages in one transaction, which a dry run rolls back."""
     stored: list[ChatMessage] = []
+    async with written(ledger, dry_run=options.dry_run) as tx:
+        if thread is None:
+            await tx.threads.create(
+                planned.thread_id,
+                user_id=planned.user_id,
+                metadata=metadata,
+                created_at=planned.created_at,
+            )
+        elif not same_json(thread.metadata, metadata):
+            await tx.threads.update(planned.thread_id, metadata=metadata)
+        for tail in tails:
+            stored += await _append(tx, planned.thread_id, tail, options)
+    return stored
+
+
+@asynccontextmanager
+async def written(ledger: Ledger, *, dry_run: bool) -> AsyncIterator[Transaction]:
+    """A transaction, which a dry run rolls back at its end."""
     try:
         async with ledger.begin() as tx:
-            if thread is None:
-                await tx.threads.create(
-                    planned.thread_id,
-                    user_id=planned.user_id,
-                    metadata=metadata,
-                    created_at=planned.created_at,
-                )
-            elif not same_json(thread.metadata, metadata):
-                await tx.threads.update(planned.thread_id, metadata=metadata)
-            for tail in tails:
-                stored += await _append(tx, planned.thread_id, tail, options)
-            if options.dry_run:
+            yield tx
+            if dry_run:
                 raise _DryRun
     except _DryRun:
         pass
-    return stored
 
 
 async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOptions) -> list[ChatMessage]:

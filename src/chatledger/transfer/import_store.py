@@ -1,0 +1,270 @@
+"""Import of a framework's store: a thread for each session, as the framework's adapter would have written it.
+
+A session is stored completely or not at all. A value beside its thread says how far it was imported, so the next import
+adds what the session got since, and goes on where one that was killed stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from chatledger.errors import (
+    AlreadyExists,
+    Conflict,
+    DecodeError,
+    Erased,
+    InvalidArgument,
+    LimitExceeded,
+    NotFound,
+    RuleViolation,
+    VersionConflict,
+)
+from chatledger.ledger import Ledger, Transaction
+from chatledger.models import ChatMessage, RulesLevel
+from chatledger.models.json import same_json
+from chatledger.storage.drivers.urls import Address
+from chatledger.transfer.report import Failure, ImportReport, Outcome
+from chatledger.transfer.store import batches, written
+from chatledger.transfer.stores import adk, langchain, openai_agents
+from chatledger.transfer.stores.database import SourceDatabase, open_source
+from chatledger.transfer.stores.store import SharedValues, SourceSession, Store
+
+# Errors of a session. Any other error comes from a database and ends the import.
+_OF_A_SESSION = (DecodeError, RuleViolation, Conflict, LimitExceeded, NotFound, InvalidArgument, ValidationError)
+_NAMESPACE = "chatledger-import"
+_STATE = "state"
+"""The key of how far a session was imported, and of the shared values as they were imported."""
+_ABSENT: Final = object()
+
+STORES = ("openai-agents", "langchain", "adk")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """`store` is one of STORES. `table` is the table of the messages, if it is not the framework's usual one.
+
+    `user_id` becomes the owner of all threads; ADK's sessions have users already. `sessions` chooses sessions by their
+    ids; without any, all are imported. With `stop_on_error`, the first bad session ends the import.
+    """
+
+    store: str
+    table: str | None = None
+    user_id: str | None = None
+    sessions: Sequence[str] = ()
+    rules: RulesLevel = "lenient"
+    dry_run: bool = False
+    stop_on_error: bool = False
+
+
+@asynccontextmanager
+async def open_store(url: Address, options: StoreOptions) -> AsyncIterator[Store]:
+    """The store in the database at a path, `sqlite:///…` or `postgresql://…`, to be read only.
+
+    Raises InvalidArgument for options that do not go together, and StorageError if the database is not there or holds
+    no store of the framework.
+    """
+    async with open_source(url) as database:
+        store = _store_of(database, options)
+        await store.prepare()
+        yield store
+
+
+async def import_store(
+    ledger: Ledger,
+    store: Store,
+    options: StoreOptions,
+    *,
+    on_session: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ImportReport:
+    """Import the sessions of a store. `on_session` is called with the number of sessions read, and with how many there
+    are. One session is held in memory at a time, or fifty with ADK.
+
+    A bad session is reported and the others are imported, unless `stop_on_error` is set. A session whose thread was
+    erased is skipped, and listed in the report's `erased`. Raises StorageError if a database fails; the sessions
+    reported until then are stored.
+    """
+    return await _Import(ledger, store, options).run(on_session)
+
+
+def _store_of(database: SourceDatabase, options: StoreOptions) -> Store:
+    if options.store == "adk":
+        if options.table is not None:
+            raise InvalidArgument("table", "cannot be chosen: ADK's tables have fixed names")
+        if options.user_id is not None:
+            raise InvalidArgument("user_id", "cannot be given: ADK's sessions have users, who become the owners")
+        return adk.ADK(database, sessions=options.sessions)
+    if options.store == "langchain":
+        return langchain.LangChain(database, options.table or langchain.TABLE, sessions=options.sessions)
+    if options.store == "openai-agents":
+        return openai_agents.OpenAIAgents(database, options.table or openai_agents.TABLE, sessions=options.sessions)
+    raise InvalidArgument("store", f"must be one of {', '.join(STORES)}")
+
+
+class _Import:
+    def __init__(self, ledger: Ledger, store: Store, options: StoreOptions) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._options = options
+        self._name = store.place
+        self._report = ImportReport()
+
+    async def run(self, on_session: Callable[[int, int], None]) -> ImportReport:
+        report = self._report
+        total = await self._store.count()
+        on_session(0, total)
+        for missing in await self._store.missing():
+            await self._judged(DecodeError(f"session {missing!r}", "the store has no such session"), self._add)
+            if report.stopped:
+                return report
+        async for shared in self._store.shared():
+            await self._judged(shared, self._add_shared)
+            if report.stopped:
+                return report
+        done = 0
+        async for session in self._store.sessions():
+            await self._judged(session, self._add)
+            done += 1
+            on_session(done, max(done, total))
+            if report.stopped:
+                return report
+        if not report.threads and not report.failures and not report.erased:
+            report.empty.append(self._name)
+        return report
+
+    async def _judged(self, found: Any, add: Callable[[Any], Any]) -> None:
+        """Add a session or shared values, or report why not."""
+        place = found.path if isinstance(found, DecodeError) else found.label
+        try:
+            if isinstance(found, DecodeError):
+                raise DecodeError("", found.detail)
+            await add(found)
+        except Erased as error:
+            self._report.erased.append(Failure(self._name, place, error))
+        except _OF_A_SESSION as error:
+            self._report.failures.append(Failure(self._name, place, error))
+            self._report.stopped = self._options.stop_on_error
+
+    # --- Sessions -----------------------------------------------------------------------------------------------------
+
+    async def _add(self, session: SourceSession) -> None:
+        state = await self._stored(session)
+        if state is not None and _is_same(session, state):
+            self._report.add("unchanged", 0, [])
+            return
+        known = 0 if state is None else state["rows"]
+        decoded = self._store.decode(session, session.rows[known:], self._options.rules)
+        try:
+            stored = await self._write(session, decoded.messages, state)
+        except AlreadyExists:
+            if state is not None:
+                raise
+            await self._add(session)  # an import at the same time made the thread first: compare
+            return
+        except VersionConflict as error:
+            detail = "the session went on in its store, and the thread in the ledger; one of them must be chosen"
+            raise VersionConflict(error.thread_id, error.branch, error.expected, error.actual, detail) from error
+        outcome: Outcome = "created" if state is None else "grown"
+        self._report.add(outcome, len(stored), [violation for one in stored for violation in one.violations])
+        self._report.losses.update(loss.code for loss in decoded.losses)
+        self._report.without_time += any(one.created_at is None for one in decoded.messages)
+
+    async def _stored(self, session: SourceSession) -> dict[str, Any] | None:
+        """How far the session was imported; None if it was not.
+
+        Raises AlreadyExists for a thread that somebody else made or owns, and for rows that were imported and are no
+        longer the same.
+        """
+        thread = (await self._ledger.threads.find_many([session.thread_id])).get(session.thread_id)
+        if thread is None:
+            return None
+        found = await self._ledger.kv.get(_scope(session), _STATE)
+        state = None if found is None else found.value
+        if not isinstance(state, dict) or (state["store"], state["session"]) != (self._options.store, session.name):
+            detail = f"thread {session.thread_id!r} exists already and was not imported from this session"
+            raise AlreadyExists(session.thread_id, detail)
+        if thread.user_id != self._owner(session):
+            detail = f"thread {session.thread_id!r} was imported for another user, and an owner never changes"
+            raise AlreadyExists(session.thread_id, detail)
+        if len(session.rows) < state["rows"] or session.digest(state["rows"]) != state["digest"]:
+            detail = (
+                "rows that were imported were changed or removed since; delete the thread to import the session anew"
+            )
+            raise AlreadyExists(session.thread_id, f"thread {session.thread_id!r}: {detail}")
+        return state
+
+    def _owner(self, session: SourceSession) -> str | None:
+        return session.user_id if self._store.has_users else self._options.user_id
+
+    async def _write(
+        self, session: SourceSession, messages: Sequence[ChatMessage], state: Mapping[str, Any] | None
+    ) -> list[ChatMessage]:
+        """One transaction, which a dry run rolls back. The thread must be as the last import left it."""
+        thread_id, rules = session.thread_id, self._options.rules
+        stored: list[ChatMessage] = []
+        async with written(self._ledger, dry_run=self._options.dry_run) as tx:
+            if state is None:
+                await tx.threads.create(
+                    thread_id,
+                    user_id=self._owner(session),
+                    kind=session.kind,
+                    rules=rules,
+                    created_at=session.created_at,
+                )
+            mark = None if state is None else state["mark"]
+            for batch in [*batches(messages)] or [[]]:
+                appended = await tx.messages.append(thread_id, batch, expected=mark, rules=rules)
+                stored += appended.messages
+                mark = appended.mark
+            for key in sorted(session.values):
+                await tx.kv.put(("thread", thread_id), key, session.values[key])
+            await tx.kv.put(_scope(session), _STATE, self._state(session, mark))
+        return stored
+
+    def _state(self, session: SourceSession, mark: str | None) -> dict[str, Any]:
+        rows = len(session.rows)
+        return {
+            "store": self._options.store,
+            "session": session.name,
+            "rows": rows,
+            "digest": session.digest(rows),
+            "values": session.values_digest,
+            "mark": mark,
+        }
+
+    # --- Values that belong to no session -----------------------------------------------------------------------------
+
+    async def _add_shared(self, shared: SharedValues) -> None:
+        """Put the values that are new in the store since the last import. One that the ledger changed meanwhile stays,
+        and if the store changed it as well, the call raises AlreadyExists.
+        """
+        async with written(self._ledger, dry_run=self._options.dry_run) as tx:
+            place = (*shared.scope[:-1], f"{_NAMESPACE}/{shared.scope[-1]}")
+            found = await tx.kv.get(place, _STATE)
+            before: Mapping[str, Any] = found.value if found is not None and isinstance(found.value, dict) else {}
+            new = [key for key, value in shared.values.items() if not same_json(before.get(key, _ABSENT), value)]
+            for key in new:
+                await self._put(tx, shared, key, before.get(key, _ABSENT))
+            if new:
+                await tx.kv.put(place, _STATE, dict(shared.values))
+        self._report.values += len(new)
+
+    async def _put(self, tx: Transaction, shared: SharedValues, key: str, before: object) -> None:
+        value = shared.values[key]
+        found = await tx.kv.get(shared.scope, key)
+        current = _ABSENT if found is None else found.value
+        if current is not _ABSENT and not same_json(current, before) and not same_json(current, value):
+            raise AlreadyExists(key, f"{key!r} has another value in the ledger already, and in the store a new one")
+        await tx.kv.put(shared.scope, key, value)
+
+
+def _scope(session: SourceSession) -> tuple[str, ...]:
+    return ("thread", session.thread_id, _NAMESPACE)
+
+
+def _is_same(session: SourceSession, state: Mapping[str, Any]) -> bool:
+    return bool(len(session.rows) == state["rows"] and session.values_digest == state["values"])

@@ -1,0 +1,149 @@
+"""The database of somebody else's store: opened to read only, with plain SELECTs, a page of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy import URL, ColumnElement, Connection, Row, Select, cast, column, inspect, select, text, tuple_
+from sqlalchemy import table as named_table
+from sqlalchemy.exc import NoSuchTableError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+from sqlalchemy.types import Text, TypeEngine
+
+from chatledger.errors import StorageError
+from chatledger.storage.drivers.errors import raise_translated
+from chatledger.storage.drivers.urls import (
+    MEMORY,
+    Address,
+    create_postgresql_engine,
+    read_url,
+    sqlite_path,
+    without_password,
+)
+
+PAGE = 1_000
+"""Rows that one statement reads."""
+
+T = TypeVar("T")
+
+
+class SourceDatabase:
+    """A connection that reads. Each statement is a transaction of its own, so nobody who writes waits for an import.
+
+    Columns have no types here: on both databases a value is what the driver makes of it, and can be compared with its
+    column again.
+    """
+
+    def __init__(self, connection: AsyncConnection, name: str) -> None:
+        self._connection = connection
+        self.name = name
+        """The file, or the URL without its password."""
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self._connection.dialect.name == "sqlite"
+
+    def json(self, name: str) -> ColumnElement[Any]:
+        """A column of JSON as its text, which drivers would read each in its own way."""
+        found: ColumnElement[Any] = column(name)
+        return found if self.is_sqlite else cast(found, Text)
+
+    async def columns(self, table: str) -> Mapping[str, TypeEngine[Any]] | None:
+        """The types of a table's columns by name; None if there is no such table."""
+
+        def read(connection: Connection) -> Mapping[str, TypeEngine[Any]] | None:
+            try:
+                return {found["name"]: found["type"] for found in inspect(connection).get_columns(table)}
+            except NoSuchTableError:
+                return None
+
+        return await _translated(self._connection.run_sync(read))
+
+    async def require(self, table: str, needed: Sequence[str], *, hint: str) -> Mapping[str, TypeEngine[Any]]:
+        """The columns of a table. Raises StorageError, which ends with the hint, if it is not there or lacks one."""
+        found = await self.columns(table)
+        if found is None:
+            raise StorageError(f"{self.name} has no table {table!r}; {hint}")
+        if missing := [name for name in needed if name not in found]:
+            raise StorageError(f"table {table!r} of {self.name} has no column {missing[0]!r}; {hint}")
+        return found
+
+    async def all(self, statement: Select[Any]) -> Sequence[Row[Any]]:
+        found: Sequence[Row[Any]] = (await _translated(self._connection.execute(statement))).all()
+        return found
+
+    async def number(self, statement: Select[Any]) -> int:
+        """The only number that a statement gives."""
+        found: int = (await self.all(statement))[0][0]
+        return found
+
+    async def rows(
+        self,
+        table: str,
+        order: Sequence[str],
+        wanted: Sequence[str | ColumnElement[Any]],
+        *conditions: ColumnElement[bool],
+        size: int = PAGE,
+    ) -> AsyncIterator[Sequence[Row[Any]]]:
+        """The rows in the order of these columns, which together are unique and never null, in pages. A row begins with
+        the values of those columns.
+        """
+        keys: list[ColumnElement[Any]] = [column(name) for name in order]
+        # Under labels: a value made of a column would have its name, and the order would be ambiguous.
+        columns = (column(one) if isinstance(one, str) else one for one in wanted)
+        others = [one.label(f"wanted_{number}") for number, one in enumerate(columns)]
+        statement = select(*keys, *others).select_from(named_table(table)).where(*conditions)
+        statement = statement.order_by(*keys).limit(size)
+        page = await self.all(statement)
+        while page:
+            yield page
+            if len(page) < size:
+                return
+            page = await self.all(statement.where(tuple_(*keys) > tuple_(*page[-1][: len(keys)])))
+
+
+@asynccontextmanager
+async def open_source(url: Address) -> AsyncIterator[SourceDatabase]:
+    """The database at a path, `sqlite:///…` or `postgresql://…`, with any driver in the name: ours reads it.
+
+    Raises StorageError for one that is not there or cannot be reached.
+    """
+    address = read_url(url)
+    engine, name = _open_sqlite(address) if address.get_backend_name() == "sqlite" else _open_postgresql(address)
+    try:
+        connection = await _translated(engine.connect())
+        try:
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            if address.get_backend_name() != "sqlite":
+                await _translated(connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")))
+            yield SourceDatabase(connection, name)
+        finally:
+            await connection.close()
+    finally:
+        await engine.dispose()
+
+
+def _open_sqlite(address: URL) -> tuple[AsyncEngine, str]:
+    path = sqlite_path(address)
+    if path == MEMORY or not Path(path).is_file():
+        raise StorageError(f"there is no database {path} to import from")
+    file = f"file:{quote(str(Path(path).absolute()))}"
+    url = URL.create("sqlite+aiosqlite", database=file, query={"mode": "ro", "uri": "true"})
+    return create_async_engine(url, poolclass=NullPool, hide_parameters=True), path
+
+
+def _open_postgresql(address: URL) -> tuple[AsyncEngine, str]:
+    return create_postgresql_engine(address), without_password(address)
+
+
+async def _translated(work: Awaitable[T]) -> T:
+    """Raises StorageError for an error of the driver."""
+    try:
+        return await work
+    except Exception as error:
+        raise_translated(error)

@@ -1,0 +1,35 @@
+"""The chat histories of LangChain: what SQLChatMessageHistory of langchain-community writes, and the
+PostgresChatMessageHistory of langchain-community and of langchain-postgres.
+
+All keep a message a row, as `message_to_dict` gives it: as text or as JSONB, the session's id as text or as a UUID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatledger.formats.codec import Decoded
+from chatledger.ids import deriving
+from chatledger.models import RulesLevel
+from chatledger.models.trusted import copy_with
+from chatledger.transfer.stores.store import OneTable, SourceRow, SourceSession
+
+TABLE = "message_store"
+
+
+class LangChain(OneTable):
+    format = "langchain"
+    json = "message"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        self.time = "created_at" if "created_at" in self._columns else None
+
+    def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
+        id_of = deriving("imported message", session.thread_id)
+        found = self._decoded(rows, [self._value(row) for row in rows], rules)
+        made = (
+            {"message_id": id_of(str(row.id)), "created_at": row.created_at}
+            for row in rows  # each is one message
+        )
+        return Decoded([copy_with(*one) for one in zip(found.messages, made, strict=True)], found.losses)

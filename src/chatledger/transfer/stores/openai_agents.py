@@ -1,0 +1,67 @@
+"""The sessions of the OpenAI Agents SDK: what its SQLiteSession and its SQLAlchemySession write.
+
+Both keep an item a row. The first sorts them by id, the second by time and id: a compaction gives new rows old times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import groupby
+
+from sqlalchemy import ColumnElement, column, distinct, func, select
+from sqlalchemy import table as named_table
+from sqlalchemy.types import TEXT
+
+from chatledger.errors import DecodeError
+from chatledger.formats.codec import Decoded
+from chatledger.ids import deriving
+from chatledger.models import RulesLevel
+from chatledger.models.trusted import copy_with
+from chatledger.transfer.stores.store import OneTable, SourceRow, SourceSession
+
+TABLE = "agent_messages"
+_BRANCHES = "message_structure"
+"""The table in which the SDK's AdvancedSQLiteSession says which message is on which branch."""
+
+
+class OpenAIAgents(OneTable):
+    format = "openai-responses"
+    json = "message_data"
+    time = "created_at"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        await self._database.require(self._table, ["created_at"], hint=self.hint)
+        # SQLAlchemySession says VARCHAR where SQLiteSession says TEXT.
+        by_id = self._database.is_sqlite and isinstance(self._columns["session_id"], TEXT)
+        self.order = ("id",) if by_id else ("created_at", "id")
+        self._branched = await self._find_branched()
+
+    async def sessions(self) -> AsyncIterator[SourceSession | DecodeError]:
+        async for session in super().sessions():
+            if isinstance(session, SourceSession) and session.name in self._branched:
+                detail = "AdvancedSQLiteSession keeps several branches of it in one list, which would be mixed"
+                yield DecodeError(f"session {session.name!r}", f"{detail}; delete those that are no longer needed")
+            else:
+                yield session
+
+    async def _find_branched(self) -> set[str]:
+        if await self._database.columns(_BRANCHES) is None:
+            return set()
+        session: ColumnElement[str] = column("session_id")
+        several = func.count(distinct(column("branch_id"))) > 1
+        statement = select(session).select_from(named_table(_BRANCHES)).group_by(session).having(several)
+        return {row[0] for row in await self._database.all(statement)}
+
+    def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
+        """Items of one time are read together, as they were probably added: a call and its text are one message."""
+        id_of = deriving("imported message", session.thread_id)
+        decoded = Decoded([])
+        for time, group in groupby(rows, lambda row: row.created_at):
+            added = list(group)
+            found = self._decoded(added, [self._value(row) for row in added], rules)
+            decoded.losses.extend(found.losses)
+            for number, message in enumerate(found.messages):
+                made = {"message_id": id_of(f"{added[0].id}/{number}"), "created_at": time}
+                decoded.messages.append(copy_with(message, made))
+        return decoded
