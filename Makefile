@@ -19,7 +19,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-data test-adapters test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types imports bench bench-full bench-peers bench-profile bench-against clean
+  fuzz lint types imports bench bench-full bench-peers bench-adapters bench-profile bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ bench-full: $(READY)  ## The same up to 100,000 messages, with plots, into docs/
 bench-peers: $(READY) $(PEERS_READY)  ## Compare with the stores that frameworks ship, into docs/benchmarks.md
 	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers --page docs/benchmarks.md
 
+bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their frameworks' own stores, into docs/benchmarks.md
+	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers.adapters --page docs/benchmarks.md
+
 bench-profile: $(READY)  ## Where the time of append and history goes, into docs/benchmarks.md
 	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/benchmarks.md
 
@@ -124,7 +127,7 @@ bench-against: $(READY)  ## Compare the working tree with the commit BASE, both 
 # An environment of their own: they are no dependency of anything here, the tests included. What ours runs on is held to
 # our versions; the rest of constraints.txt would contradict theirs.
 SHARED := ^(aiosqlite|alembic|asyncpg|greenlet|pydantic|pydantic_core|sqlalchemy)==
-$(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
+$(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt tests/adapters/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
 	grep -iE '$(SHARED)' constraints.txt > $(PEERS)/shared.txt
 	$(PEERS)/bin/python -m pip install --quiet --constraint $(PEERS)/shared.txt --editable . \

@@ -11,6 +11,7 @@ import pytest
 from chatledger import ChatLedgerError, ChatMessage, Ledger, Limits, StorageError, Transaction, VersionConflict
 from chatledger.adapters.write import ATTEMPTS, append, in_transaction, settled
 from tests.conftest import Database
+from tests.faults.proxy import proxied
 
 HI = ChatMessage(role="user", content="Hi")
 
@@ -65,13 +66,41 @@ async def test_another_failure_ends_it(ledger: Ledger, failure: Exception) -> No
 async def test_an_append_makes_the_thread_and_takes_any_number(database: Database) -> None:
     async with database.open(limits=Limits(messages=3, bytes=10_000)) as ledger:
         many = [ChatMessage(role="user", content=str(number)) for number in range(8)]
-        appended = await append(ledger, "t", many, rules="lenient", kind="agent")
+        appended = await append(ledger, "t", many, rules="lenient")
         assert (appended.version, await texts(ledger)) == (8, [str(number) for number in range(8)])
-        thread = await ledger.threads.get("t")
-        assert (thread.rules, thread.kind) == ("lenient", "agent")
+        await append(ledger, "u", many[:1], rules="lenient")
+        assert [(await ledger.threads.get(thread_id)).rules for thread_id in "tu"] == ["lenient", "lenient"]
         with pytest.raises(ChatLedgerError, match="bytes of an append"):
             await append(ledger, "t", [*many, ChatMessage(role="user", content="x" * 20_000)], rules="lenient")
         assert len(await texts(ledger)) == 8
+
+
+@pytest.mark.parametrize("size", [1, 8])
+async def test_an_append_that_expects_another_state_writes_nothing(database: Database, size: int) -> None:
+    async with database.open(limits=Limits(messages=3)) as ledger:
+        many = [HI] * size
+        made = await append(ledger, "t", many, rules="lenient", expected_version=0)
+        with pytest.raises(VersionConflict):
+            await append(ledger, "t", many, rules="lenient", expected_version=0)
+        await append(ledger, "t", many, rules="lenient", expected=made.mark)
+        with pytest.raises(VersionConflict):
+            await append(ledger, "t", many, rules="lenient", expected=made.mark)
+        assert len(await texts(ledger)) == 2 * size
+        await ledger.threads.delete("t")
+        with pytest.raises(VersionConflict):
+            await append(ledger, "t", many, rules="lenient", expected=made.mark)
+        assert await ledger.threads.find("t") is None
+
+
+async def test_the_first_append_costs_as_much_as_a_later_one(pg_database: Database) -> None:
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger:
+        trips = []
+        for number in range(3):
+            for _ in range(2):
+                before = proxy.round_trips
+                await append(ledger, f"t{number}", [HI], rules="lenient")
+                trips.append(proxy.round_trips - before)
+        assert trips[2:] == [1, 1, 1, 1]  # the first two connect and prepare their statements
 
 
 async def test_first_writers_make_one_thread(database: Database) -> None:

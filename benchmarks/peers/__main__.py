@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
@@ -62,7 +62,7 @@ PACKAGES = (
 
 
 def main() -> int:
-    options = _options()
+    options = parse_options("python -m benchmarks.peers", "chatledger beside other stores")
     warnings.simplefilter("ignore")  # theirs, about themselves
     logging.disable(logging.WARNING)
     where = f"{machine()}; " + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
@@ -76,8 +76,8 @@ def main() -> int:
     return 0
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="chatledger beside other stores")
+def parse_options(program: str, description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("--only", choices=["postgres", "sqlite"], help="one database")
     parser.add_argument("--quick", action="store_true", help="few rounds on short threads, to see that it runs")
     parser.add_argument("--page", type=Path, help="write the results into this Markdown page")
@@ -95,15 +95,15 @@ def _run(extent: Extent, only: str | None) -> Iterator[Outcome]:
 
 
 def _shown(outcome: Outcome, opened: Opened, extent: Extent) -> Outcome:
-    outcome.rows += asyncio.run(_in_loop(opened, extent))
+    outcome.rows += asyncio.run(in_loop(lambda: run(opened, extent)))
     print(as_text(outcome.title, outcome.rows), flush=True)
     return outcome
 
 
-async def _in_loop(opened: Opened, extent: Extent) -> list[Row]:
-    # A store that keeps a connection for each thread of the default executor finds it again in one of one thread.
+async def in_loop(work: Callable[[], Awaitable[list[Row]]]) -> list[Row]:
+    """A store that keeps a connection for each thread of the default executor finds it again in one of one thread."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    return await run(opened, extent)
+    return await work()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -9,7 +10,7 @@ from agents.extensions.memory import SQLAlchemySession
 from agents.memory import SQLiteSession
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from benchmarks.peers.peer import sqlalchemy_url
+from benchmarks.peers.peer import Framework, sqlalchemy_url
 from benchmarks.turns import BareMessage, Turn
 from chatledger import Ledger
 from chatledger.adapters.openai_agents import ChatLedgerSession
@@ -69,6 +70,9 @@ class LedgerSessions(_Session):
     async def new_thread(self) -> Any:
         return ChatLedgerSession(new_id(), self._ledger)
 
+    async def history(self, thread: Any) -> Sequence[Any]:
+        return (await self._ledger.messages.history(thread.session_id)).messages
+
     async def close(self) -> None:
         await self._ledger.close()
 
@@ -104,3 +108,29 @@ def _items(message: BareMessage) -> list[dict[str, Any]]:
         for call in message.calls
     ]
     return [*text, *calls]
+
+
+def _calls(turn: Turn) -> list[list[Any]]:
+    """The runner adds what a run is asked, then what each step of the model led to."""
+    user, asks, *results, answer = turn.bare
+    text: dict[str, Any] = {"annotations": [], "text": answer.text, "type": "output_text", "logprobs": []}
+    said = {
+        "id": f"msg_{new_id()}",
+        "content": [text],
+        "role": "assistant",
+        "status": "completed",
+        "type": "message",
+    }
+    called = [{**item, "id": f"fc_{new_id()}"} for item in _items(asks)]
+    return [_items(user), [*called, *(item for result in results for item in _items(result))], [said]]
+
+
+OPENAI_AGENTS = Framework(
+    name="OpenAI Agents",
+    postgres=[SqlalchemySessions],
+    sqlite=[SqliteSessions, SqlalchemySessions],
+    ours=LedgerSessions,
+    calls=_calls,
+    dump=json.dumps,
+    parse=lambda texts: [json.loads(text) for text in texts],
+)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 from benchmarks.turns import MESSAGES, BareMessage, Turn, turns
@@ -33,6 +34,32 @@ class Peer(Protocol):
     async def last(self, thread: Any, count: int) -> Sequence[Any]: ...
 
     async def close(self) -> None: ...
+
+
+class Adapter(Peer, Protocol):
+    """Ours, for the same framework."""
+
+    async def history(self, thread: Any) -> Sequence[Any]:
+        """The thread's messages as the ledger gives them, before the adapter makes the framework's of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A framework: the stores that it ships, our adapter, and how it uses either.
+
+    `calls` gives a turn call by call as the framework hands it to its store, with new ids and a run of its own.
+    `begins`: a conversation has to be made before its first message, so making it belongs to the first append.
+    `dump` writes a loaded object as the framework's own stores do, and `parse` makes objects of such texts again.
+    """
+
+    name: str
+    postgres: Sequence[type[Peer]]
+    sqlite: Sequence[type[Peer]]
+    ours: type[Adapter]
+    calls: Callable[[Turn], list[list[Any]]]
+    dump: Callable[[Any], str]
+    parse: Callable[[Sequence[str]], Sequence[Any]]
+    begins: bool = False
 
 
 async def fill(peer: Peer, messages: int, *, at_once: bool = False) -> Any:

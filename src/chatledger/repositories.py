@@ -203,7 +203,8 @@ class Repositories:
 
         The level that judges the messages also decides how the payload is read: `rules`, else the thread's level, else
         the ledger's. At the level lenient, `.losses` of the result names each value that could not be stored as it
-        came. The thread's level is read only for a payload that strict rules refuse: one short read more.
+        came. The thread's level is read only for a payload that strict rules refuse: one short read more. With
+        `create=True`, `rules` is also the level of the thread that the call creates.
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)

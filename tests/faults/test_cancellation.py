@@ -246,6 +246,7 @@ async def state(recorder: Recorder, _: str) -> None:
     await recorder._ledger.kv.merge(scope, "k", {"b": 2})
     assert await recorder._ledger.kv.get(scope, "k")
     assert await recorder._ledger.kv.list(scope)
+    assert (await recorder._ledger.kv.list_many([scope]))[scope]
     assert await recorder._ledger.kv.delete(scope, "k")
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Database
 from tests.faults.writers import write_together
 
-APPENDS = 2_000
+APPENDS = 1_200
 
 
 @pytest.mark.parametrize("threads", [1, 16, 1_000])

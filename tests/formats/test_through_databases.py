@@ -22,7 +22,7 @@ from tests.conftest import Database
 from tests.formats.round_trips import ROUND_TRIPS, RoundTrip, dumped
 
 EXAMPLES = settings(
-    max_examples=40,
+    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # the store is for all examples, on purpose
 )
 

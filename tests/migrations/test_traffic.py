@@ -54,8 +54,9 @@ def say(database: Database, step: str, traffic: Traffic) -> None:
     print(f"{database.kind}, {step}: {counted}, the longest {traffic.stall * 1000:,.0f} ms; {size_of(database)}")
 
 
+@pytest.mark.parametrize("older", OLDER[:1], indirect=True)
 def test_no_append_fails_while_revisions_run(older: tuple[Database, str], other: Database) -> None:
-    """Step by step, with writers of the revision below each."""
+    """From the first revision, step by step, with writers of the revision below each."""
     database, below = older
     climb_under_writers(database, below)
     migrate(other.url)
@@ -97,6 +98,7 @@ def test_of_two_migrators_one_waits_and_no_append_fails(older: tuple[Database, s
     check_stored(database, [traffic])
 
 
+@pytest.mark.parametrize("older", OLDER[-2:], indirect=True)
 def test_migrators_killed_before_each_statement_leave_a_whole_revision(older: tuple[Database, str]) -> None:
     """Also before each COMMIT. The next one goes on from there, and the writers notice none of it."""
     kill_migrators(*older)

@@ -15,17 +15,19 @@ import math
 import random
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from chatledger.adapters.extra import importing
-from chatledger.adapters.write import append_within, settled
+from chatledger.adapters.write import append, settled
 from chatledger.arguments import INT_OR_NONE, RULES, STR, STR_OR_NONE, Kind, require
-from chatledger.errors import DecodeError, EncodeError, LimitExceeded, StorageError, ThreadNotFound, VersionConflict
+from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotFound, VersionConflict
 from chatledger.formats.agent_framework import CODEC
+from chatledger.formats.agent_framework.codec import write_messages
 from chatledger.ledger import Ledger
-from chatledger.models import ChatMessage, FormattedHistory, RulesLevel, continues
+from chatledger.models import ChatMessage, History, RulesLevel, continues
 from chatledger.models.json import JsonValue
 
 with importing("agent_framework", extra="agent-framework", name="the Microsoft Agent Framework"):
@@ -123,14 +125,9 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
 
     async def _history(
         self, session_id: str | None, *, last_turns: int | None = None, newest: int | None = None
-    ) -> FormattedHistory:
-        return await self._ledger.history(
-            session_id or self.default_session,
-            format=CODEC.name,
-            as_="dicts",
-            last_turns=last_turns,
-            newest=newest,
-            partials=False,
+    ) -> History:
+        return await self._ledger.messages.history(
+            session_id or self.default_session, last_turns=last_turns, newest=newest, partials=False
         )
 
     # --- Saving -------------------------------------------------------------------------------------------------------
@@ -152,37 +149,27 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
         raise AssertionError("unreachable")
 
     async def _append(self, session_id: str | None, batch: _Batch) -> None:
-        thread_id = session_id or self.default_session
-        try:
-            history = await self._end(session_id, len(batch.sources))
-        except ThreadNotFound:
-            return await self._create(thread_id, batch.rows_after([]))
-        rows = batch.rows_after(history.payload)
-        if not rows:
-            return None
-        try:
-            await self._ledger.messages.append(thread_id, rows, expected=history.mark, rules=self._rules)
-        except LimitExceeded as error:
-            if not error.given == len(rows) > error.maximum:
-                raise
-            async with self._ledger.begin() as transaction:
-                await append_within(transaction, thread_id, rows, rules=self._rules, expected=history.mark)
+        stored: Sequence[Any] = []
+        mark: str | None = None
+        with suppress(ThreadNotFound):
+            stored, mark = await self._end(session_id, len(batch.sources))
+        rows = batch.rows_after(stored)
+        if rows:
+            version = 0 if mark is None else None  # there is no thread yet, or else somebody has just made it
+            thread_id = session_id or self.default_session
+            await append(self._ledger, thread_id, rows, rules=self._rules, expected=mark, expected_version=version)
 
-    async def _end(self, session_id: str | None, size: int) -> FormattedHistory:
-        """The newest messages, one more than `size` or all: only so does the framework tell an overlap from a whole
-        history that is given again. A message of results is several rows.
+    async def _end(self, session_id: str | None, size: int) -> tuple[Sequence[Any], str]:
+        """The newest messages, one more than `size` or all, and the mark: only so does the framework tell an overlap
+        from a whole history that is given again. A message of results is several rows.
         """
         newest = size + 1
         while True:
             history = await self._history(session_id, newest=newest)
-            if len(history.payload) > size or history.previous_cursor is None:
-                return history
+            stored = write_messages(history.messages)
+            if len(stored) > size or history.previous_cursor is None:
+                return stored, history.mark
             newest *= 2
-
-    async def _create(self, thread_id: str, rows: list[ChatMessage]) -> None:
-        async with self._ledger.begin() as transaction:
-            await transaction.threads.create(thread_id, rules=self._rules, exist_ok=True)
-            await append_within(transaction, thread_id, rows, rules=self._rules, expected_version=0)
 
 
 # --- Messages ---------------------------------------------------------------------------------------------------------
@@ -210,7 +197,7 @@ class _Batch:
                 rows[-1].append(row)
             else:
                 rows.append([row])
-        return cls(CODEC.encode(decoded.messages).payload, rows)
+        return cls(write_messages(decoded.messages), rows)
 
     def rows_after(self, stored: Sequence[Any]) -> list[ChatMessage]:
         """The rows of the messages that the end of the history does not have yet, as the framework finds them."""
@@ -239,10 +226,10 @@ class _Content:
         return self.source
 
 
-def _objects(history: FormattedHistory) -> list[Any]:
+def _objects(history: History) -> list[Any]:
     """The messages of a history, without those that the framework refuses."""
     try:
-        return list(CODEC.as_models(history.payload))
+        return list(CODEC.as_models(write_messages(history.messages)))
     except EncodeError:
         return [message for group in _groups(history.messages) for message in _objects_of(group)]
 
@@ -259,7 +246,7 @@ def _groups(rows: Sequence[ChatMessage]) -> list[list[ChatMessage]]:
 
 def _objects_of(group: Sequence[ChatMessage]) -> list[Any]:
     try:
-        return list(CODEC.as_models(CODEC.encode(group).payload))
+        return list(CODEC.as_models(write_messages(group)))
     except EncodeError as error:
         _log.error("thread %r, seq %s: %s", group[0].thread_id, group[0].seq, error)
         return []

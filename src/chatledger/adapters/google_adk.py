@@ -10,7 +10,6 @@ thread, those of a user or an app with the user or the tenant.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,13 +30,13 @@ from chatledger.formats.google_adk.session import (
     identified,
     moment,
     named,
-    state_of_app,
     state_of_user,
     unnamed,
 )
 from chatledger.formats.google_adk.write import Event as Written
 from chatledger.ledger import Ledger
-from chatledger.models import Appended, ChatMessage, History, RulesLevel, Thread
+from chatledger.models import Appended, ChatMessage, History, Page, RulesLevel
+from chatledger.storage.repositories.kv import KvScope
 from chatledger.transaction import Transaction
 
 with importing("google", extra="google-adk", name="Google ADK"):
@@ -58,8 +57,6 @@ _LOGGER = logging.getLogger(__name__)
 _PAGE = 1_000
 _MAX_VALUES = 60
 """Values that are written in the statement of an append. It may have a few more, of which the time is one."""
-_AT_ONCE = 16
-"""Threads whose state `list_sessions` reads at the same time."""
 
 
 class UnstorableValue(DecodeError, TypeError):
@@ -87,24 +84,25 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """Make the thread and store the state, all or nothing. A blank id is minted. Raises AlreadyExistsError for the
         id of a session that there is.
         """
+        now = platform_time.get_time()
         place = Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
         delta = _Delta.of(state or {}, "state")
-        now = platform_time.get_time()
 
-        async def write(transaction: Transaction) -> str:
-            await transaction.threads.create(
+        async def write(to: Ledger | Transaction) -> str | None:
+            await to.threads.create(
                 place.thread_id, user_id=user_id, kind=app_name, rules=self._rules, created_at=moment(now)
             )
-            await delta.put(transaction, place, now)
-            return (await transaction.messages.append(place.thread_id, [], user_id=user_id)).mark
+            await delta.put(to, place)
+            empty = await to.messages.append(place.thread_id, [], user_id=user_id)
+            return None if empty.version else empty.mark  # another writer came first: its event is compared
 
         try:
-            mark = await settled(in_transaction(self._ledger, write))
+            # Only state needs a transaction, which takes twice as many statements.
+            mark = await settled(in_transaction(self._ledger, write) if state else write(self._ledger))
         except AlreadyExists as error:
             raise AlreadyExistsError(f"Session with id {place.session_id} already exists.") from error
-        session = _session(place, delta.session, now)
+        (session,) = await self._sessions({place: now})
         _mark(session, mark)
-        await self._add_shared_state([session])
         return session
 
     async def get_session(
@@ -113,44 +111,36 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         """The session with its events and its state, or None. An event that ADK refuses is left out, with a warning
         that names its seq.
         """
-        place = Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        place = Place(app_name, user_id, session_id.strip())
         try:
             history, events = await self._read(place, config)
-            state, updated = await self._state_of(place)
         except ThreadNotFound:
             return None
-        session = _session(place, state, updated or 0.0)
+        (session,) = await self._sessions({place: 0.0})  # later than the mark, so a newer state makes the session stale
+        if not session.last_update_time:  # it has no event, or it was deleted since
+            thread = await self._ledger.threads.find(place.thread_id, user_id=user_id)
+            if thread is None:
+                return None
+            session.last_update_time = thread.created_at.timestamp()
         session.events = events
         _mark(session, history.mark)
-        await self._add_shared_state([session])
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions without events, those that were updated last at the end."""
-        places = [place async for place in self._places(app_name, user_id)]
-        gate = asyncio.Semaphore(_AT_ONCE)
-
-        async def read(place: Place) -> Session | None:
-            async with gate:
-                with suppress(ThreadNotFound):  # deleted since
-                    state, updated = await self._state_of(place)
-                    return _session(place, state, updated or 0.0)
-                return None
-
-        found = await asyncio.gather(*map(read, places))
-        sessions = [session for session in found if session is not None]
-        await self._add_shared_state(sessions)
+        sessions = await self._sessions(await self._places(app_name, user_id))
         sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
         return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete the thread with its messages, runs, feedback and state, for good. Does nothing if there is none."""
-        place = Place(app_name, user_id, session_id.strip() if session_id else session_id)
+        place = Place(app_name, user_id, session_id.strip())
         with suppress(ThreadNotFound):
             await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        return await self._values(state_of_user(app_name, user_id))
+        scope = state_of_user(app_name, user_id)
+        return unnamed((await self._values([scope]))[scope])
 
     # --- Events -------------------------------------------------------------------------------------------------------
 
@@ -200,7 +190,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                 except VersionConflict as error:  # the caller has to learn of it, so it is not tried again
                     raise _stale() from error
                 if not appended.replayed:
-                    await delta.put(transaction, place, event.timestamp)
+                    await delta.put(transaction, place, {UPDATED: event.timestamp})
                 return appended
 
             return await in_transaction(self._ledger, write)
@@ -222,68 +212,61 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
     async def _read(self, place: Place, config: GetSessionConfig | None) -> tuple[History, list[Event]]:
         count = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
-        newest = None if since is not None and count != 0 else count
+        if count == 0 or (count is not None and since is None):
+            history, written = await self._last(place, count)
+            return history, _events(history, written)
+        history = await self._ledger.messages.history(place.thread_id, user_id=place.user_id, partials=False)
+        events = _events(history, events_of(history.messages))
+        if since is not None:
+            events = [event for event in events if event.timestamp >= since]
+        return history, events if count is None else events[-count:]
+
+    async def _last(self, place: Place, count: int) -> tuple[History, list[Written]]:
+        """The last events of a session. An event of several results is several messages, so some more are read."""
+        newest = count + count // 2 + 1
         while True:
             history = await self._ledger.messages.history(
-                place.thread_id,
-                newest=newest if newest is None else max(newest, 1),
-                user_id=place.user_id,
-                partials=False,
+                place.thread_id, newest=newest, user_id=place.user_id, partials=False
             )
             written = events_of(history.messages)
-            if newest and history.previous_cursor is not None and len(written) < newest:
-                newest *= 2  # some of the events are several messages
-                continue
-            events = [] if count == 0 else _events(history, written)
-            if since is not None:
-                events = [event for event in events if event.timestamp >= since]
-            return history, events if count is None else events[len(events) - min(count, len(events)) :]
+            if len(written) >= count or history.previous_cursor is None:
+                return history, written[-count:] if count else []
+            newest *= 2
 
-    async def _state_of(self, place: Place) -> tuple[dict[str, Any], float | None]:
-        """The session's own state, and the time of its last event."""
-        values: dict[str, Any] = {}
-        ledger, cursor = self._ledger.user(place.user_id), None
-        while True:
-            page = await ledger.kv.list(("thread", place.thread_id), limit=_PAGE, cursor=cursor)
-            values |= {one.key: one.value for one in page}
-            if (cursor := page.next_cursor) is None:
-                break
-        updated = values.get(UPDATED)
-        return unnamed(values), updated if isinstance(updated, (int, float)) else None
+    async def _sessions(self, places: Mapping[Place, float]) -> list[Session]:
+        """The sessions without events, each with its state and that of its user and its app. The time with each place
+        stands for that of its last event if it has none.
+        """
+        values = await self._values([scope for place in places for scope in place.scopes])
+        return [_session(place, time, *(values[scope] for scope in place.scopes)) for place, time in places.items()]
 
-    async def _values(self, scope: tuple[str, ...]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        cursor = None
-        while True:
-            page = await self._ledger.kv.list(scope, limit=_PAGE, cursor=cursor)
-            values |= {one.key: one.value for one in page}
-            if (cursor := page.next_cursor) is None:
-                return unnamed(values)
+    async def _values(self, scopes: Sequence[KvScope]) -> dict[KvScope, dict[str, Any]]:
+        """All values of each scope; none of a thread that does not exist."""
+        values: dict[KvScope, dict[str, Any]] = {}
+        for scope, page in (await self._ledger.kv.list_many(scopes, limit=_PAGE)).items():
+            values[scope] = {one.key: one.value for one in page}
+            while page.next_cursor is not None:
+                try:
+                    page = await self._ledger.kv.list(scope, limit=_PAGE, cursor=page.next_cursor)
+                except ThreadNotFound:  # deleted since
+                    page = Page([])
+                values[scope] |= {one.key: one.value for one in page}
+        return values
 
-    async def _add_shared_state(self, sessions: Sequence[Session]) -> None:
-        """Add the state of the app, and of each user, under their prefixes. All sessions are of one app."""
-        if not sessions:
-            return
-        app = sessions[0].app_name
-        of_app = await self._values(state_of_app(app))
-        users = {session.user_id for session in sessions}
-        of_users = {user: await self.get_user_state(app_name=app, user_id=user) for user in users}
-        for session in sessions:
-            session.state |= {State.APP_PREFIX + key: value for key, value in of_app.items()}
-            session.state |= {State.USER_PREFIX + key: value for key, value in of_users[session.user_id].items()}
-
-    async def _places(self, app_name: str, user_id: str | None) -> Any:
+    async def _places(self, app_name: str, user_id: str | None) -> dict[Place, float]:
+        """The sessions by the time of their making, without the threads that somebody else made."""
+        places: dict[Place, float] = {}
         cursor = None
         while True:
             page = await self._ledger.threads.list(
                 user_id=user_id, kind=app_name, archived=None, order="created", limit=_PAGE, cursor=cursor
             )
             for thread in page:
-                place = _place_of(thread)
-                if place is not None:
-                    yield place
+                place = Place.of_thread(thread.thread_id)
+                if place is not None and (place.app_name, place.user_id) == (thread.kind, thread.user_id):
+                    places[place] = thread.created_at.timestamp()
             if (cursor := page.next_cursor) is None:
-                return
+                return places
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,16 +300,14 @@ class _Delta:
     def fits_an_append(self) -> bool:
         return not self.user and not self.app and len(self.session) <= _MAX_VALUES
 
-    async def put(self, transaction: Transaction, place: Place, updated: float) -> None:
-        """Write all values. The rows of an app are taken last, since most writers wait for each other there."""
-        of_session = {UPDATED: updated, **named(self.session)}
-        for scope, values in (
-            (("thread", place.thread_id), of_session),
-            (state_of_user(place.app_name, place.user_id), named(self.user)),
-            (state_of_app(place.app_name), named(self.app)),
-        ):
+    async def put(self, to: Ledger | Transaction, place: Place, more: Mapping[str, Any] | None = None) -> None:
+        """Write all values, and `more` ones of the session. The rows of an app are taken last, since most writers wait
+        for each other there.
+        """
+        of_session = {**(more or {}), **named(self.session)}
+        for scope, values in zip(place.scopes, (of_session, named(self.user), named(self.app)), strict=True):
             for key in sorted(values):  # in one order, so that two writers do not wait for each other
-                await transaction.kv.put(scope, key, values[key])
+                await to.kv.put(scope, key, values[key])
 
 
 def _rows(event: Event, place: Place, rules: RulesLevel) -> list[ChatMessage]:
@@ -352,24 +333,22 @@ def _events(history: History, written: Sequence[Written]) -> list[Event]:
     return events
 
 
-def _mark(session: Session, mark: str) -> None:
+def _mark(session: Session, mark: str | None) -> None:
     session._storage_update_marker = mark  # noqa: SLF001 - ADK's own services keep their marker there
 
 
-def _session(place: Place, state: Mapping[str, Any], updated: float) -> Session:
+def _session(
+    place: Place, time: float, own: Mapping[str, Any], of_user: Mapping[str, Any], of_app: Mapping[str, Any]
+) -> Session:
+    """The session of the values of its scopes."""
+    updated = own.get(UPDATED)
     return Session(
         app_name=place.app_name,
         user_id=place.user_id,
         id=place.session_id,
-        state=dict(state),
-        last_update_time=updated,
+        state=unnamed(own) | unnamed(of_app, State.APP_PREFIX) | unnamed(of_user, State.USER_PREFIX),
+        last_update_time=updated if isinstance(updated, (int, float)) else time,
     )
-
-
-def _place_of(thread: Thread) -> Place | None:
-    """The session of a thread; None for a thread that somebody else made."""
-    place = Place.of_thread(thread.thread_id)
-    return place if place is not None and (thread.kind, thread.user_id) == (place.app_name, place.user_id) else None
 
 
 def _stale() -> StaleSessionError:

@@ -19,7 +19,7 @@ from chatledger.adapters.write import append, settled
 from chatledger.arguments import INT_OR_NONE, RULES, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import DecodeError, EncodeError, StorageError, ThreadNotFound
 from chatledger.formats.langchain import CODEC
-from chatledger.formats.langchain.codec import as_model
+from chatledger.formats.langchain.codec import as_model, write_messages
 from chatledger.formats.wire.plain import dumped, require_json
 from chatledger.ledger import Ledger
 from chatledger.models import ChatMessage, RulesLevel
@@ -74,13 +74,11 @@ class LedgerChatMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  #
         error with its seq.
         """
         try:
-            history = await self._ledger.history(
-                self.session_id, format=CODEC.name, as_="dicts", last_turns=self._last_turns, partials=False
-            )
+            history = await self._ledger.messages.history(self.session_id, last_turns=self._last_turns, partials=False)
         except ThreadNotFound:
             return []
         models = []
-        for message, source in zip(history.messages, history.payload, strict=True):
+        for message, source in zip(history, write_messages(history.messages), strict=True):
             try:
                 models.append(as_model(source, f"seq {message.seq}"))
             except EncodeError as error:

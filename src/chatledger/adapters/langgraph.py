@@ -9,15 +9,15 @@ LangGraph keeps the state of a graph in checkpoints, which are pruned. The ledge
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from chatledger.adapters.langchain import decoded
-from chatledger.adapters.write import in_transaction, settled
+from chatledger.adapters.write import settled
 from chatledger.arguments import RULES, STR, STR_OR_NONE, require
-from chatledger.errors import ThreadNotFound
+from chatledger.errors import ThreadNotFound, VersionConflict
 from chatledger.ledger import Ledger
 from chatledger.models import Appended, RulesLevel
-from chatledger.transaction import Transaction
 
 __all__ = ["project"]
 
@@ -48,17 +48,16 @@ async def project(
     given = decoded(messages)
     owned = ledger if user_id is None else ledger.user(user_id)
 
-    async def sync(to: Ledger | Transaction) -> Appended:
-        return await to.messages.sync(thread_id, given, run_id=run_id, rules=rules, on_difference="branch")
-
-    async def begin(transaction: Transaction) -> Appended:
-        await transaction.threads.create(thread_id, rules=rules, exist_ok=True)
-        return await sync(transaction)
+    async def sync() -> Appended:
+        return await owned.messages.sync(thread_id, given, run_id=run_id, rules=rules, on_difference="branch")
 
     async def write() -> Appended:
-        try:
-            return await sync(owned)
-        except ThreadNotFound:
-            return await in_transaction(owned, begin)
+        with suppress(ThreadNotFound):
+            return await sync()
+        with suppress(VersionConflict):  # another writer has just made the thread
+            return await owned.messages.append(
+                thread_id, given, run_id=run_id, rules=rules, expected_version=0, create=True
+            )
+        return await sync()
 
     return await settled(write())

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
-from chatledger.errors import LimitExceeded, StorageError, ThreadNotFound, VersionConflict
+from chatledger.errors import LimitExceeded, StorageError, VersionConflict
 from chatledger.ledger import Ledger
 from chatledger.models import Appended, ChatMessage, RulesLevel
 from chatledger.transaction import Transaction
@@ -59,27 +59,44 @@ async def in_transaction(ledger: Ledger, work: Callable[[Transaction], Awaitable
 
 
 async def append(
-    ledger: Ledger, thread_id: str, messages: Sequence[ChatMessage], *, rules: RulesLevel, kind: str | None = None
+    ledger: Ledger,
+    thread_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    rules: RulesLevel,
+    expected: str | None = None,
+    expected_version: int | None = None,
 ) -> Appended:
-    """Append all messages or none, however many they are, and make the thread if there is none: with these rules and
-    this kind, in the same transaction. Returns the result of the last piece.
+    """Append all messages or none, however many they are, and make the thread with these rules if there is none.
+    Returns the result of the last piece.
 
-    To a thread that exists it is one call of the ledger. Raises as `messages.append`; a thread of another user is a
-    ThreadNotFound.
+    It is one call of the ledger, or one transaction if there are more messages than a call may have. Raises as
+    `messages.append`; a thread of another user is a ThreadNotFound. A VersionConflict with what is expected is raised
+    at once.
     """
     try:
-        return await ledger.messages.append(thread_id, messages, rules=rules)
-    except ThreadNotFound:
-        pass
+        return await ledger.messages.append(
+            thread_id, messages, rules=rules, expected=expected, expected_version=expected_version, create=True
+        )
     except LimitExceeded as error:
         if not _are_too_many(messages, error):
             raise
 
     async def write(transaction: Transaction) -> Appended:
-        await transaction.threads.create(thread_id, rules=rules, kind=kind, exist_ok=True)
-        return await append_within(transaction, thread_id, messages, rules=rules)
+        return await append_within(
+            transaction,
+            thread_id,
+            messages,
+            rules=rules,
+            expected=expected,
+            expected_version=expected_version,
+            create=True,
+        )
 
-    return await in_transaction(ledger, write)
+    if expected is None and expected_version is None:
+        return await in_transaction(ledger, write)
+    async with ledger.begin() as transaction:
+        return await write(transaction)
 
 
 async def append_within(
@@ -90,25 +107,26 @@ async def append_within(
     rules: RulesLevel,
     expected: str | None = None,
     expected_version: int | None = None,
+    create: bool = False,
 ) -> Appended:
     """`messages.append` of a transaction, in pieces if there are more messages than one append may have. What is
     expected is compared before the first piece.
     """
 
-    async def write(piece: Sequence[ChatMessage], expected: str | None, expected_version: int | None) -> Appended:
+    async def first(piece: Sequence[ChatMessage]) -> Appended:
         return await transaction.messages.append(
-            thread_id, piece, rules=rules, expected=expected, expected_version=expected_version
+            thread_id, piece, rules=rules, expected=expected, expected_version=expected_version, create=create
         )
 
     try:
-        return await write(messages, expected, expected_version)
+        return await first(messages)
     except LimitExceeded as error:
         if not _are_too_many(messages, error):
             raise
         size = error.maximum
-    appended = await write(messages[:size], expected, expected_version)
+    appended = await first(messages[:size])
     for start in range(size, len(messages), size):
-        appended = await write(messages[start : start + size], None, None)
+        appended = await transaction.messages.append(thread_id, messages[start : start + size], rules=rules)
     return appended
 
 

@@ -18,6 +18,7 @@ from chatledger import Ledger
 from chatledger.adapters.google_adk import ChatLedgerSessionService, UnstorableValue
 from tests.adapters.google_adk.events import CALL, SECOND, content, result
 from tests.conftest import Database
+from tests.faults.proxy import proxied
 
 WHO: dict[str, Any] = {"app_name": "demo", "user_id": "ada"}
 
@@ -143,6 +144,55 @@ async def test_state_lies_where_it_belongs(ledger: Ledger) -> None:
     elsewhere = await service.create_session(app_name="other", user_id="ada")
     assert elsewhere.state == {}
     assert await service.get_user_state(**WHO) == {"u": {"x": 1}}
+
+
+async def test_an_event_between_the_making_of_a_session_and_its_mark_makes_it_stale(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = ChatLedgerSessionService(ledger)
+    create = type(ledger.threads).create
+
+    async def hurried(threads: Any, thread_id: str, **given: Any) -> Any:
+        made = await create(threads, thread_id, **given)
+        await ledger.append(thread_id, [said("first").model_dump()], format="google-adk")
+        return made
+
+    monkeypatch.setattr(type(ledger.threads), "create", hurried)
+    session = await service.create_session(**WHO, session_id="s")
+    with pytest.raises(ValueError, match="load it again"):
+        await service.append_event(session, said("second"))
+    assert texts(await loaded(service)) == ["first"]
+
+
+async def test_a_session_without_events_was_updated_when_it_was_made(ledger: Ledger) -> None:
+    service = ChatLedgerSessionService(ledger)
+    made = await service.create_session(**WHO, session_id="s")
+    (listed,) = (await service.list_sessions(**WHO)).sessions
+    for found in (listed, await loaded(service)):
+        assert found.last_update_time == pytest.approx(made.last_update_time, abs=1e-6)
+        assert found.last_update_time > 0
+
+
+async def test_more_state_than_a_page_of_values_is_read_whole(ledger: Ledger) -> None:
+    service = ChatLedgerSessionService(ledger)
+    many = {f"k{number}": number for number in range(1_005)}
+    await service.create_session(**WHO, session_id="s", state=many)
+    assert (await loaded(service)).state == many
+
+
+async def test_sessions_are_read_in_few_statements(pg_database: Database) -> None:
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger:
+        service = ChatLedgerSessionService(ledger)
+        for number in range(20):
+            state = {"user:u": 1, "app:a": 1, "s": number}
+            await service.create_session(**WHO, session_id=f"{number}", state=state)
+        await service.append_event(await loaded(service, "7"), said("Hi"))
+        for _ in range(3):  # the first ones prepare the statements
+            before = proxy.round_trips
+            assert (await loaded(service, "7")).state == {"user:u": 1, "app:a": 1, "s": 7}
+            between = proxy.round_trips
+            assert len((await service.list_sessions(**WHO)).sessions) == 20
+        assert (between - before, proxy.round_trips - between) == (2, 2)
 
 
 async def test_a_partial_event_is_not_stored(ledger: Ledger) -> None:

@@ -115,18 +115,17 @@ async def test_a_chain_keeps_its_history_here(ledger: Ledger) -> None:
 
 
 @deprecated
-async def test_a_chain_without_await_keeps_its_history_here(sqlite_database: Database) -> None:
-    async with sqlite_database.open() as ledger:
-        chain = RunnableWithMessageHistory(
-            FakeListChatModel(responses=["Hello."]), lambda session_id: LedgerChatMessageHistory(session_id, ledger)
-        )
-        await asyncio.to_thread(chain.invoke, "Hi.", {"configurable": {"session_id": "s"}})
-        history = LedgerChatMessageHistory("s", ledger)
-        assert [message.content for message in await asyncio.to_thread(lambda: history.messages)] == ["Hi.", "Hello."]
-        await asyncio.to_thread(history.add_user_message, "Well?")
-        assert len(await history.aget_messages()) == 3
-        await asyncio.to_thread(history.clear)
-        assert await history.aget_messages() == []
+async def test_a_chain_without_await_keeps_its_history_here(ledger: Ledger) -> None:
+    chain = RunnableWithMessageHistory(
+        FakeListChatModel(responses=["Hello."]), lambda session_id: LedgerChatMessageHistory(session_id, ledger)
+    )
+    await asyncio.to_thread(chain.invoke, "Hi.", {"configurable": {"session_id": "s"}})
+    history = LedgerChatMessageHistory("s", ledger)
+    assert [message.content for message in await asyncio.to_thread(lambda: history.messages)] == ["Hi.", "Hello."]
+    await asyncio.to_thread(history.add_user_message, "Well?")
+    assert len(await history.aget_messages()) == 3
+    await asyncio.to_thread(history.clear)
+    assert await history.aget_messages() == []
 
 
 async def test_sixteen_writers_lose_and_double_nothing(database: Database) -> None:

@@ -37,7 +37,7 @@ residuals = json_values | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(payloads, levels)
 def test_any_payload_comes_back_as_it_was(payload: Json, rules: RulesLevel) -> None:
     encoded = CODEC.encode(CODEC.decode(payload, rules=rules).messages)
@@ -45,21 +45,21 @@ def test_any_payload_comes_back_as_it_was(payload: Json, rules: RulesLevel) -> N
     assert encoded.losses == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(payloads)
 def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: Json) -> None:
     rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in CODEC.decode(payload).messages]
     assert same_json(CODEC.encode(rebuilt).payload, payload)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(payloads, max_size=3))
 def test_what_is_appended_piece_by_piece_reads_as_one_list(pieces: list[list[Json]]) -> None:
     messages = [message for piece in pieces for message in CODEC.decode(piece).messages]
     assert same_json(CODEC.encode(messages).payload, [item for piece in pieces for item in piece])
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(misshapen_payloads, levels)
 def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
     try:
@@ -69,7 +69,7 @@ def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules
     assert same_json(CODEC.encode(decoded.messages).payload, payload)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(misshapen_payloads)
 def test_recognising_never_raises(payload: Json) -> None:
     assert CODEC.recognises(payload) in (True, False)

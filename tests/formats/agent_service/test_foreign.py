@@ -16,7 +16,7 @@ from tests.formats.agent_service.examples import a_message, encoded, said
 
 
 @given(strategies.foreign_messages)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_carried_message_comes_back_whole(message: LedgerMessage) -> None:
     result = CODEC.encode([message], carry=True)
     history = CODEC.as_models(result.payload)

@@ -37,7 +37,7 @@ def levels(message: ChatMessage) -> tuple[object, ...]:
 
 
 @given(strategies.chat_messages)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_an_object_comes_back_at_every_level(message: ChatMessage) -> None:
     [again] = CODEC.as_models(back([message])).messages
     assert levels(again) == levels(message)
@@ -52,7 +52,7 @@ def test_a_history_of_objects_comes_back_as_one_batch(messages: list[ChatMessage
 
 
 @given(strategies.rows)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_dict_with_unknown_keys_comes_back_in_its_key_order(row: dict[str, Any]) -> None:
     run_id = row.get("run_id")
     payload = back([row])
@@ -61,7 +61,7 @@ def test_a_dict_with_unknown_keys_comes_back_in_its_key_order(row: dict[str, Any
 
 
 @given(strategies.histories)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_history_keeps_the_unknown_keys_around_its_messages(history: dict[str, Any]) -> None:
     assert same_json(back(history), history)
 

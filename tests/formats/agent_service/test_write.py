@@ -126,7 +126,7 @@ def test_a_residual_of_another_release_changes_nothing() -> None:
 
 
 @given(strategies.foreign_messages)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_message_is_written_as_a_valid_one_and_without_losses_reads_back(message: LedgerMessage) -> None:
     result = CODEC.encode([message])
     CODEC.as_models(result.payload)

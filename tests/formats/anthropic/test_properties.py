@@ -41,7 +41,7 @@ residuals = json_values | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(payloads)
 def test_any_payload_comes_back_as_it_was(payload: dict[str, Json]) -> None:
     encoded = CODEC.encode(CODEC.decode(payload).messages)
@@ -49,27 +49,27 @@ def test_any_payload_comes_back_as_it_was(payload: dict[str, Json]) -> None:
     assert encoded.losses == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(messages, max_size=3))
 def test_a_list_comes_back_as_the_messages_of_a_request(payload: list[Json]) -> None:
     assert same_json(CODEC.encode(CODEC.decode(payload).messages).payload, {"messages": payload})
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(payloads)
 def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: dict[str, Json]) -> None:
     rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in CODEC.decode(payload).messages]
     assert same_json(CODEC.encode(rebuilt).payload, payload)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(payloads, st.integers(0, 6))
 def test_any_end_of_a_payload_is_written(payload: dict[str, Json], start: int) -> None:
     end = CODEC.decode(payload).messages[start:]
     assert len(CODEC.decode(CODEC.encode(end).payload).messages) == len(end)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(json_values | misshapen_payloads, levels)
 def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
     try:
@@ -81,13 +81,13 @@ def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules
         assert same_json(CODEC.encode(decoded.messages).payload, around)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(json_values | misshapen_payloads | st.lists(json_values))
 def test_recognising_never_raises(payload: Json) -> None:
     assert CODEC.recognises(payload) in (True, False)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(stored([None, "openai-chat", "kosong/0.30"]), max_size=4))
 def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMessage]) -> None:
     payload = CODEC.encode(history).payload
@@ -95,7 +95,7 @@ def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMess
     assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(stored([None, "anthropic", "openai-chat"], residual=residuals), max_size=5))
 def test_origins_name_the_source_of_each_message_that_is_read_back(history: list[ChatMessage]) -> None:
     written = write_payload(history)
@@ -106,7 +106,7 @@ def test_origins_name_the_source_of_each_message_that_is_read_back(history: list
         assert message.role in roles or roles & {"developer", "function", "narrator"}
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(payloads, payloads)
 def test_origins_of_payloads_in_a_row_are_their_messages(first: dict[str, Json], second: dict[str, Json]) -> None:
     """Also of two in a row; only a second prompt that follows the first at once becomes one with it."""
@@ -116,7 +116,7 @@ def test_origins_of_payloads_in_a_row_are_their_messages(first: dict[str, Json],
     assert len(CODEC.decode(written.payload, rules="lenient").messages) == len(written.origins)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(payloads)
 def test_what_is_taken_at_its_word_has_nothing_to_lose(payload: dict[str, Json]) -> None:
     """Of messages as they were read measuring finds nothing, so that it may be left out."""
@@ -127,7 +127,7 @@ def test_what_is_taken_at_its_word_has_nothing_to_lose(payload: dict[str, Json])
     assert written.as_read
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(stored(["anthropic"]), max_size=3))
 def test_no_message_that_a_program_changed_is_taken_at_its_word(history: list[ChatMessage]) -> None:
     written = write_payload(history)

@@ -16,7 +16,7 @@ from tests.formats.google_adk.samples import SAMPLES
 from tests.formats.google_adk.strategies import events
 from tests.hostile.payloads import mutated
 
-EXAMPLES = settings(max_examples=80, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=50, suppress_health_check=list(HealthCheck))
 
 
 @EXAMPLES

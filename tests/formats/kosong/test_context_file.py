@@ -154,7 +154,7 @@ records = st.dictionaries(st.text(max_size=3), json_values, max_size=3).map(
 
 
 @given(st.lists(newer_messages | older_messages, max_size=4), st.sampled_from([CODEC, v0_23.CODEC]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_messages_written_by_pydantic_come_back(messages: list[Any], codec: Any) -> None:
     data = "".join(message.model_dump_json(exclude_none=True) + "\n" for message in messages).encode()
     file = context_file.read(io.BytesIO(data), codec=codec)
@@ -169,7 +169,7 @@ def test_any_records_come_back(lines: list[str], ends: bool) -> None:
 
 
 @given(st.lists(newer_messages, max_size=4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_objects_are_written_as_their_own_short_json(messages: list[Any]) -> None:
     """Infinity inside an unknown part is kept, where the classes' own JSON has null."""
     expected = [message.model_dump(exclude_none=True) for message in messages]

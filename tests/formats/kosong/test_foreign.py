@@ -289,7 +289,7 @@ messages = st.builds(
 
 
 @given(st.lists(messages, max_size=5), st.sampled_from([CODEC, OLDER]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_encoding_never_fails(given_messages: list[ChatMessage], codec: KosongCodec) -> None:
     payload = codec.encode(given_messages).payload
     assert len(codec.as_models(payload)) == len(payload) <= len(given_messages)
@@ -299,7 +299,7 @@ foreign = messages.map(lambda message: message.model_copy(update={"format": None
 
 
 @given(st.lists(foreign, max_size=5), st.sampled_from([CODEC, OLDER]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_written_of_other_formats_is_valid(given_messages: list[ChatMessage], codec: KosongCodec) -> None:
     payload = [dict(row) for row in codec.encode(given_messages).payload]
     assert [model.model_dump() for model in codec.as_models(payload)] == payload

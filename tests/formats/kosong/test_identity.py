@@ -34,19 +34,19 @@ def assert_same_objects(codec: KosongCodec, messages: list[Any]) -> None:
 
 
 @given(st.lists(newer_messages, max_size=3), ways)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_newer_objects_come_back_equal_with_equal_dumps(messages: list[Any], way: str) -> None:
     assert_same_objects(CODEC, [read_again(message, way) for message in messages])
 
 
 @given(st.lists(older_messages, max_size=3), ways)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_older_objects_come_back_equal_with_equal_dumps(messages: list[Any], way: str) -> None:
     assert_same_objects(OLDER, [read_again(message, way) for message in messages])
 
 
 @given(st.lists(rows | altered_rows(), max_size=3), st.sampled_from([CODEC, OLDER]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_dicts_come_back_with_their_keys_in_order(payload: list[Any], codec: KosongCodec) -> None:
     written = json.dumps(payload)
     encoded = codec.encode(stored(codec, payload))
@@ -55,7 +55,7 @@ def test_dicts_come_back_with_their_keys_in_order(payload: list[Any], codec: Kos
 
 
 @given(st.lists(rows | altered_rows(), max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_objects_of_dicts_are_what_the_class_reads(payload: list[Any]) -> None:
     def fields_required(row: dict[str, Any]) -> dict[str, Any]:
         calls = [{**call, "function": {"arguments": None, **call["function"]}} for call in row.get("tool_calls") or ()]

@@ -14,7 +14,7 @@ from tests.formats.message_file.strategies import items
 
 
 @given(st.lists(items, max_size=3))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_objects_come_back_equal_and_without_losses(payload: list[Any]) -> None:
     encoded = CODEC.encode(stored(CODEC.decode(payload).messages))
     assert same_json(encoded.payload, [item.to_dict() for item in payload])

@@ -13,7 +13,7 @@ from tests.formats.message_file.examples import encoded_of, stored, weather
 
 
 @given(st.lists(foreign_messages, max_size=5))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_messages_of_any_origin_become_items(messages: list[ChatMessage]) -> None:
     payload, _ = encoded_of(*messages)
     assert [item.to_dict() for item in CODEC.as_models(payload)] == payload or "nan" in repr(payload)

@@ -45,7 +45,7 @@ def view_or_error(provider: str, messages: list[ChatMessage]) -> tuple[Any, list
 
 
 @providers
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(history=histories())
 def test_the_provider_takes_it_and_what_it_would_have_taken_is_untouched(
     provider: str, history: list[ChatMessage]
@@ -62,7 +62,7 @@ def test_the_provider_takes_it_and_what_it_would_have_taken_is_untouched(
 
 
 @providers
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(history=histories())
 def test_a_view_has_messages_or_says_of_each_why_not(provider: str, history: list[ChatMessage]) -> None:
     seen = view_or_error(provider, history)
@@ -73,7 +73,7 @@ def test_a_view_has_messages_or_says_of_each_why_not(provider: str, history: lis
 
 
 @providers
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(history=histories())
 def test_a_repaired_history_needs_no_repair(provider: str, history: list[ChatMessage]) -> None:
     repaired, repairs = repair(get_provider(provider), history)
@@ -82,7 +82,7 @@ def test_a_repaired_history_needs_no_repair(provider: str, history: list[ChatMes
 
 
 @providers
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(history=histories())
 def test_what_the_provider_gets_needs_no_repair(provider: str, history: list[ChatMessage]) -> None:
     payload, _ = view(provider, history)
@@ -109,7 +109,7 @@ PAYLOADS: dict[str, st.SearchStrategy[Any]] = {
 
 
 @providers
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_what_came_in_the_format_itself_is_mended_once(provider: str, data: st.DataObject) -> None:
     given_payload = data.draw(PAYLOADS[provider])

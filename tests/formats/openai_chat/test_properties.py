@@ -72,7 +72,7 @@ def stored(formats: list[str | None], **more: Json) -> st.SearchStrategy[ChatMes
     return fields.map(lambda given: ChatMessage.model_validate(given, context=LENIENT))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(messages, max_size=3))
 def test_any_payload_comes_back_as_it_was(payload: list[Json]) -> None:
     decoded = CODEC.decode(payload)
@@ -81,7 +81,7 @@ def test_any_payload_comes_back_as_it_was(payload: list[Json]) -> None:
     assert encoded.losses == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(messages)
 def test_the_residual_never_repeats_what_the_typed_fields_hold(source: dict[str, Json]) -> None:
     message = CODEC.decode([source]).messages[0]
@@ -100,14 +100,14 @@ def nested(residual: Json, *keys: str) -> dict[str, Json]:
     return residual or {}
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(messages, max_size=2))
 def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(payload: list[Json]) -> None:
     rebuilt = [ChatMessage.model_validate(message.model_dump()) for message in CODEC.decode(payload).messages]
     assert same_json(CODEC.encode(rebuilt).payload, payload)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(messages | misshapen, max_size=2))
 @example([{"role": "system", "\ud800": None}])  # Pydantic writes no JSON text of it, but it is a message
 def test_what_is_built_is_what_validation_gives(payload: list[Json]) -> None:
@@ -134,13 +134,13 @@ def test_a_text_of_a_class_of_its_own_becomes_plain_text() -> None:
     assert [type(text) for text in (read.name, read.arguments)] == [str, str]
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(messages, min_size=1, max_size=4), st.integers(0, 4))
 def test_any_end_of_a_payload_comes_back_alone(payload: list[Json], start: int) -> None:
     assert same_json(CODEC.encode(CODEC.decode(payload).messages[start:]).payload, payload[start:])
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(json_values | st.lists(misshapen | json_values, max_size=2), levels)
 def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
     try:
@@ -150,13 +150,13 @@ def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules
     assert same_json(CODEC.encode(decoded.messages).payload, payload)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(json_values | st.lists(misshapen | json_values, max_size=2))
 def test_recognising_never_raises(payload: Json) -> None:
     assert CODEC.recognises(payload) in (True, False)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(stored([None, "anthropic", "openai-responses"]), max_size=4))
 def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMessage]) -> None:
     payload = CODEC.encode(history).payload
@@ -165,14 +165,14 @@ def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMess
     assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(stored(["openai-chat"], residual=residuals), max_size=2))
 def test_a_residual_of_another_shape_never_raises(history: list[ChatMessage]) -> None:
     encoded = CODEC.encode(history)
     assert len(encoded.payload) == len(history) - sum(loss.code == "left-out" for loss in encoded.losses)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(stored([None, "anthropic"]), max_size=3))
 def test_a_message_without_a_loss_says_all_that_it_holds(history: list[ChatMessage]) -> None:
     encoded = CODEC.encode(history)

@@ -137,7 +137,7 @@ def test_calls_in_several_messages_are_read_as_one() -> None:
     assert lost(*calls) == [("merged", "")]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(stored([None, "anthropic", "openai-chat"]), max_size=4))
 def test_messages_of_any_origin_fit_the_types_of_the_sdk(history: list[ChatMessage]) -> None:
     written(*history)

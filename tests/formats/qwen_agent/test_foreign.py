@@ -281,14 +281,14 @@ foreign = st.fixed_dictionaries(
 ).map(lambda fields: ChatMessage.model_validate(fields, context=LENIENT))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(foreign, max_size=4))
 def test_objects_can_hold_any_encoded_message(messages: list[ChatMessage]) -> None:
     payload = CODEC.encode(messages).payload
     assert [model.model_dump() for model in CODEC.as_models(payload)] == payload
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(foreign, max_size=4))
 def test_any_message_that_is_not_left_out_is_carried_whole(messages: list[ChatMessage]) -> None:
     encoded = CODEC.encode(messages, carry=True)

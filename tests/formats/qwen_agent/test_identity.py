@@ -32,7 +32,7 @@ def json_of(message: Message, **options: Any) -> str:
         return repr(error)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(payloads)
 def test_objects_come_back_at_every_level(payload: list[Message]) -> None:
     back = CODEC.as_models(read_back(payload))
@@ -42,14 +42,14 @@ def test_objects_come_back_at_every_level(payload: list[Message]) -> None:
         assert [json_of(a, **options) for a in back] == [json_of(b, **options) for b in payload]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(payloads, st.booleans())
 def test_dicts_come_back_with_key_order_and_with_their_none(payload: list[Message], exclude_none: bool) -> None:
     dicts = [message.model_dump(exclude_none=exclude_none) for message in payload]
     assert same_json(read_back(dicts), dicts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.dictionaries(texts | st.sampled_from(["content", "name", "extra"]), values), max_size=3))
 def test_lenient_gives_back_whatever_has_a_role(payload: list[dict[str, Any]]) -> None:
     dicts = [{**message, "role": f"role {index}"} for index, message in enumerate(payload)]
@@ -58,7 +58,7 @@ def test_lenient_gives_back_whatever_has_a_role(payload: list[dict[str, Any]]) -
     assert same_json(CODEC.encode(decoded.messages).payload, dicts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "image", "audio", "type"]), values) | values, max_size=3))
 def test_lenient_gives_back_any_content_items(items: list[Any]) -> None:
     dicts = [{"role": "user", "content": items, "function_call": {"name": "f", "arguments": items, "id": 1}}]

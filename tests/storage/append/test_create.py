@@ -53,6 +53,30 @@ async def test_the_first_append_creates_the_thread(ledger: Ledger, database: Dat
     assert set(branches) == {("[[0,1,null]]", None, None, None)}
 
 
+async def test_the_thread_keeps_the_rules_that_it_was_created_with(ledger: Ledger, database: Database) -> None:
+    odd = [result("no call")]
+    await ledger.messages.append("t", odd, create=True, rules="lenient")
+    await ledger.append("u", [{"role": "critic", "content": "?"}], format="openai-chat", create=True, rules="lenient")
+    async with ledger.stream("v", create=True, rules="lenient") as draft:
+        await draft.feed("Hm.")
+    await ledger.messages.append("w", [], create=True, rules="lenient")
+    async with ledger.begin() as tx:
+        await tx.messages.append("x", odd, create=True, rules="lenient")
+    async with database.open() as other:  # which has no tip of them in its cache
+        for owner in (ledger, other):
+            for thread_id in ("t", "u", "v", "w", "x"):
+                await owner.messages.append(thread_id, odd)
+    rows = await query(database, "SELECT DISTINCT rules FROM threads")
+    assert rows == [("lenient",)]
+    await ledger.messages.append("strict", [user("?")], create=True)
+    await ledger.messages.append("strict", odd, create=True, rules="lenient")
+    assert (await ledger.threads.get("strict")).rules is None
+    with pytest.raises(RuleViolation):
+        await ledger.messages.append("strict", odd, create=True)
+    with pytest.raises(InvalidArgument, match="rules must be"):
+        await ledger.messages.append("none", [], create=True, rules="loose")  # type: ignore[arg-type]
+
+
 async def test_without_create_a_missing_thread_is_not_found(ledger: Ledger) -> None:
     with pytest.raises(ThreadNotFound):
         await ledger.messages.append("t", turn())

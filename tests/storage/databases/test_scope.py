@@ -282,6 +282,10 @@ CALLS |= {
         lambda s, ids: s.kv.get(("user", "u"), ids.key),
     ],
     "kv.list": [lambda s, ids: s.kv.list(("thread", ids.thread)), lambda s, ids: s.kv.list(("user", ids.user))],
+    "kv.list_many": [
+        lambda s, ids: s.kv.list_many([("thread", ids.thread), ("thread", "mine")]),
+        lambda s, ids: s.kv.list_many([("user", ids.user)]),
+    ],
     "kv.put": [lambda s, ids: s.kv.put(("thread", ids.thread), ids.key, 2, expected=0)],
     "kv.merge": [lambda s, ids: s.kv.merge(("thread", ids.thread), ids.key, {"b": 2})],
     "kv.delete": [lambda s, ids: s.kv.delete(("thread", ids.thread), ids.key)],

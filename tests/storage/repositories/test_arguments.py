@@ -60,6 +60,7 @@ GIVEN: dict[str, Any] = {
     "Thread": Thread(thread_id="new", created_at=NOON, active_at=NOON),
     "AsyncConnection": AsyncConnection.__new__(AsyncConnection),
     "KvScope": ("tenant",),
+    "Sequence[KvScope]": [],
     "dict[str, Any]": {},
     "Address": "t.db",
     "str | os.PathLike[str]": "u.db",

@@ -19,8 +19,12 @@ from chatledger import (
     LimitExceeded,
     Limits,
     NotEncrypted,
+    TenantOnly,
     ThreadNotFound,
 )
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.repositories import kv
+from chatledger.storage.repositories.cursors import to_page
 from tests.conftest import Database
 from tests.conversations import user
 from tests.storage.raw import query, raw_connection
@@ -108,6 +112,95 @@ async def test_a_list_goes_on_behind_its_cursor(ledger: Ledger, thread: str) -> 
     assert (found, cursor) == (keys, None)
     with pytest.raises(InvalidCursor):
         await ledger.kv.list(THREAD, cursor="x")
+
+
+async def test_many_scopes_are_listed_at_once(ledger: Ledger, thread: str) -> None:
+    for scope in SCOPES:
+        for key in ("a", "b", "c"):
+            await ledger.kv.put(scope, key, [*scope, key])
+    nobody, none = ("user", "eve"), ("thread", "not there")
+    asked = [*SCOPES, nobody, none, THREAD]
+    found = await ledger.kv.list_many(asked, limit=2)
+    assert list(found) == [*SCOPES, nobody, none]
+    for scope in SCOPES:
+        page = await ledger.kv.list(scope, limit=2)
+        assert (found[scope].items, found[scope].next_cursor) == (page.items, page.next_cursor)
+        rest = await ledger.kv.list(scope, limit=2, cursor=found[scope].next_cursor)
+        assert [one.value for one in [*found[scope], *rest]] == [[*scope, key] for key in ("a", "b", "c")]
+    assert [list(found[scope]) for scope in (nobody, none)] == [[], []]
+    assert await ledger.kv.list_many([]) == {}
+    many = [("user", f"u{number}") for number in range(1_100)]
+    for scope in (many[0], many[-1]):
+        await ledger.kv.put(scope, "k \0", "é")
+    listed = await ledger.kv.list_many(many)
+    assert {scope: [one.key for one in page] for scope, page in listed.items() if page} == {
+        many[0]: ["k \0"],
+        many[-1]: ["k \0"],
+    }
+
+
+async def test_a_list_of_many_scopes_is_one_statement_for_500(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    execute = Sql.execute
+
+    def counted(sql: Sql, statement: Any, parameters: Any = None) -> Any:
+        asked.append(str(statement))
+        return execute(sql, statement, parameters)
+
+    monkeypatch.setattr(Sql, "execute", counted)
+    for count, statements in ((1, 1), (500, 1), (501, 2)):
+        asked.clear()
+        await ledger.kv.list_many([("thread", f"t{number}") for number in range(count)])
+        assert len(asked) == statements
+
+
+async def test_a_list_of_many_scopes_reads_no_more_than_it_gives(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ledger.begin() as tx:
+        for number in range(20):
+            await tx.kv.put(ADA, f"{number}", number)
+            await tx.kv.put(TENANT, f"{number}", number)
+    read: list[int] = []
+
+    def counted(rows: Any, *given: Any, **named: Any) -> Any:
+        read.append(len(rows))
+        return to_page(rows, *given, **named)
+
+    monkeypatch.setattr(kv, "to_page", counted)
+    assert {scope: len(page) for scope, page in (await ledger.kv.list_many([ADA, TENANT], limit=5)).items()} == {
+        ADA: 5,
+        TENANT: 5,
+    }
+    assert read == [6, 6]  # one more tells that the page is not the last
+
+
+async def test_one_user_lists_nothing_of_another(ledger: Ledger, thread: str) -> None:
+    await ledger.threads.create("bob's", user_id="bob")
+    for scope in (THREAD, ("thread", "bob's"), ADA):
+        await ledger.kv.put(scope, "k", 1)
+    found = await ledger.user("ada").kv.list_many([THREAD, ("thread", "bob's"), ADA])
+    assert {scope: len(page) for scope, page in found.items()} == {THREAD: 1, ("thread", "bob's"): 0, ADA: 1}
+    with pytest.raises(InvalidArgument, match="another user"):
+        await ledger.user("bob").kv.list_many([ADA])
+    with pytest.raises(TenantOnly):
+        await ledger.user("bob").kv.list_many([TENANT])
+
+
+async def test_a_damaged_value_hides_no_other_scope(database: Database, ledger: Ledger, thread: str) -> None:
+    for scope in (THREAD, ADA):
+        await ledger.kv.put(scope, "k", 1)
+    async with raw_connection(database) as run:
+        await run("UPDATE kv SET value = '{' WHERE kind = 'user'")
+    found = await ledger.kv.list_many([THREAD, ADA])
+    assert [one.value for one in found[THREAD]] == [1]
+    assert ([*found[ADA]], [type(error) for error in found[ADA].damaged]) == ([], [DamagedCell])
+
+
+@pytest.mark.parametrize("scopes", [THREAD, [("room", "t")], [["thread", "t"]], ["thread"]])
+async def test_a_wrong_scope_among_many_is_refused(ledger: Ledger, scopes: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^scope must be"):
+        await ledger.kv.list_many(scopes)
 
 
 async def test_a_value_that_is_put_again_has_no_version_of_before(ledger: Ledger) -> None:

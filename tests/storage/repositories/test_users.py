@@ -92,6 +92,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "thread": thread,
         "new": [],
         "scope": ("thread", "bob's"),
+        "scopes": [("thread", "bob's")],
         "key": SECRET,
         "value": 1,
         "values": {"a": 1},
@@ -144,6 +145,8 @@ def tells_nothing(done: object) -> bool:
         return done.argument == "user_id" and SECRET not in str(done)
     if isinstance(done, Exception):
         return SECRET not in repr((str(done), vars(done)))
+    if isinstance(done, dict):  # by what was asked for
+        return all(map(tells_nothing, done.values()))
     if isinstance(done, Page):
         done = done.items
     return not done or (SECRET not in repr(done) and "bob" not in repr(done))

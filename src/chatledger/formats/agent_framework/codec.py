@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,17 +54,30 @@ class AgentFramework:
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
     """The messages: the format's own as they came, those of another origin as they fit."""
     writer = Writer()
-    origins: list[tuple[int, ...]] = []
-    as_read = True
-    for index, message in enumerate(messages):
+    contents = list(_each_written(writer, messages))
+    own = [index for index, message in enumerate(messages) if message.format == NAME]
+    as_read = len(own) == len(messages) and all(
+        written is not None and _is_as_read(message, written)
+        for message, written in zip(messages, contents, strict=True)
+    )
+    origins = [(index,) for index, written in enumerate(contents) if written is not None]
+    return Written(writer.messages, origins, own, as_read=as_read)
+
+
+def write_messages(messages: Sequence[ChatMessage]) -> list[JsonValue]:
+    """The payload alone, for a reader that asks for no losses: half of the work."""
+    writer = Writer()
+    for _ in _each_written(writer, messages):
+        pass
+    return writer.messages
+
+
+def _each_written(writer: Writer, messages: Sequence[ChatMessage]) -> Iterator[list[JsonValue] | None]:
+    """Writes the messages, and gives the contents of each; None for one that has no place in the format."""
+    for position, message in enumerate(messages, 1):
         fitted = fit(message)
         is_own = message.format == NAME
-        written = None if fitted is None else writer.write(fitted, index + 1, is_own=is_own)
-        if written is not None:
-            origins.append((index,))
-        as_read = as_read and is_own and written is not None and _is_as_read(message, written)
-    own = [index for index, message in enumerate(messages) if message.format == NAME]
-    return Written(writer.messages, origins, own, as_read=as_read)
+        yield None if fitted is None else writer.write(fitted, position, is_own=is_own)
 
 
 def _is_as_read(message: ChatMessage, contents: list[JsonValue]) -> bool:

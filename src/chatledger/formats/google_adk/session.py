@@ -19,7 +19,9 @@ _NAMESPACE = "google-adk"
 _STATE = "state/"
 """Before the keys of state, among the values of a thread, a user or the tenant."""
 UPDATED = "updated"
-"""The key of the time of the last event, among the values of a thread."""
+"""The key of the time of the last event, among the values of a thread. Until the first one, the time of the thread
+stands for it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,15 @@ class Place:
     @property
     def thread_id(self) -> str:
         return "/".join(quote(name, safe="") for name in (self.app_name, self.user_id, self.session_id))
+
+    @property
+    def scopes(self) -> tuple[tuple[str, ...], ...]:
+        """The scopes of the values of the session, of its user and of its app."""
+        return (
+            ("thread", self.thread_id),
+            state_of_user(self.app_name, self.user_id),
+            state_of_app(self.app_name),
+        )
 
     @classmethod
     def of_thread(cls, thread_id: str) -> Place | None:
@@ -61,9 +72,9 @@ def named(state: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{_STATE}{key}": value for key, value in state.items()}
 
 
-def unnamed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The state among the values of a scope."""
-    return {key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
+def unnamed(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The state among the values of a scope, with a prefix before its keys."""
+    return {prefix + key.removeprefix(_STATE): value for key, value in values.items() if key.startswith(_STATE)}
 
 
 def identified(

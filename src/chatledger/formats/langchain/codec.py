@@ -64,18 +64,22 @@ def as_model(message: JsonObject, path: str) -> Any:
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
     """The messages: the format's own as they came, those of another origin as they fit."""
+    payload = write_messages(messages)
+    own = [index for index, message in enumerate(messages) if message.format == NAME]
+    as_read = len(own) == len(messages) and all(map(is_as_read, messages, payload))
+    return Written(payload, [(index,) for index in range(len(messages))], own, as_read)
+
+
+def write_messages(messages: Sequence[ChatMessage]) -> list[JsonObject]:
+    """The payload alone, one dict for each message, for a reader that asks for no losses."""
     pairing = Pairing()
     payload: list[JsonObject] = []
-    as_read = True
     for index, message in enumerate(messages):
         call_ids = pairing.ask(message, index + 1)
         answered = pairing.answer(message) if message.role == "tool" else None
-        is_own = message.format == NAME
-        written = write_message(message if is_own else fit(message, index + 1, call_ids, answered))
-        as_read = as_read and is_own and is_as_read(message, written)
-        payload.append(written)
-    own = [index for index, message in enumerate(messages) if message.format == NAME]
-    return Written(payload, [(index,) for index in range(len(messages))], own, as_read)
+        own = message.format == NAME
+        payload.append(write_message(message if own else fit(message, index + 1, call_ids, answered)))
+    return payload
 
 
 CODEC = LangChain()

@@ -9,7 +9,7 @@ lock. Elsewhere a transaction creates the thread before the append is judged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from chatledger.errors import Erased
@@ -58,13 +58,16 @@ def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
     Erased and TenantEncrypted.
     """
     seen = new_thread(request, new_stamp())
-    postgresql = sql.dialect == "postgresql"
+    plain = request.tenant.encryption is None
     parameters = _parameters(request) | {"branch": 0, "new_stamp": seen.stamp, **tip_columns(Tip())}
-    if not postgresql:
+    if sql.dialect == "postgresql":
+        if sql.fetch(_alone(plain=plain), parameters):
+            return seen
+    else:
         parameters["now"] = to_microseconds(request.now)
-    if sql.fetch(_insert_thread(typed=postgresql, plain=request.tenant.encryption is None), parameters):
-        sql.fetch(_insert_branch(typed=postgresql), parameters)
-        return seen
+        if sql.fetch(_insert_thread(typed=False, plain=plain), parameters):
+            sql.fetch(_insert_branch(typed=False), parameters)
+            return seen
     refuse_without_keys(sql, request.tenant)
     if sql.fetch(_ERASED, parameters):
         raise Erased(request.thread_id)
@@ -134,6 +137,13 @@ def _insert_branch(*, typed: bool, source: str = "") -> str:
 
 def _values(names: str, *, typed: bool) -> str:
     return ", ".join(f":{name}::{_TYPES[name]}" if typed else f":{name}" for name in names.split(", "))
+
+
+@cache
+def _alone(*, plain: bool) -> str:
+    """The statement that creates a thread without messages."""
+    made = _insert_thread(typed=True, plain=plain)
+    return f"WITH made AS ({made}), tip AS ({_insert_branch(typed=True, source=' FROM made')}) SELECT 1 FROM tip"
 
 
 @lru_cache(maxsize=64)

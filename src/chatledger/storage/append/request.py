@@ -43,7 +43,7 @@ class Creation:
     rules: RulesLevel | None = None
 
     @classmethod
-    def of(cls, *, create: bool, title: str | None, kind: str | None) -> Creation | None:
+    def of(cls, *, create: bool, title: str | None, kind: str | None, rules: RulesLevel | None) -> Creation | None:
         """None if nothing is to be created. Raises InvalidArgument."""
         require(BOOL, create=create)
         require(STR_OR_NONE, kind=kind, title=title)
@@ -53,7 +53,7 @@ class Creation:
         if not create:
             return None
         kind = None if kind is None else encode_key(kind, "kind")
-        return cls(None if title is None else encode_text(title), kind)
+        return cls(None if title is None else encode_text(title), kind, rules=rules)
 
     @classmethod
     def of_thread(cls, thread: Thread) -> Creation:
@@ -224,7 +224,7 @@ def make_request(
         tenant = tenant.seen_by(user_id)
     creation = None
     if create is not False or kind is not None or title is not None:
-        creation = Creation.of(create=create, title=title, kind=kind)
+        creation = Creation.of(create=create, title=title, kind=kind, rules=rules)
         if create and after is not None:
             raise InvalidArgument("create", "does not go with after, which names a message of a thread that exists")
         if user_id is not None:

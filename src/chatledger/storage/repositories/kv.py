@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, and_, delete, select, type_coerce
+from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, type_coerce
 
 from chatledger.arguments import INT, INT_OR_NONE, STR, STR_OR_NONE, Kind, require
 from chatledger.errors import InvalidArgument, KvConflict, LimitExceeded, TenantOnly, ThreadNotFound
@@ -15,7 +16,7 @@ from chatledger.storage.append.kv import KvPlace, KvWrite, make_write, put, requ
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
-from chatledger.storage.repositories.owned import own_thread
+from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_values, to_model
 from chatledger.storage.schema.tables import kv, threads
 from chatledger.storage.schema.text import decode_text, encode_key
@@ -24,6 +25,8 @@ KvScope = tuple[str, ...]
 """The owner of values: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may follow."""
 
 _DICT = Kind("a dict", dict)
+_SCOPES = Kind("a list of scopes", list, tuple)
+_SCOPES_AT_ONCE = 500
 _FORMS = "('tenant',), ('user', user_id) or ('thread', thread_id), or one of these with a namespace behind it"
 _LENGTHS = {"tenant": 1, "user": 2, "thread": 2}
 
@@ -58,6 +61,18 @@ class KvRepository:
         require(STR_OR_NONE, cursor=cursor)
         size = page_size(limit)
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, place, size, cursor))
+
+    async def list_many(self, scopes: Sequence[KvScope], *, limit: int = 50) -> dict[KvScope, Page[KvValue]]:
+        """The first page of each scope, as `list` returns it, for threads, users and the tenant in any mixture. One
+        query reads up to 500 scopes. `list` goes on behind the cursor of a page.
+
+        Unlike `list`, it raises nothing for a thread that does not exist: that one has an empty page.
+        """
+        require(_SCOPES, scopes=scopes)
+        require(INT, limit=limit)
+        places = {scope: _place(scope) for scope in scopes}
+        size = page_size(limit)
+        return await self._scope.read(lambda sql: _list_many(sql, self._scope.tenant, places, size))
 
     async def put(self, scope: KvScope, key: str, value: JsonValue, *, expected: int | None = None) -> KvValue:
         """Store a value under a key, whether or not there is one.
@@ -132,15 +147,19 @@ def _shape(scope: object) -> str:
     return f"({', '.join([first or types[0], *types[1:]])})" if scope else "()"
 
 
-def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = False) -> None:
-    """Raises ThreadNotFound for the scope of a thread that does not exist. With `lock`, nobody deletes the thread
-    before the transaction ends. On a user's ledger, raises TenantOnly for the scope of the tenant, and InvalidArgument
-    for that of another user.
-    """
+def _refuse_foreign(tenant: Tenant, place: KvPlace) -> None:
+    """On a user's ledger, raises TenantOnly for the scope of the tenant, InvalidArgument for that of another user."""
     if tenant.user is not None and place.kind == "tenant":
         raise TenantOnly("kv of the tenant")
     if place.kind == "user" and tenant.user not in (None, place.scope_id):
         raise InvalidArgument("scope", "is that of another user, and this ledger is the view of one")
+
+
+def _require_scope(sql: Sql, tenant: Tenant, place: KvPlace, *, lock: bool = False) -> None:
+    """Raises as `_refuse_foreign`, and ThreadNotFound for the scope of a thread that does not exist. With `lock`,
+    nobody deletes the thread before the transaction ends.
+    """
+    _refuse_foreign(tenant, place)
     if place.kind == "thread":
         thread_id = decode_text(place.scope_id)
         own = own_thread(tenant, thread_id)
@@ -189,6 +208,48 @@ def _list(sql: Sql, tenant: Tenant, place: KvPlace, limit: int, cursor: str | No
         statement = statement.where(kv.c.key > last)
     rows = sql.execute(statement.limit(limit + 1)).mappings().all()
     return to_page(rows, limit, lambda row: to_value(tenant, row), "key")
+
+
+def _list_many(sql: Sql, tenant: Tenant, places: dict[KvScope, KvPlace], limit: int) -> dict[KvScope, Page[KvValue]]:
+    rows: dict[tuple[str, ...], list[Any]] = {_names(place): [] for place in places.values()}
+    for place in places.values():
+        _refuse_foreign(tenant, place)
+    names = [*rows]
+    for at in range(0, len(names), _SCOPES_AT_ONCE):
+        for row in sql.execute(_first_rows(tenant, names[at : at + _SCOPES_AT_ONCE], limit + 1)).mappings():
+            rows[row["kind"], row["scope_id"], row["namespace"]].append(row)
+    return {
+        scope: to_page(rows[_names(place)], limit, lambda row: to_value(tenant, row), "key")
+        for scope, place in places.items()
+    }
+
+
+def _names(place: KvPlace) -> tuple[str, ...]:
+    return tuple(map(decode_text, place))
+
+
+def _first_rows(tenant: Tenant, scopes: Iterable[tuple[str, ...]], size: int) -> Select[Any]:
+    """Up to so many rows of each scope, in the order of their keys. Scopes of a kind and a namespace are looked up
+    together.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for kind, scope_id, namespace in scopes:
+        alike.setdefault((kind, namespace), []).append(scope_id)
+    wanted = [
+        and_(kv.c.kind == kind, kv.c.namespace == namespace, kv.c.scope_id.in_(_existing(tenant, kind, ids)))
+        for (kind, namespace), ids in alike.items()
+    ]
+    scope = (kv.c.kind, kv.c.scope_id, kv.c.namespace)
+    number = func.row_number().over(partition_by=scope, order_by=kv.c.key).label("number")
+    found = select(*KV_COLUMNS, number).where(kv.c.tenant_id == tenant.name, or_(*wanted)).subquery()
+    return select(found).where(found.c.number <= size).order_by(found.c.key)
+
+
+def _existing(tenant: Tenant, kind: str, ids: list[str]) -> list[str] | Select[Any]:
+    """The ids; on a user's ledger, of threads only the user's own."""
+    if kind != "thread" or tenant.user is None:
+        return ids
+    return select(threads.c.thread_id).where(owned(threads, tenant), threads.c.thread_id.in_(ids))
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------

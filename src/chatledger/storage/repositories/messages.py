@@ -108,9 +108,9 @@ class MessageRepository:
         none; another version is a KvConflict. A repeat writes no value.
 
         With `user_id`, a thread of another user, or of none, is not found. `create=True` creates the thread if there is
-        none, in the same statement: with that user, `kind` and `title`, which change nothing of a thread that exists.
-        An erased thread stays erased. An empty batch creates the thread as well. An id that is not found may be that of
-        another user; let the ledger make ids of threads (`threads.create`), or take random ones.
+        none, in the same statement: with that user, `kind`, `title` and the level `rules`, which change nothing of a
+        thread that exists. An erased thread stays erased. An empty batch creates the thread as well. An id that is not
+        found may be that of another user; let the ledger make ids of threads (`threads.create`), or take random ones.
 
         Raises, with nothing written: LimitExceeded, IdConflict, ThreadNotFound, BranchNotFound, VersionConflict,
         DraftLive, RuleViolation, RunConflict, KvConflict, Erased, StorageError. Raises OutcomeUnknown if the database
