@@ -63,7 +63,7 @@ $(ADAPTERS_READY): pyproject.toml constraints.txt tests/adapters/requirements.tx
 	touch $(ADAPTERS_READY)
 
 test-adapters: $(ADAPTERS_READY)  ## Run the adapters against the real frameworks, at the versions of tests/adapters
-	$(ADAPTERS)/bin/python -m pytest tests/adapters
+	$(ADAPTERS)/bin/python -m pytest -n 2 --dist worksteal tests/adapters
 
 test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12 (newest) and 3.13 (0.23)
 	$(PYTHON313) tests/formats/kosong/real.py 0.23.0
