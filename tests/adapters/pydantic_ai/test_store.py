@@ -14,11 +14,13 @@ from pydantic_ai.conversation_store import ConversationConflict, ConversationEnt
 from pydantic_ai.tools import DeferredToolRequests
 
 from chatledger import AlreadyExists, ChatMessage, Ledger, Limits
-from chatledger.adapters import pydantic_ai as adapter
 from chatledger.adapters.pydantic_ai import EntryNotFound, LedgerConversationStore
+from chatledger.adapters.pydantic_ai import record as records
+from chatledger.adapters.pydantic_ai import store as stores
 from chatledger.errors import DecodeError, InvalidArgument
 from tests.adapters.pydantic_ai.objects import HISTORY, TIME
 from tests.conftest import Database
+from tests.faults.proxy import proxied
 
 
 def said(text: str, **fields: Any) -> ai.ModelMessage:
@@ -467,11 +469,37 @@ async def test_one_of_two_writers_wins(database: Database, kind: str) -> None:
             assert (await here.load(id_) is None) == (deletes and outcomes[1] is None)
 
 
+async def test_a_record_is_found_among_many_values(ledger: Ledger) -> None:
+    store = LedgerConversationStore(ledger)
+    await saved(store, talk(1))
+    for number in range(60):
+        await ledger.kv.put(("thread", "c"), f"a{number}", number)
+    assert [record.conversation_id for record in await store.read_records()] == ["c"]
+
+
+async def test_records_are_read_by_few_statements(pg_database: Database) -> None:
+    async with proxied(pg_database.url) as proxy, Ledger.open(proxy.url) as ledger:
+        store = LedgerConversationStore(ledger)
+        for number in range(30):
+            await saved(store, talk(1), id_=f"c{number}")
+        for _ in range(2):  # they prepare the statements
+            await store.read_records()
+        before = proxy.round_trips
+        listed = await store.read_records(limit=20)
+        assert proxy.round_trips - before == 2
+        assert [record.conversation_id for record in listed] == [f"c{number}" for number in range(29, 9, -1)]
+
+
+def read_records_by(monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
+    for module in (records, stores):
+        monkeypatch.setattr(module, "read_stored", read)
+
+
 async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if that happens between the reads of a save and its write."""
-    read = adapter._read_stored
+    read = records.read_stored
     async with database.open() as one, database.open() as two:
         here, there = LedgerConversationStore(one), LedgerConversationStore(two)
         conversation = await saved(here, talk(1, 2))
@@ -479,7 +507,7 @@ async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
         async def read_and_replace(source: Any, conversation_id: str) -> Any:
             found: Any = await read(source, conversation_id)
             if source is one and conversation.revision == found.record.revision:
-                monkeypatch.setattr(adapter, "_read_stored", read)
+                read_records_by(monkeypatch, read)
                 await there.delete("c")
                 entries = [dataclasses.replace(entry) for entry in before]
                 record = dataclasses.replace(found.record, revision="another")
@@ -491,7 +519,7 @@ async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
         assert record is not None
         new = ConversationEntry(parent_id=record.head_id, message=said("lost"))
         now = dataclasses.replace(record, head_id=new.id, revision="now")
-        monkeypatch.setattr(adapter, "_read_stored", read_and_replace)
+        read_records_by(monkeypatch, read_and_replace)
         for _ in range(2):
             with pytest.raises(ConversationConflict):
                 await here.write_record(now, new_entries=[new], expected_revision=conversation.revision)
@@ -500,7 +528,7 @@ async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
 
 async def test_a_message_from_elsewhere_does_not_come_between(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the reads of a save and its write, somebody appends to the thread."""
-    read = adapter._read_stored
+    read = records.read_stored
     store = LedgerConversationStore(ledger)
     conversation = await saved(store, talk(1, 2))
     record = await store.read_record("c")
@@ -510,11 +538,11 @@ async def test_a_message_from_elsewhere_does_not_come_between(ledger: Ledger, mo
 
     async def read_and_append(source: Any, conversation_id: str) -> Any:
         found = await read(source, conversation_id)
-        monkeypatch.setattr(adapter, "_read_stored", read)
+        read_records_by(monkeypatch, read)
         await ledger.messages.append("c", [ChatMessage(role="user", content="from elsewhere")])
         return found
 
-    monkeypatch.setattr(adapter, "_read_stored", read_and_append)
+    read_records_by(monkeypatch, read_and_append)
     with pytest.raises(ConversationConflict):
         await store.write_record(now, new_entries=[new], expected_revision=conversation.revision)
     await store.write_record(now, new_entries=[new], expected_revision=conversation.revision)
@@ -525,7 +553,7 @@ async def test_a_message_from_elsewhere_does_not_come_between(ledger: Ledger, mo
 async def test_a_delete_takes_no_message_that_it_has_not_seen(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = adapter._read_stored
+    read = records.read_stored
     async with database.open() as one, database.open() as two:
         here, there = LedgerConversationStore(one), LedgerConversationStore(two)
         conversation = await saved(here, talk(1, 2))
@@ -534,12 +562,12 @@ async def test_a_delete_takes_no_message_that_it_has_not_seen(
 
         async def read_while_another_saves(source: Any, conversation_id: str) -> Any:
             found = await read(source, conversation_id)
-            monkeypatch.setattr(adapter, "_read_stored", read)
+            read_records_by(monkeypatch, read)
             saves.append(asyncio.create_task(there.save(conversation)))
             await asyncio.wait(saves, timeout=0.3)  # it waits for the delete; without a lock it would be done
             return found
 
-        monkeypatch.setattr(adapter, "_read_stored", read_while_another_saves)
+        read_records_by(monkeypatch, read_while_another_saves)
         await here.delete_record("c", expected_revision=str(conversation.revision))
         with pytest.raises(ConversationConflict):
             await asyncio.wait_for(saves[0], 60)

@@ -130,3 +130,12 @@ async def test_a_history_is_stored_and_comes_back_in_any_window(ledger: Ledger) 
     windows = [await ledger.history("t", format="pydantic-ai", limit=2, after=seq) for seq in range(0, 10, 2)]
     parts = [part for window in windows for message in window.payload for part in message["parts"]]
     assert parts == [part for message in history() for part in message["parts"]]
+
+
+async def test_a_message_without_a_time_does_not_get_the_ledgers(ledger: Ledger) -> None:
+    history = [
+        {"kind": "request", "parts": [{"content": "Hi", "part_kind": "user-prompt"}]},
+        {"kind": "response", "parts": [{"content": "Hello.", "part_kind": "text"}]},
+    ]
+    await ledger.append("t", history, create=True)
+    assert (await ledger.history("t", format="pydantic-ai")).payload == history

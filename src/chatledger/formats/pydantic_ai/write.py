@@ -18,6 +18,7 @@ from chatledger.formats.pydantic_ai.names import (
     FEEDBACK,
     HEAD,
     KIND,
+    NAME,
     PART,
     PART_KIND,
     PARTS,
@@ -95,7 +96,7 @@ def write_response(message: ChatMessage, position: int) -> Source:
         for index, call in enumerate(message.tool_calls or ())
     ]
     head = nested(residual, HEAD)
-    stamp = {} if head is not None else created(message)
+    stamp = created(message) if head is None else {}
     encoded = response_head(
         head or stamp, interleave(parts, calls, nested(residual, CALLS_AT)), message.response_metadata or {}
     )
@@ -117,8 +118,8 @@ def encoded_call(call: ToolCall, made: str) -> Source:
 
 
 def created(message: ChatMessage) -> Source:
-    """The time of a message of another origin, as a section that gives it."""
-    if message.created_at is None:
+    """The time of a message of another origin, as a section that gives it. One of this format has told its own."""
+    if message.created_at is None or message.format == NAME:
         return {}
     return {"given": {"timestamp": message.created_at.isoformat().replace("+00:00", "Z")}}
 
