@@ -1,4 +1,4 @@
-"""Whole files of four real sets in, counted, and out again; files of other systems refused."""
+"""Whole files of five real sets in, counted, and out again; files of other systems refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ SELECT 'results', count(*) FROM messages WHERE role = 'tool'
 
 
 def files_of(data: Path, name: str) -> list[Path]:
-    return sorted(file for file in (data / name).iterdir() if file.name != "README.md")
+    """All files of a set. Of adk_sessions, its files of eval cases, which hold no sessions."""
+    return sorted(file for file in (data / name).iterdir() if not file.name.endswith((".md", ".session.json")))
 
 
 def records_of(file: Path) -> list[Any]:
@@ -109,6 +110,15 @@ async def test_files_of_other_systems_are_refused_whole(ledger: Ledger, data: Pa
         with pytest.raises(UnknownFormat, match=rf"^{re.escape(file.name)}, (record 0|line 1): "):
             await bring_file(ledger, file, ImportReport())
     assert await all_threads(ledger) == []
+
+
+async def test_sessions_of_adk_come_in_and_out_again(ledger: Ledger, data: Path) -> None:
+    files = sorted((data / "adk_sessions").glob("*.session.json"))
+    report = ImportReport()
+    for file in files:
+        await bring_file(ledger, file, report)
+    assert (report.created, report.failures, dict(report.losses)) == (len(files), [], {})
+    assert same_json(await exported(ledger), [record for file in files for record in records_of(file)])
 
 
 BODIES = {
