@@ -36,6 +36,8 @@ class Kind:
         if isinstance(value, str) and value in self.words:
             return
         given = repr(value) if value is None or (self.words and isinstance(value, str)) else type(value).__name__
+        if given in [known.__name__ for known in self.types]:  # the blocking Ledger, where the other one is meant
+            given = f"{type(value).__module__}.{given}"
         raise InvalidArgument(name, f"must be {self.said}, not {given}")
 
 

@@ -88,7 +88,7 @@ def test_a_dry_run_and_a_wrong_source_make_no_file(agents: Path) -> None:
     other = chatledger("import", "--from", "agents.db", "--store", "langchain", url="l.db", cwd=agents)
     assert (other.code, other.error) == (
         3,
-        "chatledger: agents.db has no table 'message_store'; --table names another table",
+        "chatledger: agents.db has no table 'message_store' (its tables: agent_messages); --table names another table",
     )
     assert not (agents / "l.db").exists()
 

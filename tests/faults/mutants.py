@@ -273,7 +273,7 @@ def trust_a_stale_memory() -> None:
     def done(written: Written | Moved) -> Written:
         return Written(touched=False) if isinstance(written, Moved) else written
 
-    _put(attempt, write=lambda sql, plan: done(write(sql, plan)))
+    _put(attempt, write=lambda sql, plan, **options: done(write(sql, plan, **options)))
     _put(postgresql_append, read_written=lambda rows: done(read_written(rows)))
 
 
@@ -1672,7 +1672,7 @@ MUTANTS = (
     ),
     Mutant(
         "migrate-killed",
-        "../migrations/test_traffic.py -k 'killed and 0002-postgresql'",
+        "../migrations/test_traffic.py -k 'killed and postgresql-0002'",
         "the transaction around a revision",
         "already exists",
         migrate_statement_by_statement,

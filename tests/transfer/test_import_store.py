@@ -195,7 +195,9 @@ async def test_another_table_an_owner_and_chosen_sessions(ledger: Ledger, source
     await make_agents(source, "my_chats")
     for session in ("a", "b", "c"):
         await add_items(source, session, *ITEMS, table="my_chats")
-    with pytest.raises(StorageError, match="has no table 'agent_messages'; --table names another table"):
+    with pytest.raises(
+        StorageError, match=r"has no table 'agent_messages' \(its tables: .*\); --table names another table"
+    ):
         await imported(ledger, source, "openai-agents")
     report = await imported(ledger, source, "openai-agents", table="my_chats", user_id="ada", sessions=["a", "c"])
     assert counts(report) == [2, 0, 0, 8, 0]

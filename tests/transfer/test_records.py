@@ -129,7 +129,10 @@ def test_torn_object_and_what_is_neither() -> None:
         (b"PK\x03\x04\n{", "a zip archive; unpack it first"),
         (gzip.compress(b'{"a": 1}\n', mtime=0), "gzip; decompress it first (gunzip)"),
         ('{"a": 1}'.encode("utf-16"), "perhaps UTF-16; save it as UTF-8"),
-        (b"SQLite format 3\x00\x10\x00", "a SQLite database; give it as --url if it is chatledger's"),
+        (
+            b"SQLite format 3\x00\x10\x00",
+            "a SQLite database; give it as --url if it is chatledger's, with --from and --store if a framework's",
+        ),
         (b"\n<!doctype html>\n<p>{", "HTML or XML; is it an error page?"),
         (b"id,text\na,hello\n", "perhaps CSV; write it as JSON lines, one record a line"),
         (b'"id";"text"\n"a";"hello"\n', "perhaps CSV; write it as JSON lines, one record a line"),

@@ -166,7 +166,10 @@ class _Import:
             await self._add(session)  # an import at the same time made the thread first: compare
             return
         except VersionConflict as error:
-            detail = "the session went on in its store, and the thread in the ledger; one of them must be chosen"
+            detail = (
+                "the session went on in its store, and the thread in the ledger; nothing was imported. To take the"
+                " store's session, delete the thread with ledger.threads.delete and import again"
+            )
             raise VersionConflict(error.thread_id, error.branch, error.expected, error.actual, detail) from error
         outcome: Outcome = "created" if state is None else "grown"
         self._report.add(outcome, len(stored), [violation for one in stored for violation in one.violations])
@@ -188,11 +191,16 @@ class _Import:
             detail = f"thread {session.thread_id!r} exists already and was not imported from this session"
             raise AlreadyExists(session.thread_id, detail)
         if thread.user_id != self._owner(session):
-            detail = f"thread {session.thread_id!r} was imported for another user, and an owner never changes"
+            whom = "nobody" if thread.user_id is None else "another user"
+            detail = (
+                f"thread {session.thread_id!r} was imported for {whom}, and an owner never changes; delete the thread"
+                " with ledger.threads.delete to import the session for somebody else"
+            )
             raise AlreadyExists(session.thread_id, detail)
         if len(session.rows) < state["rows"] or session.digest(state["rows"]) != state["digest"]:
             detail = (
-                "rows that were imported were changed or removed since; delete the thread to import the session anew"
+                "rows that were imported were changed or removed since; delete the thread with ledger.threads.delete to"
+                " import the session anew (an erased thread stays erased)"
             )
             raise AlreadyExists(session.thread_id, f"thread {session.thread_id!r}: {detail}")
         return state

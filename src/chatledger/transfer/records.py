@@ -104,7 +104,10 @@ _KINDS = (
     (b"\x1f\x8b", "gzip; decompress it first (gunzip)"),
     (b"PK\x03\x04", "a zip archive; unpack it first"),
     (b"\x28\xb5\x2f\xfd", "zstd; decompress it first (unzstd)"),
-    (b"SQLite format 3\x00", "a SQLite database; give it as --url if it is chatledger's"),
+    (
+        b"SQLite format 3\x00",
+        "a SQLite database; give it as --url if it is chatledger's, with --from and --store if a framework's",
+    ),
     (b"PAR1", "Parquet; write it as JSON lines first"),
     (b"\xff\xfe", "perhaps UTF-16; save it as UTF-8"),
     (b"\xfe\xff", "perhaps UTF-16; save it as UTF-8"),

@@ -28,6 +28,8 @@ from chatledger.storage.drivers.urls import (
 
 PAGE = 1_000
 """Rows that one statement reads."""
+_SHOWN = 8
+"""The number of tables that an error names."""
 
 T = TypeVar("T")
 
@@ -68,7 +70,11 @@ class SourceDatabase:
         """The columns of a table. Raises StorageError, which ends with the hint, if it is not there or lacks one."""
         found = await self.columns(table)
         if found is None:
-            raise StorageError(f"{self.name} has no table {table!r}; {hint}")
+            tables = await _translated(
+                self._connection.run_sync(lambda connection: inspect(connection).get_table_names())
+            )
+            has = ", ".join(sorted(tables)[:_SHOWN]) or "none"
+            raise StorageError(f"{self.name} has no table {table!r} (its tables: {has}); {hint}")
         if missing := [name for name in needed if name not in found]:
             raise StorageError(f"table {table!r} of {self.name} has no column {missing[0]!r}; {hint}")
         return found
@@ -130,7 +136,11 @@ async def open_source(url: Address) -> AsyncIterator[SourceDatabase]:
 
 def _open_sqlite(address: URL) -> tuple[AsyncEngine, str]:
     path = sqlite_path(address)
-    if path == MEMORY or not Path(path).is_file():
+    if path == MEMORY:
+        raise StorageError("the URL names no file to import from; give a path, or sqlite:///PATH with three slashes")
+    if Path(path).is_dir():
+        raise StorageError(f"{path} is a folder; give the database in it to import from")
+    if not Path(path).is_file():
         raise StorageError(f"there is no database {path} to import from")
     file = f"file:{quote(str(Path(path).absolute()))}"
     url = URL.create("sqlite+aiosqlite", database=file, query={"mode": "ro", "uri": "true"})
