@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.formats.openai_chat.strategies import json_values, nullable_texts, texts
+from tests.formats.stored import inner_residuals
 
 properties: st.SearchStrategy[Any] = st.just({}) | st.dictionaries(texts, json_values, max_size=2)
 ids = st.sampled_from(["", "a", "b", "rs_1"])
@@ -102,4 +103,25 @@ misshapen_messages = st.dictionaries(
 )
 misshapen_payloads: st.SearchStrategy[Any] = json_values | st.lists(
     misshapen_messages | messages | json_values, max_size=2
+)
+
+sections = json_values | st.fixed_dictionaries(
+    {},
+    optional={
+        "json": st.just(True) | json_values,
+        "extra": json_values | st.just({"role": "tool", "contents": 1}),
+        "keys": json_values | st.just(["type", "role"]),
+        "form": st.just("bare"),
+    },
+)
+residuals = json_values | st.fixed_dictionaries(
+    {},
+    optional={
+        "continues": st.just(True),
+        "head": sections,
+        "answer": sections,
+        "parts": inner_residuals | st.fixed_dictionaries({"0": sections}),
+        "calls": inner_residuals,
+        "calls_at": st.lists(st.integers(-1, 2), max_size=2) | json_values,
+    },
 )

@@ -14,7 +14,7 @@ from chatledger.models.json import same_json
 from tests.formats.anthropic.sdk import validate
 from tests.formats.anthropic.strategies import messages, misshapen_payloads, payloads
 from tests.formats.openai_chat.strategies import Json, json_values
-from tests.formats.openai_chat.test_properties import levels, stored
+from tests.formats.stored import levels, stored
 
 of_part = st.dictionaries(st.sampled_from(["keys", "extra", "source"]), json_values | st.just(["type", "text", "x"]))
 residuals = json_values | st.fixed_dictionaries(

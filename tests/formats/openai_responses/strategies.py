@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tests.formats.openai_chat.strategies import Json, Objects, json_values, nullable_texts, objects, texts
+from tests.formats.stored import inner_residuals
 
 ROLES = ["system", "developer", "user", "assistant"]
 
@@ -82,3 +83,31 @@ def _says_something(given: dict[str, Json]) -> bool:
 
 
 payloads = lists | requests() | texts
+
+misshapen_items = st.dictionaries(
+    st.sampled_from(["type", "role", "content", "name", "call_id", "summary", "output", "arguments", "id"]),
+    json_values
+    | st.sampled_from(
+        ["user", "message", "function_call", "reasoning", [{"type": "input_text"}], [{"type": "refusal"}]]
+    ),
+)
+forms = st.sampled_from(["function_call", "custom_tool_call", "custom_tool_call_output", []])
+numbers = st.none() | st.integers(-1, 2)
+entries = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["message", "call", "output", "opaque", "reasoning", "instructions"]) | json_values},
+    optional={
+        "take": numbers | json_values,
+        "form": forms | json_values,
+        "kept": inner_residuals,
+        "parts": inner_residuals,
+        "summary": st.lists(numbers, max_size=2) | json_values,
+    },
+)
+shapes = st.dictionaries(
+    st.sampled_from(["keys", "text"]), json_values | st.just(["instructions", "input"]) | st.just(True)
+)
+residuals = json_values | st.fixed_dictionaries(
+    {},
+    optional={"items": json_values | st.lists(entries, max_size=3) | inner_residuals, "payload": shapes | json_values},
+)
+misshapen_payloads: st.SearchStrategy[Json] = json_values | st.lists(misshapen_items | items | json_values, max_size=3)

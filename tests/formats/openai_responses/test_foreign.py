@@ -23,7 +23,7 @@ from chatledger.models import (
     ToolCall,
     VideoPart,
 )
-from tests.formats.openai_chat.test_properties import stored
+from tests.formats.stored import stored
 
 TAKEN = TypeAdapter[Any](ResponseInputParam)
 

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.formats.openai_chat.strategies import Json, Objects, json_values, objects, texts
+from tests.formats.stored import inner_residuals
 
 nullable_texts = st.none() | texts
 stamps = {"timestamp": nullable_texts | st.just("2026-11-01T12:00:00.123456Z")}
@@ -125,4 +126,30 @@ misshapen_messages = st.dictionaries(
 )
 misshapen_payloads: st.SearchStrategy[Any] = json_values | st.lists(
     misshapen_messages | messages | json_values, max_size=2
+)
+
+sections = json_values | st.fixed_dictionaries(
+    {},
+    optional={
+        "kind": json_values | st.sampled_from(["retry-prompt", "retry-feedback", "text-content"]),
+        "json": st.just(True) | json_values,
+        "single": st.just(True) | json_values,
+        "standard": st.just(True),
+        "given": json_values | st.just({"timestamp": 1, "identifier": None}),
+        "extra": json_values,
+        "keys": json_values,
+    },
+)
+residuals = json_values | st.fixed_dictionaries(
+    {},
+    optional={
+        "continues": st.just(True),
+        "head": sections,
+        "part": sections,
+        "parts": inner_residuals | st.just({"0": {"kind": "text-content"}}),
+        "calls": inner_residuals,
+        "calls_at": st.lists(st.integers(-1, 2), max_size=2) | json_values,
+        "whole": st.just(True),
+        "empty": st.just(True),
+    },
 )
