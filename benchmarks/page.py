@@ -1,4 +1,4 @@
-"""The figures on docs/benchmarks.md: the tables of a run, with a plot for each line and database."""
+"""The figures on docs/explanation/benchmarks.md: the tables of a run, with a plot for each line and database."""
 
 from __future__ import annotations
 

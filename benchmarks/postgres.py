@@ -26,6 +26,7 @@ from benchmarks.cases import (
 )
 from benchmarks.delay import DELAY, delayed
 from benchmarks.forks import fork_rows
+from benchmarks.frames import frame_plan, frame_rows
 from benchmarks.imports import postgres_import_rows
 from benchmarks.lists import postgres_list_rows
 from benchmarks.measure import Rounds
@@ -33,6 +34,8 @@ from benchmarks.memory import memory_rows
 from benchmarks.ours import Chatledger
 from benchmarks.progress import say
 from benchmarks.report import Row, Target
+from benchmarks.scores import postgres_score_rows
+from benchmarks.search import search_rows
 from benchmarks.seed import Plan, fill_postgres
 from benchmarks.service import service_rows
 from benchmarks.sizes import postgres_sizes, size_rows
@@ -57,6 +60,9 @@ def sections(server: Server, extent: Extent) -> dict[str, Callable[[], Outcome]]
         "import": partial(_import_section, server, extent),
         "service": partial(_service_section, server, extent),
         "lists": partial(_list_section, server, extent),
+        "frames": partial(_frame_section, server, extent),
+        "search": partial(_search_section, server, extent),
+        "scores": partial(_score_section, server, extent),
     }
 
 
@@ -115,10 +121,33 @@ def _service_section(server: Server, extent: Extent) -> Outcome:
     return outcome
 
 
+def _search_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        outcome.rows += asyncio.run(search_rows(url, extent))
+    return outcome
+
+
+def _score_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        outcome.rows += asyncio.run(postgres_score_rows(url, extent))
+    return outcome
+
+
 def _list_section(server: Server, extent: Extent) -> Outcome:
     with _database(server) as url:
         outcome = _outcome(url)
         outcome.rows += asyncio.run(postgres_list_rows(url, extent))
+    return outcome
+
+
+def _frame_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        plan = frame_plan(extent)
+        asyncio.run(fill_postgres(url, plan))
+        outcome.rows += frame_rows(url, plan)
     return outcome
 
 

@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--only", choices=["postgres", "sqlite"], help="one database")
     parser.add_argument("--page", type=Path, help="write the tables into this Markdown page")
     options = parser.parse_args()
-    parts = [f"Measured on: {machine()}. Threads looked at {RATE} times a second, for {SECONDS} s a table."]
+    parts = [f"Measured on: {machine()}. Threads sampled {RATE} times a second, for {SECONDS} s per table."]
     if options.only != "sqlite":
         with server(durable=True) as running, running.database() as url:
             migrate(url)

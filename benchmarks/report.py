@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.measure import Ratio, Sample, Throughput
 
-HEADINGS = ("case", "who", "median", "p95", "spread", "ratio", "target", "")
+HEADINGS = ("case", "store", "median", "p95", "spread", "ratio", "target", "")
 REACHED, MISSED = "reached", "MISSED"
 
 

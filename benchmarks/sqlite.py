@@ -28,12 +28,15 @@ from benchmarks.cases import (
     writer_rows,
 )
 from benchmarks.forks import fork_rows
+from benchmarks.frames import frame_plan, frame_rows
 from benchmarks.imports import sqlite_import_rows
 from benchmarks.lists import sqlite_list_rows
 from benchmarks.memory import memory_rows
 from benchmarks.ours import Chatledger
 from benchmarks.progress import say
 from benchmarks.report import Row, Target
+from benchmarks.scores import sqlite_score_rows
+from benchmarks.search import search_rows
 from benchmarks.seed import Plan, fill_sqlite
 from benchmarks.service import service_rows
 from benchmarks.sizes import size_rows, sqlite_sizes
@@ -55,6 +58,9 @@ def sections(extent: Extent) -> dict[str, Callable[[], Outcome]]:
         "start of a process": partial(_section, _starts, extent),
         "service": partial(_section, _services, extent),
         "lists": partial(_section, _lists, extent),
+        "frames": partial(_section, _frames, extent),
+        "search": partial(_section, _searches, extent),
+        "scores": partial(_section, _scores, extent),
     }
 
 
@@ -95,6 +101,23 @@ def _services(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> No
 def _lists(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
     path = shutil.copyfile(empty, folder / "lists.db")
     outcome.rows += asyncio.run(sqlite_list_rows(str(path), extent))
+
+
+def _frames(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    path = shutil.copyfile(empty, folder / "frames.db")
+    plan = frame_plan(extent)
+    fill_sqlite(str(path), plan)
+    outcome.rows += frame_rows(str(path), plan)
+
+
+def _searches(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    path = shutil.copyfile(empty, folder / "search.db")
+    outcome.rows += asyncio.run(search_rows(str(path), extent))
+
+
+def _scores(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    path = shutil.copyfile(empty, folder / "scores.db")
+    outcome.rows += asyncio.run(sqlite_score_rows(str(path), extent))
 
 
 def _schema(path: Path) -> list[str]:

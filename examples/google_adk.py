@@ -3,7 +3,7 @@
     pip install 'chatledger[google-adk]'
     GOOGLE_API_KEY=… python -m examples.google_adk
 
-Run it again: the agent goes on where it stopped.
+Run it again, and the agent continues the conversation.
 """
 
 from __future__ import annotations

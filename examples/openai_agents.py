@@ -3,7 +3,7 @@
     pip install 'chatledger[openai-agents]'
     OPENAI_API_KEY=… python -m examples.openai_agents
 
-Run it again: the agent goes on where it stopped.
+Run it again, and the agent continues the conversation.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     pip install 'chatledger[pydantic-ai]' 'pydantic-ai-slim[openai]'
     OPENAI_API_KEY=… python -m examples.pydantic_ai
 
-Run it again: the agent goes on where it stopped.
+Run it again, and the agent continues the conversation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Alembic's environment for chatledger's own revisions: an environment of its own, with its own version table.
 
-`chatledger.migrate` passes the connection, the schema and the seconds to wait for a lock; it holds the migrator's lock,
-owns the end of the transaction on SQLite and tries again on PostgreSQL. `on_version_apply` is called after each
-revision, in its transaction: what is not a revision's affair, row-level security, is kept up by it.
+`chatledger.migrate` passes the connection, the schema and the seconds to wait for a lock. It holds the migrator's lock,
+ends the transaction on SQLite and retries on PostgreSQL. `on_version_apply` is called after each revision, in the
+revision's transaction, and keeps row-level security up to date, which no revision does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ config = context.config
 
 def run_online(connection: Connection, schema: str | None) -> None:
     if schema is not None:
-        # Asked first: IF NOT EXISTS wants the right to create schemas even where there is nothing to create.
+        # Check first: IF NOT EXISTS needs the right to create schemas even if the schema exists.
         if not inspect(connection).has_schema(schema):
             connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
         connection.commit()
@@ -35,7 +35,7 @@ def run_online(connection: Connection, schema: str | None) -> None:
 
 
 def _limit_waiting(connection: Connection) -> None:
-    """For each revision's own transaction; what CONCURRENTLY waits for outside of one is not limited."""
+    """Limit the wait for locks in each revision's transaction. CONCURRENTLY runs outside of one and is not limited."""
     connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_milliseconds()}")
 
 

@@ -1,14 +1,17 @@
 """${message}
 
-The previous release is still running while this revision executes, and may be the one that comes back.
-- Add and write both, backfill, then drop: a rename takes three releases. Schema and data go in separate revisions.
-- Import nothing from chatledger: the models move on, history must not. Declare the few columns that are needed.
-- On PostgreSQL each revision is a transaction with a lock_timeout, tried again when a lock is not to be had: do little
-  in one. CONCURRENTLY outside of it (`op.get_context().autocommit_block()`), NOT VALID and then VALIDATE. Data in
-  batches by key, safe to run twice.
-- On SQLite: batch mode for what ALTER TABLE cannot do. A rename reaches neither views nor the keys that point there.
-- On both: a view that shows a changed column is dropped first and made again.
-- A dump with rows of the released schema belongs in tests/migrations/released/.
+The previous release is still running while this revision executes, and may be deployed again.
+- A rename takes three releases: add the new name and write both, backfill, then drop the old one. Put schema and data
+  in separate revisions.
+- Import nothing from chatledger: its models will change, and a revision must not. Declare the few columns that it
+  needs.
+- On PostgreSQL each revision is a transaction with a lock_timeout, retried if it does not get a lock. So do little in
+  one. Use CONCURRENTLY outside of it (`op.get_context().autocommit_block()`), and NOT VALID before VALIDATE. Change
+  data in batches by key that are safe to run twice.
+- On SQLite, use batch mode for changes that ALTER TABLE cannot make. A rename updates neither views nor foreign keys
+  that refer to the old name.
+- On both, drop a view that shows a changed column, and create it again.
+- Store a dump of the released schema with rows in tests/migrations/released/.
 """
 
 from __future__ import annotations

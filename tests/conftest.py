@@ -24,7 +24,7 @@ from tests.reuse import Copies
 # looks for new ones.
 settings.register_profile("suite", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
-settings.register_profile(  # for who only asks whether there is a failure
+settings.register_profile(  # for a caller that only asks whether there is a failure
     "first failure", settings.get_profile("suite"), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
 )
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))

@@ -15,7 +15,7 @@ LONG = 30
 
 @dataclass
 class Reader:
-    """What a client has of a thread. `told` are the changes that it applied, `cursor` is where it goes on."""
+    """A client's copy of a thread. `told` are the changes that it applied; it continues at `cursor`."""
 
     thread: str
     messages: list[ChatMessage] = field(default_factory=list)

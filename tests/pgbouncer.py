@@ -95,7 +95,7 @@ async def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 async def work(url: str, name: str) -> None:
-    """What one process does: a thread of each task's own, and one that all of them share."""
+    """The work of one process: each task writes to its own thread, and to one that all tasks share."""
     async with Ledger.open(url, pooler="transaction") as ledger:
         await ledger.threads.create("shared", exist_ok=True)
         await asyncio.gather(*(converse(ledger, f"{name}-{number}") for number in range(TASKS)))

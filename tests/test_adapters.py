@@ -21,7 +21,7 @@ async def texts(ledger: Ledger) -> list[str]:
 
 
 @pytest.mark.parametrize("failure", [VersionConflict("t", 0, 1, 2), StorageError("away", retryable=True)])
-async def test_a_transaction_that_fails_for_now_begins_again(ledger: Ledger, failure: ChatLedgerError) -> None:
+async def test_a_retryable_failure_begins_the_transaction_again(ledger: Ledger, failure: ChatLedgerError) -> None:
     await ledger.threads.create("t")
     failures = 0
 
@@ -48,7 +48,7 @@ async def test_a_transaction_that_fails_for_now_begins_again(ledger: Ledger, fai
 
 
 @pytest.mark.parametrize("failure", [StorageError("broken"), KeyError("a mistake")])
-async def test_another_failure_ends_it(ledger: Ledger, failure: Exception) -> None:
+async def test_a_failure_that_will_not_pass_ends_the_transaction(ledger: Ledger, failure: Exception) -> None:
     await ledger.threads.create("t")
     times = 0
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md names files, functions, rooms and rules that exist."""
+"""docs/explanation/architecture.md names files, functions, rooms and rules that exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "chatledger"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 PROSE = re.sub(r"^```.*?^```", "", TEXT, flags=re.DOTALL | re.MULTILINE)
 PATH = re.compile(r"[\w./-]+?(?:/[\w.-]+|\.(?:py|md|svg|toml))(?:::[\w.]+)?")

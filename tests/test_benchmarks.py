@@ -1,4 +1,4 @@
-"""The benchmarks run: every case once or twice, for what it says and not for how long it takes."""
+"""The benchmarks run: every case once or twice, to test its output and not its speed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_all_cases_on_postgresql_near_and_far(pg_database: Database) -> No
     assert sorted(outcome.plots) == ["1 ms away, append of one turn", "append of one turn"]
 
 
-@pytest.mark.parametrize("name", ["append, load, writers", "bytes per turn", "lists"])
+@pytest.mark.parametrize("name", ["append, load, writers", "bytes per turn", "lists", "scores", "frames"])
 def test_the_cases_on_sqlite(name: str) -> None:
     outcome = sqlite.sections(TINY)[name]()
     assert outcome.rows

@@ -1,4 +1,4 @@
-"""What the README says of speed is what was measured."""
+"""The README quotes the measured figures."""
 
 from __future__ import annotations
 

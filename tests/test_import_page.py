@@ -1,4 +1,4 @@
-"""The commands of docs/import.md and of docs/adapters/index.md run, and print what stands below them."""
+"""The commands of the guides to import and to adapters run, and print what stands below them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
 
 def test_commands_run_and_print_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "samples").symlink_to(ROOT / "samples")
-    for command, shown in commands(DOCS / "import.md"):
+    for command, shown in commands(DOCS / "guides" / "import-and-export.md"):
         done = chatledger(*shlex.split(command), url="page.db", cwd=tmp_path)
         assert (done.code, command) == (0, command)
         assert not shown or done.out == shown
@@ -43,7 +43,7 @@ def test_commands_run_and_print_what_is_shown(tmp_path: Path) -> None:
 
 def test_stores_of_frameworks_are_moved_in_as_shown(tmp_path: Path, pg_url: str) -> None:
     asyncio.run(make_stores(tmp_path, pg_url))
-    found = list(commands(DOCS / "adapters" / "index.md"))
+    found = list(commands(DOCS / "guides" / "adapters" / "index.md"))
     for command, shown in found:
         words = shlex.split(command.replace("postgresql://localhost/chats", pg_url))
         done = chatledger(*words, url="page.db", cwd=tmp_path)

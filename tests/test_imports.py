@@ -1,4 +1,4 @@
-"""What is loaded, and when: a service that appends does not wait for the command line, migrations or formats."""
+"""Which modules load when: a service that appends does not wait for the command line, migrations or formats."""
 
 from __future__ import annotations
 

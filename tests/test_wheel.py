@@ -1,4 +1,4 @@
-"""What a plain install of the built wheel has: no extra, nothing of the checkout."""
+"""A plain install of the built wheel, without extras and without the checkout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment with the wheel and what it depends on, in an otherwise empty folder."""
+    """A virtual environment with the wheel and its dependencies, in an otherwise empty folder."""
 
     folder: Path
 

@@ -1,33 +1,38 @@
-"""A chat service: server-sent events, tools, edits and other answers, feedback, erasure, clients that follow a thread
-from another process, and going on after a crash.
+"""A chat service: server-sent events, tools, edits, regenerated answers, feedback, erasure, clients that follow a
+thread from another process, and recovery after a crash.
 
     CHATLEDGER_URL=service.db uvicorn examples.service.app:app
     CHATLEDGER_URL=postgresql://user@host/db uvicorn examples.service.app:app
 
 Add `--timeout-graceful-shutdown 5`, because a client that follows a thread never ends its request. Each request names
-its user in the header `X-User`; put your own authentication in the place of `ledger_of`.
+its user in the header `X-User`; replace `ledger_of` with your own authentication.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 import chatledger
-from chatledger import ChatMessage, Feedback, Ledger, ThreadChange
-from examples.service import model
+from chatledger import ChatMessage, Draft, Feedback, Ledger, ThreadChange
+from examples.service import model, tools
 
 STEPS = 8
-"""The most responses of the model to one question."""
+"""Maximum number of model responses to one question."""
+ATTEMPTS = 3
+"""Maximum number of times that the model is asked for one response, if its answers are interrupted."""
 STATUS = {
     chatledger.NotFound: 404,
+    chatledger.Erased: 410,
     chatledger.Conflict: 409,  # DraftLive too: another request still streams an answer
     chatledger.RuleViolation: 422,
     chatledger.LimitExceeded: 413,
@@ -40,7 +45,7 @@ STATUS = {
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Several processes may start at once: one of them makes the tables, and the others wait for it."""
+    """Several processes may start at once. One of them creates the tables, and the others wait for it."""
     async with Ledger.open(os.environ["CHATLEDGER_URL"], migrate=True, notify=True) as ledger:
         app.state.ledger = ledger
         yield
@@ -52,11 +57,14 @@ app = FastAPI(lifespan=lifespan)
 @app.exception_handler(chatledger.ChatLedgerError)
 async def to_status(request: Request, error: chatledger.ChatLedgerError) -> JSONResponse:
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-    return JSONResponse({"error": type(error).__name__, "detail": str(error)}, status_code=status)
+    headers = {}
+    if isinstance(error, chatledger.DraftLive | tools.ToolsRunning):
+        headers["Retry-After"] = str(max(1, math.ceil((error.until - datetime.now(UTC)).total_seconds())))
+    return JSONResponse({"error": type(error).__name__, "detail": str(error)}, status_code=status, headers=headers)
 
 
 async def ledger_of(request: Request, x_user: Annotated[str, Header()]) -> Ledger:
-    """The ledger as the user sees it: threads of others do not exist in it."""
+    """The user's view of the ledger, in which threads of other users do not exist."""
     ledger: Ledger = request.app.state.ledger
     return ledger.user(x_user)
 
@@ -68,17 +76,17 @@ Mine = Annotated[Ledger, Depends(ledger_of)]
 
 
 class Ask(BaseModel):
-    """`request_id` is the client's, and the same when it tries again. `after` is the message that an edited question
-    follows.
+    """The client chooses `request_id`, and sends the same one when it retries. `edits` is the id of the question that
+    this one replaces.
     """
 
     request_id: str
     text: str
-    after: str | None = None
+    edits: str | None = None
 
 
 class Again(BaseModel):
-    """Another answer to the message `question`."""
+    """Asks for another answer to the message `question`."""
 
     request_id: str
     question: str
@@ -86,29 +94,53 @@ class Again(BaseModel):
 
 @app.post("/threads/{thread_id}/messages")
 async def ask(thread_id: str, body: Ask, ledger: Mine) -> StreamingResponse:
-    stored = await ledger.messages.append(
-        thread_id,
-        [ChatMessage(role="user", content=body.text)],
-        idempotency_key=f"{body.request_id}/question",
-        on_open_calls="close",
-        after=body.after,
-        create=body.after is None,
-    )
-    return await streamed(answer(ledger, thread_id, body.request_id, stored.messages[0].message_id or ""))
+    branch, after = (None, None) if body.edits is None else await place_of(ledger, thread_id, body.edits)
+
+    async def append(on_open_calls: Literal["error", "close"]) -> ChatMessage:
+        stored = await ledger.messages.append(
+            thread_id,
+            [ChatMessage(role="user", content=body.text)],
+            idempotency_key=f"{body.request_id}/question",
+            on_open_calls=on_open_calls,
+            branch=branch,
+            after=after,
+            create=body.edits is None,
+        )
+        return stored.messages[0]
+
+    try:
+        question = await append("error")
+    except chatledger.RuleViolation as error:
+        if error.rule != "R8":
+            raise
+        (*_, open_) = (await ledger.messages.history(thread_id, branch=branch, newest=1)).messages
+        async with tools.claimed(ledger, thread_id, open_, await tools.claim_of(ledger, thread_id, open_)):
+            question = await append("close")
+    return await streamed(answer(ledger, thread_id, body.request_id, question))
+
+
+async def place_of(ledger: Ledger, thread_id: str, message_id: str) -> tuple[int | None, int]:
+    """The branch of a message, and the seq of the message before it: 0 if there is none."""
+    old = await ledger.messages.get(thread_id, message_id)
+    before = await ledger.messages.history(thread_id, branch=old.branch, before=old.seq, newest=1)
+    return old.branch, before.messages[-1].seq or 0 if before.messages else 0
 
 
 @app.post("/threads/{thread_id}/answers")
 async def answer_again(thread_id: str, body: Again, ledger: Mine) -> StreamingResponse:
-    return await streamed(answer(ledger, thread_id, body.request_id, body.question))
+    question = await ledger.messages.get(thread_id, body.question)
+    return await streamed(answer(ledger, thread_id, body.request_id, question))
 
 
 async def streamed(events: AsyncIterator[str]) -> StreamingResponse:
-    await anext(events)  # enters the first draft, so that DraftLive is a status
+    await anext(events)  # opens the first draft here, so that DraftLive becomes an HTTP status
     return StreamingResponse(or_error(events), media_type="text/event-stream")
 
 
 async def or_error(events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The events. An error that comes after the status is an event too: the client sends the same request again."""
+    """The events, and an error event for an error after the HTTP status was sent. The client then sends the same
+    request again.
+    """
     try:
         async for one in events:
             yield one
@@ -116,25 +148,21 @@ async def or_error(events: AsyncIterator[str]) -> AsyncIterator[str]:
         yield event("error", error=type(error).__name__, detail=str(error))
 
 
-async def answer(ledger: Ledger, thread_id: str, request_id: str, question: str) -> AsyncIterator[str]:
+async def answer(ledger: Ledger, thread_id: str, request_id: str, question: ChatMessage) -> AsyncIterator[str]:
     """The events of an answer: each piece, each result of a tool, and the end.
 
-    Each step has a key of its own. So a retry replays the steps that are done, goes on after the words of the one in
-    which a process died, and asks the model for the rest.
+    Each step has its own key. So a retry replays completed steps, continues after the text of the step in which the
+    process died, and asks the model for the rest.
     """
     run_id, after = f"{thread_id}/{request_id}", question
     for step in range(STEPS):
         key = f"{request_id}/{step}"
-        async with ledger.stream(
-            thread_id, run_id=run_id, idempotency_key=key, format="openai-chat", resume="continue", after=after
-        ) as draft:
+        async with attempt(ledger, thread_id, run_id, key, after) as draft:
             if step == 0:
                 yield ""  # for `streamed`
             if draft.message.text:
                 yield event("piece", text=draft.message.text)
-            if not draft.replayed and draft.message.tool_calls:
-                await draft.interrupt()  # no model goes on with half a call, so it is asked again
-            elif not draft.replayed:
+            if draft.message.state == "partial":
                 branch = draft.message.branch
                 history = await ledger.history(
                     thread_id, format="openai-chat", view="model", branch=branch, partials=False
@@ -144,30 +172,49 @@ async def answer(ledger: Ledger, thread_id: str, request_id: str, question: str)
                     for choice in chunk["choices"]:
                         if piece := choice["delta"].get("content"):
                             yield event("piece", text=piece)
-        results = await answer_calls(ledger, thread_id, draft.message, f"{key}/results")
-        if not results:
+        message = draft.message
+        if message.state == "interrupted":
             break
+        results = await tools.answer_calls(ledger, thread_id, message, f"{key}/results")
+        if not results:
+            await ledger.runs.finish(run_id, status="completed")
+            break
+        message = after = results[-1]
+        if after.state == "synthetic":
+            break  # a later question closed the calls
         yield event("tools", results=[result.text for result in results])
-        after = results[-1].message_id or ""
-    if draft.message.state == "complete":
-        await ledger.runs.finish(run_id, status="completed")
-    yield event("end", message_id=draft.message.message_id, seq=draft.message.seq, state=draft.message.state)
+    yield event("end", message_id=message.message_id, seq=message.seq, state=message.state)
 
 
-async def answer_calls(ledger: Ledger, thread_id: str, message: ChatMessage, key: str) -> list[ChatMessage]:
-    """Run the tools that the message calls, and store the results. An interrupted message has them already."""
-    calls, branch = message.tool_calls or [], message.branch
-    if message.state == "interrupted" and calls:
-        stored = await ledger.messages.history(thread_id, branch=branch, after=message.seq, limit=len(calls))
-        return list(stored.messages)
-    results = [
-        ChatMessage(role="tool", tool_call_id=call.id, content=model.weather(**json.loads(str(call.arguments))))
-        for call in calls
-    ]
-    appended = await ledger.messages.append(
-        thread_id, results, run_id=message.run_id, branch=branch, idempotency_key=key
-    )
-    return list(appended.messages)
+@asynccontextmanager
+async def attempt(ledger: Ledger, thread_id: str, run_id: str, key: str, after: ChatMessage) -> AsyncIterator[Draft]:
+    """The draft of a step. An interrupted draft is followed by another one on a new branch, unless that would hide a
+    later question.
+    """
+    for number in range(ATTEMPTS):
+        async with ledger.stream(
+            thread_id,
+            run_id=run_id,
+            idempotency_key=f"{key}/{number}",
+            format="openai-chat",
+            resume="continue",
+            branch=after.branch,
+            after=after.message_id,
+        ) as draft:
+            if not draft.replayed and draft.message.tool_calls:
+                await draft.interrupt()  # a model cannot continue half a call
+            message = draft.message
+            last = message.state != "interrupted" or number == ATTEMPTS - 1
+            if last or await has_later_question(ledger, thread_id, message):
+                yield draft
+                return
+
+
+async def has_later_question(ledger: Ledger, thread_id: str, message: ChatMessage) -> bool:
+    """Whether a question follows the message and the results of its calls."""
+    limit = len(message.tool_calls or []) + 1
+    later = await ledger.messages.history(thread_id, branch=message.branch, after=message.seq, limit=limit)
+    return any(one.role == "user" for one in later.messages)
 
 
 def event(event_name: str, event_id: str = "", **data: Any) -> str:
@@ -185,10 +232,13 @@ async def threads(ledger: Mine, cursor: str | None = None) -> dict[str, Any]:
 
 
 @app.get("/threads/{thread_id}/messages")
-async def read(thread_id: str, ledger: Mine, before: int | None = None) -> dict[str, Any]:
-    """The newest messages, or those `before` a seq: the client scrolls back with `previous`, until that is null."""
-    history = await ledger.messages.history(thread_id, newest=50, before=before, partials=False)
+async def read(thread_id: str, ledger: Mine, branch: int | None = None, before: int | None = None) -> dict[str, Any]:
+    """The newest messages of the displayed branch, or those `before` a seq of `branch`. The client scrolls back with
+    `branch` and `previous` until `previous` is null.
+    """
+    history = await ledger.messages.history(thread_id, branch=branch, newest=50, before=before, partials=False)
     return {
+        "branch": history.branch,
         "messages": [message.model_dump(mode="json") for message in history.messages],
         "previous": history.previous_cursor,
         "mark": history.mark,
@@ -199,10 +249,10 @@ async def read(thread_id: str, ledger: Mine, before: int | None = None) -> dict[
 async def changes(
     thread_id: str, ledger: Mine, after: str | None = None, last_event_id: Annotated[str | None, Header()] = None
 ) -> StreamingResponse:
-    """Each change `after` the mark of the messages that the client has, whichever process writes it. A browser's
-    EventSource that lost its connection names the last event that it got, and goes on after that.
+    """Each change `after` the mark of the messages that the client has, from any process. When a browser's EventSource
+    reconnects, it names the last event that it received and continues after it.
     """
-    await ledger.threads.get(thread_id)  # so that a thread that does not exist is a status
+    await ledger.threads.get(thread_id)  # a missing thread becomes an HTTP status
     told = tell(ledger.follow(thread_id, after=last_event_id or after))
     return StreamingResponse(or_error(told), media_type="text/event-stream")
 
@@ -215,7 +265,7 @@ async def tell(following: AsyncGenerator[ThreadChange, None]) -> AsyncIterator[s
 
 @app.get("/threads/{thread_id}/messages/{seq}/alternatives")
 async def alternatives(thread_id: str, seq: int, ledger: Mine) -> list[dict[str, Any]]:
-    """What a client shows as "2 of 3": the one that is `current` has this number among them."""
+    """The alternatives to a message, which a client shows as "2 of 3". The displayed one has `current` set."""
     found = await ledger.branches.alternatives(thread_id, seq)
     return [one.model_dump(mode="json") for one in found]
 
@@ -242,5 +292,5 @@ async def score(thread_id: str, request_id: str, body: Score, ledger: Mine, x_us
 
 @app.delete("/me")
 async def erase_me(ledger: Mine, x_user: Annotated[str, Header()]) -> dict[str, int]:
-    """Erase the user's threads, feedback and values for good. An erasure that broke off goes on when asked again."""
+    """Permanently erase the user's threads, feedback and values. Send the request again if it was interrupted."""
     return dict((await ledger.erasures.erase_user(x_user)).rows)

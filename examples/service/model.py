@@ -1,7 +1,7 @@
-"""A model that costs nothing: an async generator of the events that a provider of chat completions would stream.
+"""A fake model: an async generator of the events that a provider of chat completions would stream.
 
-It calls a tool for a question about the weather, answers with the tool's result, and says only the rest of an answer
-that has begun.
+It calls a tool for a question about the weather, answers with the tool's result, and continues an answer that has
+begun.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ PAUSE = 0.02
 
 async def ask(prompt: list[dict[str, Any]], begun: str = "") -> AsyncIterator[dict[str, Any]]:
     last = prompt[-1]
-    asks = last["content"] == "interrupted" if last["role"] == "tool" else "weather" in last["content"]
-    if asks:
+    if last["role"] == "user" and "weather" in last["content"]:
         yield _chunk(tool_calls=[{"index": 0, "id": "call_0", "function": {"name": "weather", "arguments": ""}}])
         for piece in ('{"city": ', '"Bergen"}'):
             yield _chunk(tool_calls=[{"index": 0, "function": {"arguments": piece}}])
@@ -30,7 +29,7 @@ async def ask(prompt: list[dict[str, Any]], begun: str = "") -> AsyncIterator[di
     yield {"choices": [], "usage": {"prompt_tokens": len(prompt), "completion_tokens": 4}}
 
 
-def weather(city: str) -> str:
+async def weather(city: str) -> str:
     return f"raining in {city}"
 
 

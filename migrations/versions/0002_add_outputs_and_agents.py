@@ -1,7 +1,7 @@
 """Outputs that are added to committed messages, and the agents of a thread.
 
-The previous release is still running while this revision executes, and may be the one that comes back: it knows
-neither table. It could not delete a thread that has rows in them, so that is refused until they are gone.
+The previous release is still running while this revision executes, and may be deployed again. It knows neither table,
+so it cannot delete a thread that has rows in them: the foreign keys refuse it.
 """
 
 from __future__ import annotations

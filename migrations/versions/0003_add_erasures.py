@@ -1,7 +1,7 @@
-"""What was erased, and the scores that were kept of it.
+"""Tombstones of erased threads, users and tenants, and the scores that were kept.
 
-The previous release is still running while this revision executes, and may be the one that comes back: it knows neither
-table, and makes a thread again under an id that was erased.
+The previous release is still running while this revision executes, and may be deployed again. It knows neither table,
+and can create a thread with an id that was erased.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""An index of the branches that have a partial message at their tip, which are few or none of all.
+"""An index of the few branches that end with a partial message.
 
-The previous release is still running while this revision executes, and may be the one that comes back: it needs the
-index as little as it is hindered by it. An append leaves `partial_seq` as it was, so its update of the branch's row
-stays HOT.
+The previous release is still running while this revision executes, and may be deployed again. It neither uses the index
+nor is hindered by it. An append does not change `partial_seq`, so its update of the branch's row stays HOT.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ def upgrade(schema: str | None) -> None:
     if op.get_context().dialect.name == "sqlite":
         op.create_index(NAME, "branches", COLUMNS, sqlite_where=PREDICATE)
         return
-    if _is_partitioned(schema):  # PostgreSQL has no CONCURRENTLY for these
+    if _is_partitioned(schema):  # PostgreSQL has no CONCURRENTLY for partitioned tables
         op.create_index(NAME, "branches", COLUMNS, schema=schema, postgresql_where=PREDICATE)
         return
     with op.get_context().autocommit_block():
-        # What a migrator that was killed left behind is there and not valid.
+        # A migrator that was killed may have left an invalid index.
         op.drop_index(NAME, schema=schema, if_exists=True, postgresql_concurrently=True)
         op.create_index(
             NAME,

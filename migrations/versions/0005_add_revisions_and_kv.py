@@ -1,12 +1,12 @@
 """Tables for changes after the commit, for state beside threads and for tenants; columns of lists; and views.
 
-The previous release is still running while this revision executes, and may be the one that comes back. It knows none of
-the new columns and tables, all of which may stay NULL or empty, and it counts positions without a message as messages.
-So remove, pop and revise messages only once every process runs the new release. A removed message cannot come back: the
-downgrade refuses a database that has such positions.
+The previous release is still running while this revision executes, and may be deployed again. It knows none of the new
+columns and tables, all of which may stay NULL or empty, and it counts positions without a message as messages. So
+remove, pop and revise messages only once every process runs the new release. A removed message cannot be restored: the
+downgrade refuses a database with such positions.
 
-An id of a message is now looked up by (tenant, id, thread). A process of the previous release that repeats an append
-with its own ids reads that key as one it does not know, and raises an error once; its next attempt finds the repeat.
+A message id is now looked up by (tenant, id, thread). If a process of the previous release repeats an append with its
+own ids, it does not know the key that refuses the repeat, and raises an error once. Its next attempt finds the repeat.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FEEDBACK_KEY = "feedback_tenant_id_thread_id_branch_seq_fkey"
 
 def upgrade(schema: str | None) -> None:
     if op.get_context().dialect.name == "sqlite":
-        _drop_views(None, *OLD_VIEWS)  # SQLite replaces no view, and renames no table that a view reads
+        _drop_views(None, *OLD_VIEWS)  # SQLite cannot replace a view, nor rename a table that a view reads
         _add_columns(None)
         _upgrade_sqlite()
     else:
@@ -55,7 +55,10 @@ def downgrade(schema: str | None) -> None:
         holes = sa.select(branches.c.absent).where(branches.c.absent > 0).limit(1)
         if op.get_bind().execute(holes).first() is not None:
             raise CommandError("messages were removed or revised, which schema 0004 cannot express: stay at 0005")
-    _drop_views(schema, *_TEMPLATES)
+    kept = OLD_VIEWS if op.get_context().dialect.name == "postgresql" else {}
+    for name, template in kept.items():
+        _execute_view(template, schema, replaced=name)
+    _drop_views(schema, *(name for name in _TEMPLATES if name not in kept))
     for table in ("tenants", "kv", "revisions"):
         op.drop_table(table, schema=schema)
     op.drop_index(BY_ID, "messages", schema=schema)
@@ -79,8 +82,9 @@ def downgrade(schema: str | None) -> None:
                 batch.create_foreign_key(FEEDBACK_KEY, "messages", MESSAGE, MESSAGE, referent_schema=schema)
             for column in columns:
                 batch.drop_column(column.name)
-    for template in OLD_VIEWS.values():
-        _execute_view(template, schema)
+    for name, template in OLD_VIEWS.items():
+        if name not in kept:
+            _execute_view(template, schema)
 
 
 def _columns() -> dict[str, list[sa.Column[object]]]:
@@ -177,7 +181,7 @@ def _upgrade_sqlite() -> None:
 
 
 def _remake_feedback() -> None:
-    """SQLite drops no constraint, so the table is made anew without the foreign key to messages."""
+    """SQLite cannot drop a constraint, so the table is rebuilt without the foreign key to messages."""
     made = op.create_table(
         "feedback_made",
         sa.Column("tenant_id", Key, nullable=False),
@@ -216,8 +220,8 @@ def _remake_feedback() -> None:
 
 
 def _build_indexes(schema: str | None) -> None:
-    """Build the indexes on tables with rows, without a lock that others wait for. A revision that did not get a lock is
-    run once more; that run does not build a valid index again.
+    """Build the indexes on tables with rows, without a lock that blocks other sessions. A revision that does not get a
+    lock runs again, and that run does not rebuild a valid index.
     """
     partitioned = _is_partitioned(schema)
     wanted = [
@@ -227,7 +231,7 @@ def _build_indexes(schema: str | None) -> None:
         (RESULTS_NEW, "tool_results", ", ".join(CALL), " WHERE call_seq IS NOT NULL"),
         (OF_USER, "feedback", "tenant_id, user_id", " WHERE user_id IS NOT NULL"),
     ]
-    if partitioned:  # PostgreSQL has no CONCURRENTLY for these
+    if partitioned:  # PostgreSQL has no CONCURRENTLY for partitioned tables
         _build(schema, wanted, "")
         return
     with op.get_context().autocommit_block():
@@ -268,10 +272,9 @@ def _prefix(schema: str | None) -> str:
 
 
 def _create_views(schema: str | None) -> None:
-    """On PostgreSQL, those that are there are replaced, because a view that is dropped loses its grants."""
     for name, template in _TEMPLATES.items():
         replaced = name in OLD_VIEWS and op.get_context().dialect.name == "postgresql"
-        _execute_view(template.replace("CREATE", "CREATE OR REPLACE", 1) if replaced else template, schema)
+        _execute_view(template, schema, replaced=name if replaced else None)
 
 
 def _drop_views(schema: str | None, *names: str) -> None:
@@ -279,15 +282,33 @@ def _drop_views(schema: str | None, *names: str) -> None:
         op.execute(f"DROP VIEW {_prefix(schema)}{name}")
 
 
-def _execute_view(template: str, schema: str | None) -> None:
+def _execute_view(template: str, schema: str | None, *, replaced: str | None = None) -> None:
+    """Create a view. PostgreSQL cannot change the type of a column of a view, so the view `replaced` is dropped, and
+    who could read it can read the new one.
+    """
     dialect = op.get_context().dialect.name
     same = {"schema": _prefix(schema), "join": _SPELLING[dialect]["join"]}
     spelling = _SPELLING[dialect] | same | {"text": _TEXT.format(**same, r="{r}")}
     of_row = {word: _OfRow(spelling[word]) for word in _OF_A_ROW}
     statement = template.format(**spelling | of_row).strip()
+    if replaced is not None:
+        statement = _REPLACE.format(view=f"{_prefix(schema)}{replaced}", statement=statement)
     op.execute(sa.DDL(statement.replace("%", "%%")))  # type: ignore[no-untyped-call]
 
 
+_REPLACE = """
+DO $replace$
+DECLARE grants text;
+BEGIN
+  SELECT string_agg(format('GRANT %s ON {view} TO %s%s', privilege_type,
+    CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
+    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), '; ')
+  INTO grants FROM pg_class, aclexplode(relacl) WHERE pg_class.oid = '{view}'::regclass;
+  DROP VIEW {view};
+  {statement};
+  IF grants IS NOT NULL THEN EXECUTE grants; END IF;
+END $replace$
+"""
 _TRANSCRIPT = """
 CREATE VIEW {schema}transcript AS
 SELECT m.tenant_id, m.thread_id, m.seq, m.role, m.name,
@@ -344,7 +365,7 @@ SELECT d.tenant_id, d.day, d.user_id, d.agent, d.model, count(*) AS runs,
   CAST(sum(d.input_tokens) AS bigint) AS input_tokens, CAST(sum(d.output_tokens) AS bigint) AS output_tokens,
   CAST(sum(d.total_tokens) AS bigint) AS total_tokens, sum(d.cost) AS cost
 FROM (
-  SELECT r.tenant_id, substr({time[r.started_at]}, 1, 10) AS day, t.user_id, r.agent, r.model, r.input_tokens,
+  SELECT r.tenant_id, {day[r.started_at]} AS day, t.user_id, r.agent, r.model, r.input_tokens,
     r.output_tokens, r.total_tokens, {cost} AS cost
   FROM {schema}runs r
   JOIN {schema}threads t ON t.tenant_id = r.tenant_id AND t.thread_id = r.thread_id
@@ -386,11 +407,13 @@ _TEMPLATES = {
     "scores": _SCORES,
 }
 OLD_VIEWS = {
-    "transcript": _TRANSCRIPT.replace(",\n  t.user_id, m.message_id, m.branch, m.state", ""),
+    "transcript": (
+        _TRANSCRIPT.replace(",\n  t.user_id, m.message_id, m.branch, m.state", "").replace("{time[", "{iso[")
+    ),
     "scores": """
 CREATE VIEW {schema}scores AS
 SELECT f.tenant_id, f.feedback_id, f.run_id, r.thread_id, r.agent, r.model, f.key, f.score, f.author, f.source,
-  {time[f.created_at]} AS created_at
+  {iso[f.created_at]} AS created_at
 FROM {schema}feedback f
 JOIN {schema}runs r ON r.tenant_id = f.tenant_id AND r.run_id = f.run_id
 """,
@@ -408,6 +431,10 @@ _SPELLING = {
         "time": """
     strftime('%Y-%m-%dT%H:%M:%S', ({r} - ({r} % 1000000 + 1000000) % 1000000) / 1000000,
       'unixepoch') || printf('.%06dZ', ({r} % 1000000 + 1000000) % 1000000)""",
+        "day": "strftime('%Y-%m-%d', ({r} - ({r} % 1000000 + 1000000) % 1000000) / 1000000, 'unixepoch')",
+        "iso": """
+    strftime('%Y-%m-%dT%H:%M:%S', ({r} - ({r} % 1000000 + 1000000) % 1000000) / 1000000,
+      'unixepoch') || printf('.%06dZ', ({r} % 1000000 + 1000000) % 1000000)""",
     },
     "postgresql": {
         "join": "string_agg",
@@ -417,15 +444,17 @@ _SPELLING = {
         "branch": "({r}.value->>0)::int",
         "first": "({r}.value->>1)::bigint",
         "last": "({r}.value->>2)::bigint",
-        "time": """
+        "time": "{r}",
+        "day": "({r} AT TIME ZONE 'UTC')::date",
+        "iso": """
     to_char({r} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
     },
 }
-_OF_A_ROW = ("lineage", "branch", "first", "last", "time", "text")
+_OF_A_ROW = ("lineage", "branch", "first", "last", "time", "day", "iso", "text")
 
 
 class _OfRow(dict[str, str]):
-    """The spelling of something that is about a row: `{time[m.created_at]}` in a template."""
+    """The SQL of an expression over a row, for a template such as `{time[m.created_at]}`."""
 
     def __init__(self, template: str) -> None:
         super().__init__()

@@ -75,12 +75,24 @@ class NotFound(ChatLedgerError):
 
 
 class ThreadNotFound(NotFound):
+    """The thread does not exist, or belongs to another user."""
+
+    thread_id: str
+    """The requested id."""
+
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"there is no thread {thread_id!r}")
         self.thread_id = thread_id
 
 
 class BranchNotFound(NotFound):
+    """The thread has no such branch."""
+
+    thread_id: str
+    """The thread."""
+    branch: int
+    """The requested branch."""
+
     def __init__(self, thread_id: str, branch: int) -> None:
         super().__init__(f"thread {thread_id!r} has no branch {_text(branch)}")
         self.thread_id = thread_id
@@ -88,7 +100,14 @@ class BranchNotFound(NotFound):
 
 
 class MessageNotFound(NotFound):
-    """The message was requested by its id or by its seq; the other is None."""
+    """The thread has no such message."""
+
+    thread_id: str
+    """The thread."""
+    message_id: str | None
+    """The requested id; None if the message was requested by its seq."""
+    seq: int | None
+    """The requested position; None if the message was requested by its id."""
 
     def __init__(
         self, thread_id: str, message_id: str | None = None, *, seq: int | None = None, detail: str = ""
@@ -101,12 +120,22 @@ class MessageNotFound(NotFound):
 
 
 class RunNotFound(NotFound):
+    """The run does not exist."""
+
+    run_id: str
+    """The requested id."""
+
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r}")
         self.run_id = run_id
 
 
 class FeedbackNotFound(NotFound):
+    """The feedback does not exist."""
+
+    feedback_id: str
+    """The requested id."""
+
     def __init__(self, feedback_id: str) -> None:
         super().__init__(f"there is no feedback {feedback_id!r}")
         self.feedback_id = feedback_id
@@ -117,13 +146,24 @@ class Conflict(ChatLedgerError):
 
 
 class VersionConflict(Conflict):
-    """The branch is not in the state that the caller expected. Read it again and decide. The versions may be the same
-    if something else of it moved.
+    """The branch is not in the state that the caller expected. Read it again and decide.
+
+    The versions may be equal if something else about the branch changed: a draft, an output, a fork, or the active
+    branch.
     """
+
+    thread_id: str
+    """The thread."""
+    branch: int
+    """The branch."""
+    expected: int
+    """The version that the caller expected."""
+    actual: int
+    """The version that the branch has."""
 
     def __init__(self, thread_id: str, branch: int, expected: int, actual: int, detail: str = "") -> None:
         if actual == expected:
-            moved = detail or "something else of it moved: a draft, an output, a fork, or the active branch"
+            moved = detail or "a draft, an output, a fork or the active branch changed"
             state = f"still at version {actual}, but {moved}"
         else:
             state = f"at version {actual}, not {_text(expected)}" + (detail and f": {detail}")
@@ -135,7 +175,12 @@ class VersionConflict(Conflict):
 
 
 class IdConflict(Conflict):
-    """The id belongs to something else already. `seq` is its position; None if the id occurs twice in the batch."""
+    """The id already belongs to something else."""
+
+    id: str
+    """The id."""
+    seq: int | None
+    """The position of the message that has the id; None if no message has it, as for an id twice in the batch."""
 
     def __init__(self, id: str, seq: int | None, detail: str) -> None:  # noqa: A002 - the attribute is `.id`
         super().__init__(f"id {id!r}: {detail}")
@@ -144,16 +189,27 @@ class IdConflict(Conflict):
 
     @property
     def message_id(self) -> str:
+        """The same as `id`."""
         return self.id
 
 
 class RunConflict(Conflict):
+    """The run belongs to another thread, was started with other values, or has ended with another outcome."""
+
+    run_id: str
+    """The run."""
+
     def __init__(self, run_id: str, detail: str) -> None:
         super().__init__(f"run {run_id!r}: {detail}")
         self.run_id = run_id
 
 
 class AlreadyExists(Conflict):
+    """An object with this id exists already. The call did not change it."""
+
+    id: str
+    """The id."""
+
     def __init__(self, id: str, detail: str) -> None:  # noqa: A002 - the attribute is `.id`
         super().__init__(detail)
         self.id = id
@@ -162,15 +218,29 @@ class AlreadyExists(Conflict):
 class Erased(Conflict):
     """The thread was erased, and its id cannot be used again."""
 
+    thread_id: str
+    """The id of the erased thread."""
+
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"thread {thread_id!r} was erased; its id is not used again")
         self.thread_id = thread_id
 
 
 class DraftLive(Conflict):
-    """The message at the end of the branch is partial, and its writer holds a lease on it `until` that time. The call
-    wrote nothing.
+    """The message at the end of the branch is still being written, and its writer holds a lease on it. The call wrote
+    nothing.
     """
+
+    thread_id: str
+    """The thread."""
+    branch: int
+    """The branch."""
+    seq: int
+    """The position of the partial message."""
+    message_id: str | None
+    """The id of the partial message."""
+    until: datetime
+    """The time when the lease ends unless its writer renews it, in UTC."""
 
     def __init__(self, thread_id: str, branch: int, seq: int, message_id: str | None, until: datetime) -> None:
         super().__init__(
@@ -185,17 +255,34 @@ class DraftLive(Conflict):
 
 
 class DraftLost(Conflict):
-    """Somebody else completed, interrupted or took over the message that is being streamed, or deleted its thread."""
+    """Another writer completed, interrupted or took over the streamed message, or deleted its thread."""
+
+    thread_id: str
+    """The thread."""
+    branch: int
+    """The branch."""
+    seq: int
+    """The position of the message."""
 
     def __init__(self, thread_id: str, branch: int, seq: int) -> None:
-        super().__init__(f"message {seq} of branch {branch} of thread {thread_id!r} is no longer this draft's to write")
+        super().__init__(
+            f"message {seq} of branch {branch} of thread {thread_id!r} was completed, interrupted or taken over by "
+            "another writer, or deleted; this draft can no longer write it"
+        )
         self.thread_id = thread_id
         self.branch = branch
         self.seq = seq
 
 
 class RevisionConflict(Conflict):
-    """Somebody else updated the thread since the caller read it. Read it again and decide."""
+    """Another writer updated the thread since the caller read it. Read it again and decide."""
+
+    thread_id: str
+    """The thread."""
+    expected: int
+    """The revision that the caller expected."""
+    actual: int
+    """The revision that the thread has."""
 
     def __init__(self, thread_id: str, expected: int, actual: int) -> None:
         super().__init__(f"thread {thread_id!r} is at revision {actual}, not {_text(expected)}; read it again")
@@ -205,9 +292,16 @@ class RevisionConflict(Conflict):
 
 
 class KvConflict(Conflict):
-    """The value under a key does not have the version that the caller expected. `found` is the version that it has; 0
-    if there is none. The call wrote nothing: read the value again and decide.
+    """The value under a key does not have the version that the caller expected. The call wrote nothing: read the value
+    again and decide.
     """
+
+    key: str
+    """The key."""
+    expected: int
+    """The version that the caller expected; 0 for no value."""
+    found: int
+    """The version that the value has; 0 if there is no value."""
 
     def __init__(self, key: str, expected: int, found: int) -> None:
         wanted = f"version {_text(expected)}" if expected else "no value"
@@ -219,9 +313,14 @@ class KvConflict(Conflict):
 
 
 class RuleViolation(ChatLedgerError):
-    """A message breaks a rule. `rule` is its name (R1 … R13). `index` is the message's position in the batch, or its
-    seq if stored messages are judged.
-    """
+    """A message breaks a rule, and the call refuses it."""
+
+    rule: str
+    """The name of the rule, R1 to R13."""
+    index: int
+    """The index of the message in the batch, from 0; its seq if stored messages are judged."""
+    message: str
+    """A sentence that says how the message breaks the rule."""
 
     def __init__(self, rule: str, index: int, message: str, *, where: str | None = None) -> None:
         super().__init__(f"{where or f'message {index} of the batch'} breaks {rule}: {message}")
@@ -235,13 +334,27 @@ class FormatError(ChatLedgerError):
 
 
 class UnknownFormat(FormatError):
+    """No format has this name, or no format recognises the payload."""
+
+    format: str | None
+    """The unknown name; None if the format was to be recognised."""
+
     def __init__(self, format: str | None, detail: str) -> None:  # noqa: A002 - the attribute is `.format`
         super().__init__(detail)
         self.format = format
 
 
 class DecodeError(FormatError):
-    """A payload cannot be read. `path` locates the error in the payload, `record` and `byte` in a file."""
+    """A payload does not match its format."""
+
+    path: str
+    """The place of the error in the payload, such as `[2].content`."""
+    detail: str
+    """A sentence that says what is wrong there."""
+    record: int | None
+    """The number of the record in a file; None if the payload is not from a file."""
+    byte: int | None
+    """The offset of the error in a file, in bytes, if it is known."""
 
     def __init__(self, path: str, detail: str, *, record: int | None = None, byte: int | None = None) -> None:
         place = path if record is None else f"record {record}" + (f", byte {byte}" if byte is not None else "")
@@ -253,6 +366,11 @@ class DecodeError(FormatError):
 
 
 class EncodeError(FormatError):
+    """A history cannot be written as the objects of a format."""
+
+    path: str
+    """The place of the error."""
+
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(f"{path}: {detail}" if path else detail)
         self.path = path
@@ -261,10 +379,12 @@ class EncodeError(FormatError):
 class NothingToSend(FormatError):
     """No message can be written in the format, and no provider accepts a request without messages. Append a message of
     the user first, or read a window that has one.
-
-    `reasons` has for each message its seq and a sentence that says why it cannot be sent. It is empty if there is no
-    message.
     """
+
+    format: str
+    """The format."""
+    reasons: tuple[tuple[int | None, str], ...]
+    """For each message its seq and a sentence that says why it cannot be sent. Empty if there is no message."""
 
     def __init__(self, format: str, reasons: Sequence[tuple[int | None, str]]) -> None:  # noqa: A002
         seqs: dict[str, list[int | None]] = {}
@@ -282,6 +402,15 @@ def _first_seqs(seqs: Sequence[int | None]) -> str:
 
 
 class LimitExceeded(ChatLedgerError):
+    """A batch, an id, a page or a value is larger or smaller than allowed."""
+
+    limit: str
+    """What is limited, such as `messages of an append`."""
+    given: int
+    """The size that the caller gave."""
+    maximum: int
+    """The largest size that is allowed."""
+
     def __init__(self, limit: str, given: int, maximum: int, *, minimum: int = 0, detail: str = "") -> None:
         bound = f"at least {minimum:,}" if given < minimum else f"at most {maximum:,}"
         super().__init__(detail or f"{limit}: {_text(given, ',')} given, {bound} allowed")
@@ -293,12 +422,20 @@ class LimitExceeded(ChatLedgerError):
 class InvalidArgument(ChatLedgerError, ValueError):
     """An argument has the wrong type, is an unknown word, or does not go with another. The call did nothing."""
 
+    argument: str
+    """The name of the argument."""
+
     def __init__(self, argument: str, detail: str) -> None:
         super().__init__(f"{argument} {detail}")
         self.argument = argument
 
 
 class InvalidCursor(ChatLedgerError):
+    """The cursor did not come from this list, or the branch has no such position."""
+
+    cursor: object
+    """The cursor."""
+
     def __init__(self, cursor: object, detail: str = "not a cursor that this list gave") -> None:
         super().__init__(detail if cursor is None else f"cursor {_text(cursor)}: {detail}")
         self.cursor = cursor
@@ -307,16 +444,23 @@ class InvalidCursor(ChatLedgerError):
 class TenantOnly(ChatLedgerError):
     """The call concerns all users of a tenant, and this ledger is the view of one user. The call did nothing."""
 
+    call: str
+    """The name of the call."""
+
     def __init__(self, call: str) -> None:
         super().__init__(f"{call} concerns the whole tenant, and this ledger is a user's view; use the tenant's ledger")
         self.call = call
 
 
 class OutcomeUnknown(ChatLedgerError):
-    """The connection was lost and did not come back in time. The batch is stored completely or not at all.
+    """The connection was lost and did not come back within the time limit. The batch is stored completely, or not at
+    all.
 
-    Append again with these message ids: messages that were stored are found, and not stored twice.
+    Append again with these message ids: messages that were stored are found, and are not stored twice.
     """
+
+    message_ids: tuple[str, ...]
+    """The ids of the batch, including those that the ledger made."""
 
     def __init__(self, message_ids: Sequence[str]) -> None:
         super().__init__(
@@ -327,7 +471,10 @@ class OutcomeUnknown(ChatLedgerError):
 
 
 class StorageError(ChatLedgerError):
-    """The database failed. `retryable`: nothing was written, and the same call may succeed later."""
+    """The database failed."""
+
+    retryable: bool
+    """Whether nothing was written, and the same call may succeed later."""
 
     def __init__(self, detail: str, *, retryable: bool = False) -> None:
         super().__init__(detail)
@@ -335,11 +482,16 @@ class StorageError(ChatLedgerError):
 
 
 class DamagedCell(StorageError):
-    """A stored cell does not hold what its column holds. Somebody else wrote it, or the disk is damaged.
-
-    `key` is the primary key of the row without the tenant, by column, as far as it is known. The error never holds the
-    content of the cell.
+    """A stored cell does not hold a value of its column: another program wrote it, or the disk is damaged. The error
+    never contains the content of the cell.
     """
+
+    table: str
+    """The table."""
+    column: str
+    """The column."""
+    key: dict[str, object]
+    """The primary key of the row by column, without the tenant, as far as it is known."""
 
     def __init__(self, table: str, column: str, key: Mapping[str, object], holds: str) -> None:
         super().__init__(
@@ -352,10 +504,10 @@ class DamagedCell(StorageError):
 
 
 class EncryptionError(ChatLedgerError):
-    """A stored value cannot be decrypted, or a new value cannot be encrypted.
+    """A stored value cannot be decrypted, or a new value cannot be encrypted."""
 
-    `place` is the table, the column and the row's key without the tenant, if they are known.
-    """
+    place: str | None
+    """The table, the column and the key of the row without the tenant, if they are known."""
 
     def __init__(self, detail: str, place: str | None = None) -> None:
         super().__init__(f"{place}: {detail}" if place else detail)
@@ -363,10 +515,10 @@ class EncryptionError(ChatLedgerError):
 
 
 class KeyUnavailable(EncryptionError):
-    """The key is missing: no keys were given, this one is not among them, or it was removed to erase its data.
+    """The key is missing: no keys were given, this one is not among them, or it was removed to erase its data."""
 
-    `key_id` is None if the tenant has no keys at all and a value was to be written.
-    """
+    key_id: str | None
+    """The id of the key; None if the tenant has no keys at all and a value was to be written."""
 
     def __init__(self, key_id: str | None, detail: str, place: str | None = None) -> None:
         super().__init__(detail, place)
@@ -375,6 +527,9 @@ class KeyUnavailable(EncryptionError):
 
 class NotAuthentic(EncryptionError):
     """The value was not encrypted with this key for this place: it was altered or moved, or the key is another one."""
+
+    key_id: str
+    """The id of the key."""
 
     def __init__(self, key_id: str, place: str) -> None:
         super().__init__(
@@ -395,7 +550,10 @@ class NotEncrypted(EncryptionError):
 
 
 class TenantEncrypted(EncryptionError):
-    """A ledger without keys was about to write for a tenant that is encrypted. Nothing was written."""
+    """A ledger without keys tried to write for a tenant that is encrypted. Nothing was written."""
+
+    tenant: str
+    """The tenant."""
 
     def __init__(self, tenant: str) -> None:
         super().__init__(
@@ -405,7 +563,14 @@ class TenantEncrypted(EncryptionError):
 
 
 class SchemaMismatch(ChatLedgerError):
-    """The schema of the database is not at the revision that this release needs. `command` migrates it."""
+    """The schema of the database is not at the revision that this release needs."""
+
+    found: str | None
+    """The revision of the database; None if it has no tables of chatledger."""
+    expected: str
+    """The revision that this release needs."""
+    command: str
+    """The command to run."""
 
     def __init__(self, found: str | None, expected: str, command: str, detail: str = "") -> None:
         super().__init__(
@@ -417,6 +582,11 @@ class SchemaMismatch(ChatLedgerError):
 
 
 class MissingExtra(ChatLedgerError):
+    """A call needs a package that is not installed."""
+
+    extra: str
+    """The name of the extra to install, as in `pip install "chatledger[otel]"`."""
+
     def __init__(self, extra: str, what: str) -> None:
         super().__init__(f"{what} needs an extra: pip install 'chatledger[{extra}]'")
         self.extra = extra

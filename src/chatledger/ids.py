@@ -1,4 +1,4 @@
-"""Creates ids: a UUIDv7 for a new id, a UUIDv8 of a hash for an id that must come out the same again."""
+"""Creates ids: a UUIDv7 for a new id, and a UUIDv8 of a hash for an id that can be derived again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 
 def new_id() -> str:
-    """A UUIDv7 (RFC 9562): milliseconds, then 74 random bits. Sortable by time; never used as an order."""
+    """A UUIDv7 (RFC 9562): milliseconds, then 74 random bits. They sort by time, but nothing relies on it."""
     return new_ids(1)[0]
 
 
 def new_ids(count: int) -> list[str]:
-    """Several new ids, for which the system is asked for random bits only once."""
+    """Several new ids, made with one request for random bits to the operating system."""
     moment = f"{time.time_ns() // 1_000_000 & _48_BITS:012x}"
     random = os.urandom(_RANDOM * count).hex()
     return [_version_7(moment, random[at : at + 2 * _RANDOM]) for at in range(0, len(random), 2 * _RANDOM)]
@@ -22,7 +22,7 @@ def new_ids(count: int) -> list[str]:
 
 _48_BITS = 2**48 - 1
 _RANDOM = 10
-"""Random bytes for an id; a few bits stay unused."""
+"""Random bytes per id. A few of their bits stay unused."""
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 
@@ -37,7 +37,9 @@ def derived_id(*parts: str) -> str:
 
 
 def deriving(*parts: str) -> Callable[[str], str]:
-    """A function from a last part to the `derived_id` of all parts, for many ids. It hashes the other parts once."""
+    """A function that takes a last part and returns the `derived_id` of all parts. For many ids: it hashes the other
+    parts once.
+    """
     begun = hashlib.sha256(b"".join(map(_counted, parts)))
 
     def derive(last: str) -> str:
@@ -58,10 +60,12 @@ def _version_8(digits: str) -> str:
 
 
 def erasure_digest(kind: str, id_: str) -> str:
-    """The digest that the tombstone of an erased thread, user or tenant holds in place of the id."""
+    """The digest that a tombstone holds in place of the id of the erased thread, user or tenant."""
     return derived_id("erased", kind, id_)
 
 
 def new_stamp() -> int:
-    """63 random bits. Every write of a branch row stores new ones, which refuse a write judged on an older state."""
+    """63 random bits. Each write of a branch's row stores a new stamp, and a write that was judged on an older stamp is
+    refused.
+    """
     return int.from_bytes(os.urandom(8), "big") >> 1

@@ -31,7 +31,7 @@ from chatledger.arguments import (
     require_between,
 )
 from chatledger.errors import InvalidArgument, StorageError
-from chatledger.models import Limits, Metrics, RulesLevel, ThreadChange
+from chatledger.models import Limits, Metrics, Progress, RulesLevel, ThreadChange
 from chatledger.repositories import Repositories
 from chatledger.storage.databases.open import open_database, open_replica
 from chatledger.storage.databases.scope import DEFAULT_TENANT, LIMITS_OR_NONE, Guard, Scope
@@ -39,7 +39,7 @@ from chatledger.storage.drivers.urls import ADDRESS, POOL, TIMEOUT, PoolLimits
 from chatledger.storage.history.window import Window
 from chatledger.storage.repositories.follow import follow
 from chatledger.storage.repositories.follow_cursor import read_start
-from chatledger.storage.repositories.reencrypt import Progress, reencrypt
+from chatledger.storage.repositories.reencrypt import reencrypt
 from chatledger.storage.rows.encryption import EncryptionKeys
 from chatledger.storage.rows.keys import KEYS, KeyRing, Keys
 from chatledger.storage.schema.tables import SCHEMA
@@ -78,7 +78,12 @@ def _read_pool(pool_size: int | None, max_overflow: int | None, engine: AsyncEng
 
 
 class Ledger(Repositories):
-    """A database of conversations, seen as one tenant. `Ledger.open` makes one. Tasks may share it."""
+    """A database of conversations, seen as one tenant. `Ledger.open` makes one, and all tasks of a process may share
+    it.
+
+    Each call is a transaction of its own; `begin` makes several calls one. The calls on threads, messages and so on are
+    those of its repositories: `ledger.threads`, `ledger.messages`.
+    """
 
     def __init__(self, guard: Guard, scope: Scope, *, owner: bool) -> None:
         super().__init__(scope)
@@ -111,8 +116,16 @@ class Ledger(Repositories):
     ) -> Opening:
         """Open a ledger: `async with Ledger.open(…) as ledger`, or `ledger = await Ledger.open(…)` and `close()`.
 
-        `url` is a path, `sqlite:///…` or `postgresql://…`. The default is CHATLEDGER_URL, else ./chatledger.db. Give
-        `engine` instead to share the application's own engine; the ledger never disposes of it.
+            async with Ledger.open("postgresql://app@db/chat", migrate=True, timeout=5) as ledger:
+                thread = await ledger.threads.create(user_id="ada")
+
+        `url` is a path, `sqlite:///…` or `postgresql://…`. The default is the environment variable CHATLEDGER_URL, and
+        without it the file ./chatledger.db. Pass `engine` instead to share the application's own engine; the ledger
+        never disposes of it. `schema` is the PostgreSQL schema of the tables. Pass `pooler="transaction"` if a pooler
+        such as PgBouncer gives each transaction another connection.
+
+        `tenant` is the owner of all rows that the ledger reads and writes, `"default"` by default. `rules` is the level
+        for threads without their own, and `limits` bounds the size of an append.
 
         Opening creates a SQLite file that does not exist, and migrates one of an older schema after making a copy. On
         PostgreSQL it changes the schema only with `migrate=True`. `open(engine=…)` never creates or migrates tables.
@@ -120,37 +133,38 @@ class Ledger(Repositories):
         raises StorageError.
 
         `rls=True` requires PostgreSQL's row-level security; each transaction then sets the tenant. By default the
-        ledger does so where row-level security is on. `replica` is the URL or engine of a standby. It answers the
+        ledger sets it if row-level security is on. `replica` is the URL or engine of a standby. The standby answers the
         histories that the caller reads with a `min_position`.
 
-        `keys` encrypts the words of people and models before they leave this process. It is a KeyRing, or a function
-        that returns a tenant's KeyRing, or None once the tenant has no keys. The ledger calls the function each time,
-        from any thread. A read then raises EncryptionError for a cell that was not encrypted for its place.
-        `plaintext=True` also reads cells that were stored before there were keys.
+        `keys` encrypts the content of conversations before it leaves this process. It is a KeyRing, or a function
+        that returns the KeyRing of a tenant, or None once the tenant has no keys. The ledger calls the function for
+        each encryption and decryption, from any thread. A read then raises EncryptionError for a cell that was not
+        encrypted for its place. `plaintext=True` also reads cells that were stored before there were keys.
 
-        `timeout` is the time limit of each read and write in seconds. While PostgreSQL is away, a call outside of a
-        transaction tries again until then; it raises StorageError or OutcomeUnknown after it. A statement of a read
-        that gets no answer for so long ends too, and so does the wait for another process's lock on a SQLite file. The
-        limit does not end a write that PostgreSQL is working on: a deletion takes as long as its thread is long.
+        `timeout` is the time limit of each read and write in seconds, 10 by default. While PostgreSQL is away, a call
+        outside of a transaction tries again until the limit, and then raises StorageError or OutcomeUnknown. The limit
+        also ends a read that PostgreSQL does not answer, and the wait for another process's lock on a SQLite file. It
+        does not end a write that PostgreSQL is working on: the time of a deletion grows with its thread.
 
-        `notify=True` tells followers (`ledger.follow`) at once that a thread moved, those of this process and, on
-        PostgreSQL, of every other one with `notify=True`. It takes one more connection, and sends on it after commits,
-        at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a transaction
-        pooler a process sends and cannot hear.
+        `notify=True` wakes followers (`ledger.follow`) when a thread changes: those of this process and, on PostgreSQL,
+        those of every other process with `notify=True`. It takes one more connection, and sends a notification after
+        commits, at most every 50 ms. A notification names one of 65,536 groups of threads, and no thread. Through a
+        transaction pooler a process can send notifications and cannot receive them.
 
-        `pool_size` is the number of connections to PostgreSQL that this process keeps open, 16 by default, and
-        `max_overflow` the most further ones while all of those are busy, 4 by default. A replica's URL gets as many
-        again. A call that finds no free connection waits for one, up to the time limit. Keep the sum over all processes
-        below PostgreSQL's `max_connections`, which is 100 by default. An engine has limits of its own, and a SQLite
-        file has one connection that writes and up to four that read, whatever these say.
+        `pool_size` is the number of connections to PostgreSQL that this process keeps open, 16 by default.
+        `max_overflow` is the maximum number of further connections while those are busy, 4 by default. The URL of a
+        replica gets a pool of the same size. A call that finds no free connection waits for one, up to the time limit.
+        Keep the sum over all processes below PostgreSQL's `max_connections`, which is 100 by default. An engine has its
+        own pool, and a SQLite file always has one connection that writes and up to four that read.
 
-        Any event loop may call the ledger. On PostgreSQL, calls from other loops than the one that opened it take up to
-        four more connections, and run in a thread of their own. Close it in the loop that opened it.
+        Any event loop may call the ledger. On PostgreSQL, calls from another loop than the one that opened it use up to
+        four more connections, and run in a thread of their own. Close the ledger in the loop that opened it.
 
-        With `slow_call`, the logger `chatledger.calls` gets a warning for each call that takes so many seconds or more.
-        `telemetry` is an OpenTelemetry, for a span of each public call and for metrics.
+        With `slow_call`, the logger `chatledger.calls` gets a warning for each call that takes that many seconds or
+        more. `telemetry` records a span for each public call, and metrics.
 
-        Raises SchemaMismatch with the command to run, and StorageError if the database cannot be reached.
+        Raises SchemaMismatch with the command to run, StorageError if the database cannot be reached, and
+        InvalidArgument.
         """
         require(ADDRESS, url=url)
         require(_ENGINE_OR_NONE, engine=engine)
@@ -191,8 +205,8 @@ class Ledger(Repositories):
         return Opening(opened)
 
     def tenant(self, name: str) -> Ledger:
-        """The same database seen as another tenant. Closing that ledger does nothing: this one owns the pool. Raises
-        TenantOnly on a user's ledger.
+        """The same database seen as another tenant. It costs no round trip. Closing the returned ledger does nothing,
+        because this one owns the connections. Raises TenantOnly on a user's ledger.
         """
         require(STR, name=name)
         self._scope.refuse_view("tenant")
@@ -200,13 +214,20 @@ class Ledger(Repositories):
         return self._view(scope)
 
     def user(self, user_id: str) -> Ledger:
-        """The same tenant as one user sees it: the threads whose `user_id` it is, and their messages, branches, runs,
-        feedback, drafts, outputs and agents. All else is not found, as if it did not exist, also a thread without a
-        user. The threads that it creates are the user's; a transaction of it, from `begin()`, is the user's too.
+        """The same tenant as one user sees it: the threads with this `user_id`, and their messages, branches, runs,
+        feedback, drafts, outputs and agents. It costs no round trip, so a service makes one for each request.
 
-        Lists and summaries are of the user's own. `erasures.erase_user` erases this user only. Calls that concern all
-        users raise TenantOnly: `tenant`, `reencrypt`, `check` without a thread, `threads.prepare`, `load` and `retain`,
-        `erasures.erase_tenant`, `find_thread` and `list`. Closing that ledger does nothing: this one owns the pool.
+            mine = ledger.user("ada")
+            thread = await mine.threads.create(title="Trip")
+            page = await mine.threads.list()
+
+        Other threads, and threads without a user, are not found, as if they did not exist. The threads that this ledger
+        creates belong to the user. A transaction from its `begin()` is limited to the user too.
+
+        Lists and summaries count only the user's own rows. `erasures.erase_user` erases this user only. Calls that
+        concern all users raise TenantOnly: `tenant`, `reencrypt`, `check` without a thread, `threads.prepare`, `load`
+        and `retain`, `erasures.erase_tenant`, `find_thread` and `list`. Closing the returned ledger does nothing,
+        because this one owns the connections. Raises LimitExceeded for an id that is not 1 to 512 bytes.
         """
         require(STR, user_id=user_id)
         encode_key(user_id, "user_id")
@@ -216,24 +237,24 @@ class Ledger(Repositories):
         return observed(Ledger, "", scope.observer)(self._guard, scope, owner=False)
 
     def metrics(self) -> Metrics:
-        """The counters since the ledger was opened: of all its tenants, users and transactions. It costs no round trip,
-        and works on a closed ledger too.
+        """The counters since the ledger was opened, over all its tenants, users and transactions. It costs no round
+        trip, and works on a closed ledger too.
         """
         return self._guard.metrics()
 
     async def position(self) -> str:
-        """The position in the database's write-ahead log that comes after every commit up to now. Pass it to a reader
-        as the `min_position` of its `history`. One round trip. On SQLite the position is always the same and always
-        reached.
+        """The present position of the database's write-ahead log, after every commit up to now. Pass it as the
+        `min_position` of a `history`, so that a replica answers only if it has replayed past these commits. One round
+        trip. On SQLite the position is always the same.
         """
         with self._guard.reading() as database:
             return await database.position()
 
     async def ping(self, *, timeout: float = 2.0) -> float:
-        """Ask the database for nothing, for a health check. Returns the seconds that the answer took.
+        """Check that the database answers, for a health check. Returns the seconds that the answer took.
 
         One round trip. A connection that was lost is replaced. Raises StorageError if there is no answer within
-        `timeout` seconds, also while every connection of the pool is busy, and if the ledger's tables are not there.
+        `timeout` seconds, which includes the wait for a free connection, and if the ledger's tables do not exist.
         """
         _require_time(timeout)
         with self._guard.reading() as database:
@@ -246,21 +267,26 @@ class Ledger(Repositories):
             return time.monotonic() - began
 
     def follow(self, thread_id: str, *, after: str | None = None) -> AsyncGenerator[ThreadChange, None]:
-        """Each change of the active branch of a thread, once and in order, whoever writes it, in this process or
-        another: `async for change in ledger.follow(…)`. It ends only by an error, or when the caller leaves it.
+        """Yield each change of the active branch of a thread, once and in order, whichever process writes it. The
+        iteration ends only by an error, or when the caller leaves it.
 
-        With `after`, the `cursor` of a change, it goes on after that change. With the `mark` of a history or of an
-        append, it tells all that came since that state. Of messages that the branch shares with another, it may then
-        tell a revision that the history had already. Without `after` it begins now, that is, when it is first iterated.
-        A redaction and an output are not told.
+            history = await ledger.messages.history(thread_id)
+            async with contextlib.aclosing(ledger.follow(thread_id, after=history.mark)) as changes:
+                async for change in changes:
+                    print(change.kind, change.message)
 
-        One statement every 250 ms asks for all threads that somebody follows in this process, and only a thread that
-        moved is read. A follower that is busy with a change holds at most 100 of them, and reads on when it is back.
-        While the database is away it tries again, at least every four seconds.
+        With `after`, the `cursor` of a change, it continues after that change. With the `mark` of a history or of an
+        append, it yields every change since that state; this may include a revision that the history already contained,
+        of a message that the branch shares with another. Without `after` it begins when it is first iterated. A
+        redaction and an output are no changes.
+
+        One statement every 250 ms asks for all threads that this process follows, and only a thread that changed is
+        read. A follower buffers at most 100 changes while its caller is busy, and then reads on. While the database is
+        away it tries again, at least every four seconds.
 
         Raises ThreadNotFound, also once the thread is deleted or erased; BranchNotFound and InvalidCursor for a cursor
         of another thread or database; StorageError once the ledger is closed; and the errors of a history that cannot
-        be read. In a `for` that ends early, close it: `async with contextlib.aclosing(ledger.follow(…)) as changes`.
+        be read.
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, after=after)
@@ -270,10 +296,15 @@ class Ledger(Repositories):
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Transaction]:
-        """Several writes, one commit: the transaction commits on exit and rolls back on an exception.
+        """Make several calls one transaction, which commits on exit and rolls back on an exception.
 
-        Write through the transaction, not through the ledger. On SQLite it holds the file's only write lock until it
-        ends.
+            async with ledger.begin() as tx:
+                thread = await tx.threads.create(title="Trip")
+                await tx.messages.append(thread.thread_id, messages)
+
+        Write through the transaction, not through the ledger: inside the block, a write of the ledger raises
+        StorageError. Each call is a savepoint, so a refused call does not end the transaction. On SQLite the
+        transaction holds the file's only write lock until it ends.
         """
         async with self._guard.begin(self._scope) as scope:
             yield Transaction.over(scope)
@@ -282,11 +313,13 @@ class Ledger(Repositories):
         """Encrypt with the tenant's current key the cells that another key encrypted and, with `plaintext=True`, the
         plain ones. Returns the number of rows by table.
 
-        Each transaction encrypts up to 1,000 rows of one thread and locks that thread. After an interruption, call it
-        again to continue. `progress` receives the number of threads done and the number of all threads.
+        Reads every row of the tenant. Each transaction encrypts up to 1,000 rows of one thread and locks that thread.
+        After an interruption, call it again to continue. `progress` receives the number of threads done and the number
+        of all threads.
 
-        It returns once a pass over all threads finds nothing to do. From then on you can drop the older keys and open
-        the ledger without `plaintext`. Raises EncryptionError without keys, and for a cell that cannot be decrypted.
+        It returns once a pass over all threads finds nothing to do. You can then drop the older keys and open the
+        ledger without `plaintext`. Raises EncryptionError without keys, and for a cell that cannot be decrypted, and
+        TenantOnly on a user's ledger.
         """
         require(FUNCTION_OR_NONE, progress=progress)
         self._scope.refuse_view("reencrypt")
@@ -294,16 +327,16 @@ class Ledger(Repositories):
 
     @property
     def has_server(self) -> bool:
-        """Whether the database runs in a process of its own, and so works while this process does something else."""
+        """Whether the database is a server, which works while this process does something else: True for PostgreSQL."""
         return self._database.is_server
 
     async def close(self, *, timeout: float | None = None) -> None:
-        """Refuse every later call with StorageError, wait until the calls and transactions that are running have ended,
-        and close the connections, except those of an application's own engine.
+        """Close the ledger: refuse every later call with StorageError, wait for the running calls and transactions, and
+        close the connections, except those of an application's own engine.
 
         It waits up to `timeout` seconds; None is the ledger's own time limit. Calls that still run then fail with
-        StorageError or OutcomeUnknown, and a transaction is rolled back. A draft is not waited for: its next write is
-        refused, and its message counts as abandoned once the lease is over. So leave drafts first.
+        StorageError or OutcomeUnknown, and transactions are rolled back. It does not wait for drafts: the next write of
+        a draft is refused, and its message counts as abandoned once the lease is over. So leave drafts first.
         """
         if timeout is not None:
             require(NUMBER, timeout=timeout)
@@ -319,7 +352,9 @@ class Ledger(Repositories):
 
 
 class Opening:
-    """A ledger that is about to be opened. Await it, or enter it with `async with`."""
+    """A ledger that is about to be opened, from `Ledger.open`. Await it, or enter it with `async with`. Nothing is
+    opened before that.
+    """
 
     def __init__(self, opened: Callable[[], Any]) -> None:
         self._opened = opened

@@ -5,8 +5,9 @@ Storage and formats do not import each other; they meet here. A format's module 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,7 +29,8 @@ from chatledger.arguments import (
 )
 from chatledger.errors import DecodeError, InvalidArgument, ThreadNotFound
 from chatledger.ids import new_stamp
-from chatledger.models import Appended, ChatMessage, FormattedHistory, RulesLevel
+from chatledger.models import Appended, ChatMessage, FormattedHistory, LedgerStats, Progress, RulesLevel, RunPrices
+from chatledger.models.base import read_moment
 from chatledger.rules import CheckedThread
 from chatledger.storage.append.request import LEASE, OnOpenCalls, make_request
 from chatledger.storage.databases.scope import Scope
@@ -38,12 +40,13 @@ from chatledger.storage.repositories.check_all import check
 from chatledger.storage.repositories.drafts import INTERVAL, SIZE, Draft, Pace
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
 from chatledger.storage.repositories.partials import PartialRepository
-from chatledger.storage.repositories.reencrypt import Progress
 from chatledger.storage.repositories.runs import RunRepository
+from chatledger.storage.repositories.stats import StatsFilter, read_stats
 from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.telemetry.calls import observed
 
@@ -58,7 +61,30 @@ _OBJECTS = Kind("'models', 'dicts' or None", NoneType, words=("models", "dicts")
 
 
 class Repositories:
-    """The repositories of one scope, and the calls that take or return a provider's format."""
+    """The calls that a ledger and a transaction share."""
+
+    threads: ThreadRepository
+    """Creates, finds, lists, updates and deletes threads."""
+    messages: MessageRepository
+    """Appends messages, reads histories, and changes stored messages."""
+    branches: BranchRepository
+    """Forks, activates and rewinds the branches of a thread."""
+    runs: RunRepository
+    """Starts, finishes and lists the runs of agents."""
+    feedback: FeedbackRepository
+    """Records, lists and summarizes scores."""
+    outputs: OutputRepository
+    """Outputs that were added to messages after their commit, for message files."""
+    agents: AgentRepository
+    """The agents that may answer in a thread, for message files."""
+    erasures: ErasureRepository
+    """Erases threads, users and tenants, and finds their tombstones."""
+    partials: PartialRepository
+    """Lists and interrupts messages that are still being written, or were abandoned."""
+    kv: KvRepository
+    """Values of the application under keys: of a thread, a user or the tenant."""
+    frames: FrameRepository
+    """Messages, calls, runs and scores as Arrow record batches. Needs the extra `frames`."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -72,6 +98,7 @@ class Repositories:
         self.erasures = observed(ErasureRepository, "erasures", scope.observer)(scope)
         self.partials = observed(PartialRepository, "partials", scope.observer)(scope)
         self.kv = observed(KvRepository, "kv", scope.observer)(scope)
+        self.frames = observed(FrameRepository, "frames", scope.observer)(scope)
 
     def stream(
         self,
@@ -97,27 +124,32 @@ class Repositories:
         title: str | None = None,
         resume: Literal["continue", "restart"] = "restart",
     ) -> Draft:
-        """An assistant message that is stored while the model writes it: `async with ledger.stream(…) as draft`, then
-        `await draft.feed(delta)` for each piece.
+        """Store an assistant message while the model writes it. Enter the draft, and feed it each piece.
 
-        The draft writes the fed pieces once `interval` seconds have passed or `size` bytes have come. A normal exit
-        completes the message, without content if nothing was fed. An exception or a cancellation marks the message
-        interrupted. If the process dies, the message counts as abandoned `lease` seconds after its last write; the
-        next append then interrupts it.
+            async with ledger.stream(thread_id, run_id=run_id, format="openai-chat") as draft:
+                async for event in await client.chat.completions.create(stream=True, **request):
+                    await draft.feed(event)
+            print(draft.message.text)
+
+        The draft writes the fed pieces `interval` seconds after the last write (0.25 by default), or as soon as they
+        have `size` bytes (4,096 by default). A normal exit completes the message, without content if nothing was fed.
+        An exception or a cancellation marks the message interrupted. If the process dies, the message counts as
+        abandoned `lease` seconds after its last write (10 by default); the next append then interrupts it. `name` is
+        the author's name in the message.
 
         With `format`, feed the events of a provider's stream (openai-chat, anthropic, openai-responses), as dicts or as
         the SDK's objects. The draft then stores what `append(…, format=…)` of the whole response would store.
 
-        A retry names the same `message_id` or `idempotency_key`. If the message is finished, or was interrupted, the
+        A retry passes the same `message_id` or `idempotency_key`. If the message is finished, or was interrupted, the
         draft has `replayed=True` and the stored message, and ignores what it is fed. If another draft is still writing
-        it, entering raises DraftLive. If that draft's lease is over, because its process died, this one takes its
-        place: with the same id at the same position, and of several that try, one alone. With `resume="restart"` it
-        begins the message anew. With `resume="continue"` the stored words stay (`draft.message` has them), and the
-        pieces follow them; of a provider's response that follows stored words, the texts, the reasoning and the calls
-        are kept. The writer that was replaced gets DraftLost with its next write, and stores nothing more.
+        it, entering raises DraftLive. If the lease of that draft is over, because its process died, this draft takes
+        its place, with the same id at the same position; if several try, only one succeeds. With `resume="restart"` it
+        starts the message again. With `resume="continue"` it keeps the stored content (`draft.message` has it) and adds
+        the pieces to it; of a provider's response that continues stored content, it keeps the texts, the reasoning and
+        the calls. The next write of the replaced draft raises DraftLost, and stores nothing.
 
-        With `after`, the message follows that one, as in `messages.append`: if others follow it already, the draft is
-        the first message of a new branch, which becomes the active one.
+        The other arguments are those of `messages.append`. With `after`, the message follows that message: if others
+        follow it already, the draft is the first message of a new branch, which becomes the active one.
 
         Entering the draft raises what `messages.append` raises. This call raises UnknownFormat and InvalidArgument.
         """
@@ -160,20 +192,42 @@ class Repositories:
         return Draft(self._scope, request, pace=Pace(interval, size), source=source)
 
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> AsyncIterator[CheckedThread]:
-        """Every thread in the order of the ids, or the given one, with what was found: cells that cannot be read, in
-        all tables; on the active branch also the rules that it breaks, R13 included, and what is open at its end. After
-        all threads, damaged values of users and of the tenant, which are in no thread, come under the `thread_id` None.
+        """Check every thread in the order of their ids, or only the given one, and yield each with its findings: cells
+        of all tables that cannot be read and, on the active branch, broken rules, R13 included, and open calls or a
+        partial message at its end. At the end, damaged values of users and of the tenant, which are in no thread, come
+        under the `thread_id` None.
 
-        Threads are read in batches, so memory stays bounded and the number of statements grows with the number of
-        batches. A damaged cell stops nothing. `progress` receives the number of threads done and the number of all
-        threads. Raises ThreadNotFound for the given thread, KeyUnavailable, and TenantOnly for all threads on a user's
-        ledger.
+        Reads every row of the tenant. Threads are read in batches, so memory stays bounded, and the number of
+        statements grows with the number of batches. A damaged cell does not stop the check. `progress` receives the
+        number of threads done and the number of all threads.
+
+        Raises ThreadNotFound for the given thread, KeyUnavailable, and TenantOnly for all threads on a user's ledger.
         """
         require(STR_OR_NONE, thread_id=thread_id)
         require(FUNCTION_OR_NONE, progress=progress)
         if thread_id is None:
             self._scope.refuse_view("check of all threads")
         return check(self._scope, thread_id, progress)
+
+    async def stats(
+        self,
+        by: Literal["day", "model"] | None = None,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        prices: bool | RunPrices = False,
+    ) -> Sequence[LedgerStats]:
+        """How many messages, threads, users, runs, tokens and scores there are, and what they cost: in one sum, or by
+        day (in UTC) or model, in this order, None last.
+
+        Messages and scores count by the time at which they were created, runs by that at which they started. One at
+        `since` is included, one at `until` is not. With `user_id`, only the user's threads count. `prices` is that of
+        `runs.usage`. Three statements, which read each message, run and score that is chosen.
+        """
+        require(STR_OR_NONE, user_id=user_id)
+        which = StatsFilter(by, read_moment("since", since), read_moment("until", until))
+        return await read_stats(self._scope, which, user_id, prices)
 
     async def append(
         self,
@@ -196,15 +250,19 @@ class Repositories:
         kind: str | None = None,
         title: str | None = None,
     ) -> Appended:
-        """`messages.append` for a payload in a format: a list of its messages, as dicts or as the framework's objects.
+        """Append a payload in a provider's or framework's format: a list of its messages, as dicts or as the
+        framework's objects. The other arguments, and the errors, are those of `messages.append`.
+
+            request = [{"role": "user", "content": "What is the weather in Tokyo?"}]
+            appended = await ledger.append(thread_id, request, format="openai-chat")
 
         Without `format` the call detects the format, or raises UnknownFormat. A DecodeError names the place in the
         payload that does not fit the format; nothing is written then.
 
         The level that judges the messages also decides how the payload is read: `rules`, else the thread's level, else
         the ledger's. At the level lenient, `.losses` of the result names each value that could not be stored as it
-        came. The thread's level is read only for a payload that strict rules refuse: one short read more. With
-        `create=True`, `rules` is also the level of the thread that the call creates.
+        came. The thread's level is read only for a payload that strict rules refuse, which costs one more short read.
+        With `create=True`, `rules` is also the level of the thread that the call creates.
         """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, format=format, run_id=run_id, expected=expected, idempotency_key=idempotency_key)
@@ -287,18 +345,23 @@ class Repositories:
         partials: bool = True,
         min_position: str | None = None,
     ) -> FormattedHistory:
-        """`messages.history` in a format: `.payload` is what that format's own API takes.
+        """Read a history in a provider's or framework's format: `.payload` is what that format's own API takes. The
+        arguments that choose the window, and the errors, are those of `messages.history`.
+
+            history = await ledger.history(thread_id, format="openai-chat", view="model", last_turns=20, partials=False)
+            answer = await client.chat.completions.create(model="gpt-5", messages=history.payload)
 
         Messages that were stored in the same format come back as they were. For all others, `.losses` lists what the
-        format cannot express; `carry` keeps it in a free slot of the format, where there is one. `as_` asks for the
-        format's objects ("models") or for dicts; the default is whichever the messages came in as. Pass
+        format cannot express; `carry=True` keeps that in a free slot of the format, if it has one. `as_` chooses the
+        format's objects ("models") or dicts ("dicts"); the default is the one that the messages came in as. Pass
         `partials=False` for a history that a model reads, because few formats can say that a message is still being
         written.
 
         `view="model"` returns what the provider of the format accepts; `.repairs` lists every change. It changes no
-        row and carries nothing. A history that the provider accepts as it is comes back as it is stored. `max_tokens`
-        then counts the stored messages without what a repair adds. Raises UnknownFormat for a format without a
-        provider, and NothingToSend if the payload would have no message, as of an empty thread.
+        row, and ignores `carry`. A history that the provider accepts comes back as it is stored. `max_tokens` then
+        counts the stored messages without what a repair adds. Raises UnknownFormat for a format without a provider, and
+        NothingToSend if the payload would have no message, such as that of an empty thread. Raises EncodeError for
+        objects that the format does not have or that cannot hold a value.
         """
         require(STR, thread_id=thread_id, format=format)
         require(STR_OR_NONE, run_id=run_id, user_id=user_id, min_position=min_position)

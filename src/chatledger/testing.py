@@ -26,8 +26,9 @@ __all__ = ["check_format"]
 
 _SHOWN = 20
 _PLACES = 40
-"""The number of places of a sample that are changed, and of windows of each kind: the check is not to grow with the
-square of a sample."""
+"""Maximum number of places of a sample that are changed, and of windows of each kind, so that the time of the check
+does not grow with the square of a sample.
+"""
 _OTHERS: Sequence[object] = (None, True, 7, "", "?", [], {}, [None], {"?": None}, object())
 _EDITS: Sequence[dict[str, Any]] = (
     {"content": "edited"},
@@ -44,22 +45,22 @@ _EDITS: Sequence[dict[str, Any]] = (
 
 
 def check_format(codec: Codec, samples: Iterable[object]) -> None:
-    """Check that a codec keeps what every part of chatledger relies on. It need not be registered.
+    """Check that a codec keeps the promises that chatledger relies on. The codec need not be registered.
 
-    `samples` are payloads of the format: JSON, or the objects of a codec that has `as_models`. Real ones that differ
-    from each other find the most. The codec is tried with the samples, with their messages cut and edited, with
-    samples that have an error in them, and with conversations of every other format that is known:
+    `samples` are payloads of the format: JSON, or the objects of a codec that has `as_models`. Real payloads that
+    differ from each other find the most errors. The check uses the samples, their messages cut and edited, samples with
+    an error in them, and conversations of every other known format:
 
-    *identity*: a sample comes back equal, with the order of its keys; lenient rules read the same.
-    *storage*: its messages stand in the ledger as they were decoded.
-    *windows*: a page of them, wherever it is cut, is written and read.
-    *conversion*: messages of every other format are written, and every other format writes those of the samples.
-    *losses*: `encode` tells exactly what its payload lacks of the messages.
-    *errors*: what is not of the format is refused with a FormatError, and `recognises` raises nothing.
-    *detection*: no format that is asked earlier is sure of a sample that this one is sure of, nor is this one sure of
-    what is another's.
+    - *identity*: a sample comes back equal, with the order of its keys; lenient rules read the same.
+    - *storage*: the ledger stores its messages as they were decoded.
+    - *windows*: a page of them, wherever it is cut, is written and read.
+    - *conversion*: the codec writes messages of every other format, and every other format writes those of the samples.
+    - *losses*: `encode` reports exactly the values of the messages that its payload lacks.
+    - *errors*: a payload that is not of the format raises a FormatError, and `recognises` raises nothing.
+    - *detection*: no format that is asked earlier recognises a sample that this one recognises, and this one recognises
+      no payload of another format.
 
-    Raises AssertionError, which lists what is wrong, and InvalidArgument without samples or for an object that is no
+    Raises AssertionError with a list of the problems, and InvalidArgument without samples or for an object that is no
     codec. Takes about a second.
     """
     payloads = list(samples)
@@ -112,7 +113,7 @@ class _Check:
         self.hostile(f"{where} with an error", _with_errors(payload))
 
     def foreign(self) -> None:
-        """Conversations of every other format, and such that no format made."""
+        """Conversations of every other format, and some that no format made."""
         self._written("no messages", [])
         for thing, sample in SAMPLES.items():
             for messages in sample.alternatives:
@@ -125,7 +126,7 @@ class _Check:
                 self._theft(thing, other, payload)
 
     def hostile(self, where: str, payloads: Iterable[object]) -> None:
-        """Payloads with errors in them. Those that strict rules accept all the same come back equal."""
+        """Payloads with errors in them. If strict rules accept a payload all the same, it comes back equal."""
         for payload in payloads:
             self._recognises(where, payload)
             self._decode(where, payload, rules="lenient", refusals=FormatError)
@@ -206,7 +207,7 @@ class _Check:
             return
         own = [index for index, message in enumerate(messages) if message.format == self.codec.name]
         true = {*losses_between(messages, back, Written(encoded.payload, encoded.origins, own))}
-        # What a residual holds is the codec's own affair, so it may say that it did not use one.
+        # Only the codec knows what a residual contains, so it may report that it did not use one.
         told = {*encoded.losses} - {Loss(RESIDUAL, messages[index].seq, "residual") for index in own}
         if true - told:
             self._note(where, f"encode does not tell: {_told(true - told)}")
@@ -220,7 +221,7 @@ class _Check:
                     self._note(where, f"{other.name} is sure of it as well and asked first: give the codec `before`")
 
     def _theft(self, thing: str, other: Codec, payload: object) -> None:
-        """Whether this codec is asked first for a payload of another format, and is sure of it."""
+        """Whether this codec is asked first about a payload of another format, and recognises it."""
         if other in self._earlier or not other.recognises(payload) or not self._recognises(thing, payload):
             return
         if not any(earlier.recognises(payload) for earlier in self._earlier):
@@ -245,7 +246,7 @@ class _Check:
         call: Callable[[], Any],
         refusals: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> Any:
-        """What the call returns; None if it raises something, which is a problem unless it may refuse so."""
+        """The result of the call; None if it raises an error, which is a problem unless the call may raise it."""
         try:
             return call()
         except refusals:

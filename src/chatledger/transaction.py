@@ -22,13 +22,19 @@ _CONNECTION = Kind("an AsyncConnection", AsyncConnection)
 
 
 class Transaction(Repositories):
-    """Several calls, one commit. It has the same repositories as a ledger: `tx.messages` is `ledger.messages` inside
-    this transaction.
+    """Several calls with one commit. It has the same repositories as a ledger: `tx.messages` is `ledger.messages`
+    inside the transaction. `ledger.begin` makes one.
 
-    `Transaction(connection)` works in a transaction that the caller has begun on an AsyncConnection, and commits with
-    it. Each call that writes is a savepoint, so a refused call does not end the caller's transaction. With `rls`, each
-    call first sets the tenant for row-level security. `keys` and `plaintext` are those of `Ledger.open`. With `user`,
-    only that user's threads exist in it, as in `ledger.user`.
+    `Transaction(connection)` works in a transaction that the application has begun on an AsyncConnection, and becomes
+    durable with its commit. Each call that writes is a savepoint, so a refused call does not end that transaction.
+
+        async with engine.begin() as connection:
+            await connection.execute(insert(orders).values(id=7))
+            await Transaction(connection).messages.append(thread_id, messages)
+
+    `tenant`, `rules`, `schema`, `limits`, `keys` and `plaintext` are those of `Ledger.open`. With `rls=True`, each call
+    first sets the tenant for PostgreSQL's row-level security. With `user`, only that user's threads exist in it, as in
+    `ledger.user`.
     """
 
     def __init__(

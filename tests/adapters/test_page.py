@@ -1,4 +1,4 @@
-"""The sample of docs/adapters/index.md runs as it is written."""
+"""The sample of docs/guides/adapters/index.md runs as it is written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "adapters" / "index.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "adapters" / "index.md"
 
 
 def test_one_thread_in_two_frameworks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

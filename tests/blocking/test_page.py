@@ -11,7 +11,7 @@ import pytest
 
 from chatledger import blocking
 
-PAGE = Path(__file__).parents[2] / "docs" / "blocking.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "blocking.md"
 SCRIPT, DJANGO, CELERY, NOTEBOOK = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
@@ -48,7 +48,7 @@ def test_celery() -> None:
         names = run(CELERY)
         names["open_ledger"](sender=None)
         for _ in range(2):
-            names["answer"]("t", "Sunny.")
+            names["answer"]("t", "request-1", "Sunny.")
         names["close_ledger"](sender=None)
         assert [message.content for message in ledger.messages.history("t").messages] == ["Sunny."]
 

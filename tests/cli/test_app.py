@@ -18,9 +18,18 @@ COMMANDS = [
     "show",
     "history",
     "repair",
+    "branches list",
+    "branches activate",
+    "runs list",
+    "runs show",
     "feedback record",
+    "feedback list",
     "feedback summary",
+    "feedback compare",
+    "runs usage",
+    "stats",
     "check",
+    "delete",
     "erase",
     "redact",
     "retain",
@@ -28,6 +37,8 @@ COMMANDS = [
     "restore",
     "reencrypt",
     "partials",
+    "search",
+    "sql",
     "demo",
 ]
 WITHOUT_DATABASE = ["convert", "formats"]
@@ -41,7 +52,7 @@ print(codes, heavy)
 
 
 def test_no_help_loads_database_code() -> None:
-    call = [sys.executable, "-c", PROBE, "", "feedback", *COMMANDS, *WITHOUT_DATABASE]
+    call = [sys.executable, "-c", PROBE, "", "branches", "runs", "feedback", *COMMANDS, *WITHOUT_DATABASE]
     done = subprocess.run(call, capture_output=True, env={"PYTHONPATH": str(SOURCE)}, check=True)
     assert done.stdout.decode().splitlines()[-1] == "{0} set()"
 
@@ -66,3 +77,31 @@ def test_the_version_is_that_of_the_package() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", package.__version__)
     outcome = chatledger("--version")
     assert (outcome.code, outcome.out) == (0, f"chatledger {package.__version__}\n")
+
+
+COMPLETE = """
+import os, sys
+from chatledger.cli import main
+os.environ |= {"_CHATLEDGER_COMPLETE": "complete_bash", "COMP_WORDS": sys.argv[1], "COMP_CWORD": sys.argv[2]}
+main([])
+print(sorted({"sqlalchemy", "alembic", "asyncpg", "chatledger.models", "chatledger.ledger"} & {*sys.modules}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "offered"),
+    [
+        ("chatledger mi", 1, {"migrate"}),
+        ("chatledger runs ", 2, {"list", "show", "usage"}),
+        ("chatledger sql --cs", 2, {"--csv"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options_without_the_database(words: str, at: int, offered: set[str]) -> None:
+    call = [sys.executable, "-c", COMPLETE, words, str(at)]
+    done = subprocess.run(call, capture_output=True, env={"PYTHONPATH": str(SOURCE)}, check=True, text=True)
+    *found, loaded = done.stdout.splitlines()
+    assert (set(found), loaded) == (offered, "[]")
+
+
+def test_completion_is_offered() -> None:
+    assert {"--install-completion", "--show-completion"} <= set(chatledger("--help").out.split())

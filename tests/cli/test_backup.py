@@ -8,7 +8,7 @@ from tests.transfer.files import array, talk
 
 
 def threads(url: str) -> list[str]:
-    found = json.loads(chatledger("threads", "--url", url, "--json").out)["threads"]
+    found = json.loads(chatledger("threads", "--url", url, "--json").out)["items"]
     return [thread["thread_id"] for thread in found]
 
 

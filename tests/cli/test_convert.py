@@ -61,10 +61,10 @@ def test_losses_are_counted_and_listed() -> None:
     tree = (SAMPLES / "advice.tree.jsonl").read_bytes()
     counted = convert("-", "--to", "openai-chat", given=tree).err
     assert "branch × 2" in counted
-    assert "(--losses lists them)" in counted
+    assert "(add --losses to list them)" in counted
     listed = convert("-", "--to", "openai-chat", "--losses", given=tree).err
     assert "chatledger: line 1: branch at branch 1\n" in listed
-    assert "(--losses lists them)" not in listed
+    assert "(add --losses to list them)" not in listed
 
 
 def test_carry_keeps_what_is_lost_where_there_is_room() -> None:
@@ -73,14 +73,14 @@ def test_carry_keeps_what_is_lost_where_there_is_room() -> None:
     assert ("calm" in plain.out, "calm" in carried.out) == (False, True)
 
 
-def test_bad_records_are_said_and_the_rest_comes_out() -> None:
+def test_bad_records_are_reported_and_the_others_converted() -> None:
     done = convert("-", "--to", "kosong", given=lines({"messages": talk("a")}, {"n": 1}, 3) + b"{torn")
     assert (done.code, len(done.out.splitlines())) == (1, 1)
     assert "1 record converted from openai-chat to kosong, 3 records failed" in done.err
     assert "-, line 2" in done.err
 
 
-def test_a_record_of_which_nothing_can_be_written_is_said(tmp_path: Path) -> None:
+def test_a_record_with_nothing_to_write_is_reported(tmp_path: Path) -> None:
     done = convert("-", "--to", "anthropic", given=lines({"messages": [{"role": "system", "content": "Be brief."}]}))
     assert (done.code, done.out) == (1, "")
     assert "-, line 1: nothing to send as 'anthropic', which needs a message of the user or the assistant" in done.err
@@ -103,12 +103,12 @@ def test_unknown_names_and_files_fail_and_write_nothing(tmp_path: Path) -> None:
     for words, said in (
         (("--to", "fax"), "unknown format 'fax'"),
         (("--to", "openai-chat", "--from", "fax"), "unknown format 'fax'"),
-        (("--to", "sharegpt"), "is written from 'sharegpt' only"),
+        (("--to", "sharegpt"), "cannot write sharegpt"),
     ):
         done = convert(SAMPLES / "travel.json", *words, "-o", out)
         assert (done.code, done.out, out.exists()) == (2, "", False)
         assert said in done.error
-    assert "is of no known format" in convert("-", "--to", "kosong", given=lines({"a": 1})).err
+    assert "matches no known format" in convert("-", "--to", "kosong", given=lines({"a": 1})).err
     assert convert(tmp_path / "none.json", "--to", "kosong").code == 2
 
 

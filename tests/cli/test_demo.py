@@ -36,10 +36,10 @@ def test_demo_migrates_if_it_is_told_to(pg_url: str) -> None:
 
 def test_demo_names_the_next_command(sqlite_database: Database) -> None:
     out = chatledger("demo", url=sqlite_database.url).out
-    assert f"next: chatledger check --url {sqlite_database.url}" in out
+    assert f"next: chatledger threads --url {sqlite_database.url}" in out
 
 
-def test_no_postgresql_is_said_and_is_no_failure(
+def test_a_missing_postgresql_is_reported_and_is_no_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def find_none() -> Path:

@@ -15,7 +15,7 @@ from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, finish, without_pass
 from tests.cli.commands import chatledger, start
 from tests.conftest import Database
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 NOWHERE = "postgresql://ada:s3cret@127.0.0.1:1/x"
 
 
@@ -43,18 +43,18 @@ def folder(sqlite_database: Database) -> Path:
         ("convert chat.json --to anthropic -o nowhere/out.json", "cannot write nowhere/out.json"),
         ("backup nowhere/copy.db", "cannot write nowhere/copy.db: there is no folder nowhere"),
         ("--keys nowhere.json threads", "there is no file nowhere.json"),
-        ("import .", ". is a folder; give its files"),
-        ("restore . --url other.db", ". is a folder; give its files"),
+        ("import .", ". is a folder; give a file in it"),
+        ("restore . --url other.db", ". is a folder; give a file in it"),
         ("export --all -o .", "cannot write .: it is a folder"),
-        ("import chat.json --format fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
-        ("convert chat.json --to fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
+        ("import chat.json --format fax", "unknown format 'fax'; known formats: agent-framework, agent-service, "),
+        ("convert chat.json --to fax", "unknown format 'fax'; known formats: agent-framework, agent-service, "),
         (
             "convert chat.json --from fax --to anthropic",
-            "unknown format 'fax'; there are agent-framework, agent-service, ",
+            "unknown format 'fax'; known formats: agent-framework, agent-service, ",
         ),
-        ("history t --format fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
-        ("export --all --format fax", "unknown format 'fax'; there are agent-framework, agent-service, "),
-        ("check --provider fax", "'fax' has no provider behind it"),
+        ("history t --format fax", "unknown format 'fax'; known formats: agent-framework, agent-service, "),
+        ("export --all --format fax", "unknown format 'fax'; known formats: agent-framework, agent-service, "),
+        ("check --provider fax", "no provider accepts the format 'fax'"),
         ("threads --cursor fax", "cursor 'fax': not a cursor"),
         ("migrate --to 0042", "to must be head, base or one of 0001, "),
         ("migrate --to fax", "--to takes a revision such as 0001, head or base"),
@@ -70,7 +70,7 @@ def test_unknown_words_and_missing_files_are_usage_errors(folder: Path, words: s
     ("words", "said"),
     [
         ("threads --url nowhere.db", "there is no database nowhere.db"),
-        ("threads --url .", "cannot open .: it is a folder; give a file in it"),
+        ("threads --url .", "cannot open .: it is a folder; pass the path of a file"),
         ("threads --url chat.json", "chat.json is not a SQLite database"),
         ("show t", "there is no thread 't'"),
         ("redact t 99 --yes", "there is no thread 't'"),
@@ -87,8 +87,8 @@ def test_failures_exit_with_3(folder: Path, words: str, said: str) -> None:
     [
         ("empty.json", ExitCode.FOUND, "empty.json, record 0, byte 2: the file is empty"),
         ("wide.json", ExitCode.FOUND, "wide.json, record 0, byte 0: not JSON but perhaps UTF-16; save it as UTF-8"),
-        ("none.json", ExitCode.OK, "none.json: no record in it"),
-        ("none.jsonl", ExitCode.OK, "none.jsonl: no record in it"),
+        ("none.json", ExitCode.OK, "none.json: contains no records"),
+        ("none.jsonl", ExitCode.OK, "none.jsonl: contains no records"),
         ("torn.jsonl", ExitCode.FOUND, "torn.jsonl, line 2, byte 63: not UTF-8"),
     ],
 )
@@ -106,16 +106,16 @@ def test_help_for_unknown_files_is_printed_once(folder: Path, command: str, opti
     outcome = chatledger(*command.split(), *files, url="ledger.db", cwd=folder)
     *refused, help_ = outcome.err.splitlines()
     assert (outcome.code, outcome.out) == (ExitCode.FAILED, "")
-    assert [line.split(" is of ")[0] for line in refused] == [
+    assert [line.split(" matches ")[0] for line in refused] == [
         f"chatledger: {file}, line 1: a record with '{key}'" for file, key in zip(files, "ab", strict=False)
     ]
     assert help_.startswith(
-        f"chatledger: --field says where the messages are, {option} what they are: agent-framework, "
+        f"chatledger: --field names the field of the messages, {option} their format: agent-framework, "
     )
 
 
-def test_the_help_and_the_readme_explain_the_codes() -> None:
-    listed = dict(re.findall(r"^\| (\d+) \| (.*) \|$", README.read_text(), re.MULTILINE))
+def test_the_help_and_the_page_explain_the_codes() -> None:
+    listed = dict(re.findall(r"^\| (\d+) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert set(listed) == {str(int(code)) for code in ExitCode}
     assert all(f"{int(code)} {listed[str(int(code))].split(',')[0].split(':')[0]}" in EXIT_CODES for code in ExitCode)
     told = " ".join(chatledger("--help").out.split())
@@ -143,7 +143,7 @@ def test_command_that_mends_a_schema_shows_no_password(pg_url: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["threads", "show t", "check", "export --all", "feedback summary"])
-def test_reading_makes_no_file(tmp_path: Path, command: str) -> None:
+def test_a_reading_command_creates_no_file(tmp_path: Path, command: str) -> None:
     outcome = chatledger(*command.split(), url="typo.db", cwd=tmp_path)
     assert outcome.code == 3
     assert outcome.error.startswith("chatledger: there is no database typo.db")
@@ -206,4 +206,4 @@ def test_unexpected_error_is_one_line_too(capsys: pytest.CaptureFixture[str]) ->
         raise ZeroDivisionError("by zero")
 
     assert finish(broken) == ExitCode.FAILED
-    assert capsys.readouterr().err == "chatledger: ZeroDivisionError: by zero (--debug shows where)\n"
+    assert capsys.readouterr().err == "chatledger: unexpected ZeroDivisionError: by zero (--debug prints a traceback)\n"

@@ -60,7 +60,7 @@ def test_an_export_to_a_link_writes_where_it_leads(folder: Path) -> None:
     assert json.loads((folder / "out.json").read_bytes()) == json.loads((folder / "two.json").read_bytes())
 
 
-def test_what_a_format_cannot_say_is_counted_and_placed(folder: Path) -> None:
+def test_losses_of_a_format_are_counted_with_their_place(folder: Path) -> None:
     spoken = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}]
     (folder / "spoken.json").write_text(json.dumps([{"id": "t", "messages": spoken, "reply": None}]))
     url = str(folder / "ledger.db")
@@ -120,11 +120,11 @@ def test_model_view_is_what_the_provider_accepts(database: Database, tmp_path: P
     repaired, whole = [json.loads(line)["messages"] for line in done.out.splitlines()]
     assert [message["role"] for message in repaired] == ["user", "assistant", "tool", "user"]
     assert (repaired[2]["tool_call_id"], whole) == ("c", talk("x", "y"))
-    assert "made, so that the provider accepts the messages" in done.err
+    assert "made in the model view, so that the provider accepts the messages" in done.err
     assert export(database.url, "--jsonl")[0]["messages"] == wedged
 
 
-def test_a_thread_of_which_nothing_can_be_sent_is_left_out_and_said(database: Database, tmp_path: Path) -> None:
+def test_a_thread_with_nothing_to_send_is_left_out_and_reported(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     told = [{"role": "system", "content": "Be brief."}]
     file.write_bytes(
@@ -133,9 +133,9 @@ def test_a_thread_of_which_nothing_can_be_sent_is_left_out_and_said(database: Da
     chatledger("import", file, "--thread-field", "id", url=database.url)
     done = chatledger("export", "--jsonl", "--view", "model", "--format", "anthropic", url=database.url)
     assert (done.code, [json.loads(line) for line in done.out.splitlines()]) == (1, [{"messages": talk("x")}])
-    why = NothingToSend("anthropic", [(1, "instructions alone, which stand beside the messages")])
+    why = NothingToSend("anthropic", [(1, "instructions are not sent as a message")])
     assert done.err.splitlines() == [
-        f"chatledger: thread t: left out, {why}",
+        f"chatledger: thread t left out: {why}",
         "chatledger: 1 thread left out",
     ]
     assert chatledger("export", "--jsonl", "--view", "model", url=database.url).code == 0

@@ -19,9 +19,9 @@ def test_scores_are_recorded_and_summed_up(with_run: Database) -> None:
     for score, user in (("3", "ada"), ("4", "ada"), ("-1", "bob")):
         assert chatledger("feedback", "record", "r", "stars", score, "--user", user, url=with_run.url).code == 0
     events = chatledger("feedback", "summary", "--events", "--user", "ada", "--json", url=with_run.url)
-    assert events.json == [{"key": "stars", "count": 2, "mean": 3.5, "min": 3.0, "max": 4.0}]
+    assert events.json["items"] == [{"key": "stars", "count": 2, "mean": 3.5, "min": 3.0, "max": 4.0}]
     outcome = chatledger("feedback", "summary", "--key", "stars", "--json", url=with_run.url)
-    assert outcome.json == [{"key": "stars", "count": 2, "mean": 1.5, "min": -1.0, "max": 4.0}]
+    assert outcome.json["items"] == [{"key": "stars", "count": 2, "mean": 1.5, "min": -1.0, "max": 4.0}]
     assert chatledger("feedback", "summary", url=with_run.url).out.split() == [
         *("KEY", "COUNT", "MEAN", "MIN", "MAX"),
         *("stars", "2", "1.5", "-1", "4"),
@@ -32,7 +32,7 @@ def test_a_score_is_retracted(with_run: Database) -> None:
     stored = chatledger("feedback", "record", "r", "stars", "5", "--json", url=with_run.url).json
     outcome = chatledger("feedback", "retract", stored["feedback_id"], url=with_run.url)
     assert (outcome.code, outcome.out) == (0, f"retracted {stored['feedback_id']}\n")
-    assert chatledger("feedback", "summary", "--json", url=with_run.url).json == []
+    assert chatledger("feedback", "summary", "--json", url=with_run.url).json["items"] == []
     again = chatledger("feedback", "retract", stored["feedback_id"], "--json", url=with_run.url).json
     assert again["retracted_at"]
 
@@ -71,6 +71,9 @@ def test_everything_said_is_recorded(with_run: Database) -> None:
         ("retract nothing", 3),
         ("summary --since 2025-01-01", 2),
         ("summary --since 2025-01-01T00:00Z", 0),
+        ("list", 0),
+        ("list --events --key stars", 2),
+        ("list --cursor x", 2),
     ],
 )
 def test_exit_codes(with_run: Database, words: str, code: int) -> None:

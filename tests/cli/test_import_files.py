@@ -32,7 +32,7 @@ def test_import_twice_and_export(database: Database, folder: Path) -> None:
     assert (export.json, export.err) == (json.loads((folder / "two.json").read_bytes()), "")
 
 
-def test_bad_records_are_said_and_the_rest_goes_in(database: Database, folder: Path) -> None:
+def test_bad_records_are_reported_and_the_others_imported(database: Database, folder: Path) -> None:
     outcome = chatledger("import", folder / "two.json", folder / "bad.jsonl", url=database.url)
     assert outcome.code == 1
     assert outcome.out.splitlines() == [
@@ -62,7 +62,7 @@ def test_dry_run_makes_no_file(folder: Path) -> None:
     assert not (folder / "l.db").exists()
 
 
-def test_a_field_that_is_not_there_is_said_once(folder: Path) -> None:
+def test_a_missing_field_is_reported_once(folder: Path) -> None:
     outcome = chatledger("import", "two.json", "--field", "talk", url="l.db", cwd=folder)
     assert outcome.code == 3
     assert outcome.err.splitlines()[0] == (
@@ -71,12 +71,12 @@ def test_a_field_that_is_not_there_is_said_once(folder: Path) -> None:
     )
 
 
-def test_failures_of_one_kind_are_said_once(folder: Path) -> None:
+def test_failures_of_one_kind_are_reported_once(folder: Path) -> None:
     (folder / "ids.jsonl").write_bytes(lines(*({"id": [], "messages": talk("a")} for _ in range(3))))
     outcome = chatledger("import", "ids.jsonl", "--id-field", "id", url="l.db", cwd=folder)
     assert outcome.code == 1
     assert outcome.error == (
-        "chatledger: ids.jsonl, line 1, byte 0: id: an id must be text or a whole number, not [] (and 2 records more)"
+        "chatledger: ids.jsonl, line 1, byte 0: id: an id must be text or a whole number, not [] (and 2 more records)"
     )
 
 
@@ -94,7 +94,7 @@ def test_records_of_erased_threads_are_counted_and_named(folder: Path) -> None:
         "chatledger: six.jsonl, line 1: thread 't0' was erased; its id is not used again; skipped",
         "chatledger: six.jsonl, line 2: thread 't1' was erased; its id is not used again; skipped",
         "chatledger: six.jsonl, line 3: thread 't2' was erased; its id is not used again; skipped",
-        "chatledger: … and 2 records more of erased threads; --json lists them all",
+        "chatledger: … and 2 more records of erased threads; --json lists them all",
     ]
     assert [one["place"] for one in chatledger(*words, "--json", url="l.db", cwd=folder).json["erased"]] == [
         f"line {number}" for number in range(1, 6)
@@ -106,9 +106,9 @@ def test_standard_input_is_read(folder: Path) -> None:
     assert counts(outcome) == [1, 0, 0, 0, 1]
 
 
-def test_a_folder_is_said_to_be_one(folder: Path) -> None:
+def test_a_folder_is_reported_as_a_folder(folder: Path) -> None:
     outcome = chatledger("import", ".", url="l.db", cwd=folder)
-    assert (outcome.code, outcome.error) == (2, "chatledger: . is a folder; give its files")
+    assert (outcome.code, outcome.error) == (2, "chatledger: . is a folder; give a file in it")
 
 
 def test_missing_file_is_a_usage_error(folder: Path) -> None:
@@ -121,7 +121,7 @@ def test_file_of_no_known_format_is_refused_and_the_others_go_in(folder: Path) -
     (folder / "other.json").write_text('{"a": 1}')
     both = chatledger("import", "other.json", "two.json", url="l.db", cwd=folder)
     assert (both.code, both.out.splitlines()[0]) == (1, "two.json: read as openai-chat (2)")
-    assert both.err.startswith("chatledger: other.json, line 1: a record with 'a' is of no known format")
+    assert both.err.startswith("chatledger: other.json, line 1: a record with 'a' matches no known format")
     alone = chatledger("import", "other.json", url="m.db", cwd=folder)
     assert (alone.code, alone.out) == (3, "")
     assert chatledger("export", "--all", url="m.db", cwd=folder).out == ""

@@ -58,7 +58,7 @@ def test_an_owner_and_chosen_sessions(agents: Path) -> None:
     done = chatledger(*command, url="l.db", cwd=agents)
     assert (done.code, done.out) == (0, "2 threads (2 created), 3 messages stored\n")
     listed = chatledger("threads", "--user", "ada", "--json", url="l.db", cwd=agents)
-    assert {thread["thread_id"] for thread in listed.json["threads"]} == {"one", "two"}
+    assert {thread["thread_id"] for thread in listed.json["items"]} == {"one", "two"}
 
 
 def test_a_store_on_postgresql_with_state(pg_url: str, tmp_path: Path) -> None:
@@ -88,30 +88,30 @@ def test_a_dry_run_and_a_wrong_source_make_no_file(agents: Path) -> None:
     other = chatledger("import", "--from", "agents.db", "--store", "langchain", url="l.db", cwd=agents)
     assert (other.code, other.error) == (
         3,
-        "chatledger: agents.db has no table 'message_store' (its tables: agent_messages); --table names another table",
+        "chatledger: agents.db has no table 'message_store' (its tables: agent_messages); name the table with --table",
     )
     assert not (agents / "l.db").exists()
 
 
-def test_an_empty_store_is_said(tmp_path: Path) -> None:
+def test_an_empty_store_is_reported(tmp_path: Path) -> None:
     asyncio.run(make_histories(Source("sqlite", str(tmp_path / "source.db"))))
     done = chatledger("import", "--from", "source.db", "--store", "langchain", url="l.db", cwd=tmp_path)
     assert (done.code, done.out) == (0, "0 threads, 0 messages stored\n")
-    assert done.error == "chatledger: source.db: no session in it"
+    assert done.error == "chatledger: source.db: contains no sessions"
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", "give files or --from"),
-        ("agents.db --from agents.db --store adk", "give files or --from, not both"),
-        ("--from agents.db", "--from needs --store, and --store needs --from"),
-        ("--store adk", "--from needs --store, and --store needs --from"),
-        ("--from agents.db --store adk --field messages", "--field cannot be given with --from"),
-        ("--from agents.db --store adk --format anthropic", "--format cannot be given with --from"),
-        ("agents.db --user ada", "--user cannot be given with files"),
-        ("agents.db --session s", "--session cannot be given with files"),
-        ("agents.db --table t", "--table cannot be given with files"),
+        ("", "give FILE or --from"),
+        ("agents.db --from agents.db --store adk", "give FILE or --from, not both"),
+        ("--from agents.db", "give --from and --store together"),
+        ("--store adk", "give --from and --store together"),
+        ("--from agents.db --store adk --field messages", "--field does not go with --from"),
+        ("--from agents.db --store adk --format anthropic", "--format does not go with --from"),
+        ("agents.db --user ada", "--user does not go with files"),
+        ("agents.db --session s", "--session does not go with files"),
+        ("agents.db --table t", "--table does not go with files"),
         ("--from agents.db --store adk --user ada", "user_id cannot be given: ADK's sessions have users"),
         ("--from mysql://host/db --store adk", "mysql is not supported"),
     ],

@@ -20,10 +20,10 @@ def test_migrate_brings_postgresql_to_the_newest_schema(pg_url: str) -> None:
     assert chatledger("threads", url=pg_url).code == 3
     assert chatledger("migrate", "--json", url=pg_url).json["usable"] is True
     assert chatledger("schema", url=pg_url).code == 0
-    assert chatledger("threads", "--json", url=pg_url).json == {"threads": [], "next_cursor": None}
+    assert chatledger("threads", "--json", url=pg_url).json == {"items": [], "next_cursor": None}
 
 
-def test_migrate_goes_down_too_but_not_by_accident(tmp_path: Path) -> None:
+def test_migrate_downgrades_only_with_yes(tmp_path: Path) -> None:
     path = str(tmp_path / "l.db")
     assert chatledger("migrate", url=path).code == 0
     refused = chatledger("migrate", "--to", "base", url=path)
@@ -38,7 +38,7 @@ def test_migrate_prints_sql_without_a_database() -> None:
     assert "CREATE TABLE chatledger.threads (" in outcome.out
 
 
-def test_revision_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
+def test_an_unknown_revision_is_a_usage_error(tmp_path: Path) -> None:
     assert chatledger("migrate", "--to", "newest", url=str(tmp_path / "l.db")).code == 2
 
 

@@ -21,21 +21,26 @@ async def test_partials_are_listed(database: Database) -> None:
     assert (listed.code, listed.error) == (0, "chatledger: 2 partial messages")
     assert {line.split()[0] for line in listed.out.splitlines()} == {"THREAD", "live", "left"}
     assert "\x1b" not in listed.out
-    as_json = chatledger("partials", "--json", url=database.url).json["partials"]
+    as_json = chatledger("partials", "--json", url=database.url).json["items"]
     places = sorted((one["thread_id"], one["branch"], one["seq"]) for one in as_json)
     assert places == [("left", 0, 1), ("live", 0, 1)]
-    assert chatledger("partials", "--older-than", 3600, "--json", url=database.url).json == {"partials": []}
+    assert chatledger("partials", "--older-than", 3600, "--json", url=database.url).json == {
+        "items": [],
+        "next_cursor": None,
+    }
 
 
-async def test_only_what_was_left_behind_is_interrupted(database: Database) -> None:
+async def test_only_abandoned_messages_are_interrupted(database: Database) -> None:
     await leave_partials(database.url)
     outcome = chatledger("partials", "--interrupt", url=database.url)
     interrupted, held = outcome.err.splitlines()
     assert (outcome.code, interrupted) == (0, "chatledger: 1 message interrupted")
-    assert held.startswith("chatledger: 1 partial message left alone: for 10 seconds after a write")
-    assert held.endswith("--older-than 0 interrupts it now")
+    assert held.startswith(
+        "chatledger: 1 partial message left alone, because a writer may still be active: for 10 seconds"
+    )
+    assert held.endswith("--older-than 0 interrupts anyway")
     again = chatledger("partials", "--interrupt", "--json", url=database.url)
-    assert again.json == {"partials": []}
-    forced = chatledger("partials", "--interrupt", "--older-than", 0, "--json", url=database.url).json["partials"]
+    assert again.json == {"items": [], "next_cursor": None}
+    forced = chatledger("partials", "--interrupt", "--older-than", 0, "--json", url=database.url).json["items"]
     assert [(one["thread_id"], one["interrupted"]) for one in forced] == [("live", True)]
     assert chatledger("partials", url=database.url).error == "chatledger: 0 partial messages"

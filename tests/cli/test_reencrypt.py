@@ -34,10 +34,10 @@ def source(tmp_path: Path) -> Path:
 
 
 def titles(*words: object, url: str) -> Any:
-    return [thread["preview"] for thread in chatledger(*words, "threads", "--json", url=url).json["threads"]]
+    return [thread["preview"] for thread in chatledger(*words, "threads", "--json", url=url).json["items"]]
 
 
-def test_what_is_imported_with_keys_is_read_with_them_alone(url: str, source: Path, tmp_path: Path) -> None:
+def test_an_import_with_keys_is_readable_only_with_them(url: str, source: Path, tmp_path: Path) -> None:
     keys = key_file(tmp_path, "k1", k1=KEY)
     assert chatledger("--keys", keys, "import", source, "--format", "openai-chat", url=url).code == 0
     assert titles("--keys", keys, url=url) == ["Sunburn."]
@@ -86,12 +86,12 @@ def test_a_backup_needs_no_keys_and_its_copy_does(url: str, source: Path, tmp_pa
     )
 
 
-def test_what_nobody_can_read_any_more_can_be_erased(url: str, source: Path, tmp_path: Path) -> None:
+def test_a_thread_whose_key_is_lost_can_be_erased(url: str, source: Path, tmp_path: Path) -> None:
     keys = key_file(tmp_path, "k1", k1=KEY)
     chatledger("--keys", keys, "import", source, "--format", "openai-chat", url=url)
     keys.unlink()
     assert chatledger("erase", "--whole-tenant", "--yes", url=url).code == 0
-    assert chatledger("threads", "--json", url=url).json["threads"] == []
+    assert chatledger("threads", "--json", url=url).json["items"] == []
 
 
 def test_reencrypt_without_keys_says_what_to_give(url: str) -> None:

@@ -19,12 +19,12 @@ def url(tmp_path: Path) -> str:
 
 
 def thread(url: str) -> str:
-    found = json.loads(chatledger("threads", "--url", url, "--json").out)["threads"]
+    found = json.loads(chatledger("threads", "--url", url, "--json").out)["items"]
     thread_id: str = found[0]["thread_id"]
     return thread_id
 
 
-def test_nothing_goes_without_yes(url: str) -> None:
+def test_nothing_is_removed_without_yes(url: str) -> None:
     for words in (["erase", "--whole-tenant"], ["redact", thread(url), "1"], ["retain", "--older-than", "0h"]):
         outcome = chatledger(*words, "--url", url)
         assert (outcome.code, outcome.out) == (2, "")
@@ -39,7 +39,7 @@ def test_a_dry_run_says_what_would_go_and_needs_no_yes(url: str) -> None:
         outcome = chatledger("erase", *whom, "--dry-run", "--yes", "--url", url)
         assert (outcome.code, outcome.error) == (0, "chatledger: dry run, nothing is written")
         assert [line.split() for line in outcome.out.splitlines()] == [
-            ["TABLE", "ROWS", "TO", "GO"],
+            ["TABLE", "ROWS", "TO", "REMOVE"],
             ["messages", "2"],
             ["branches", "1"],
             ["threads", "1"],
@@ -58,11 +58,11 @@ def test_one_is_erased_at_a_time(url: str, whom: list[str]) -> None:
     assert "one of --thread, --user and --whole-tenant" in outcome.err
 
 
-def test_erase_says_what_went(url: str) -> None:
+def test_erase_prints_the_rows_removed(url: str) -> None:
     outcome = chatledger("erase", "--thread", thread(url), "--yes", "--url", url)
     assert outcome.code == 0
     assert "messages" in outcome.out
-    assert json.loads(chatledger("threads", "--url", url, "--json").out)["threads"] == []
+    assert json.loads(chatledger("threads", "--url", url, "--json").out)["items"] == []
 
 
 def test_redact_leaves_the_message(url: str) -> None:

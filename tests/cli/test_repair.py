@@ -27,13 +27,13 @@ async def test_open_calls_are_answered_for_good_and_once(database: Database) -> 
     await store(database, whole=turn(), wedged=WEDGED)
     done = chatledger("repair", "--json", url=database.url)
     assert (done.code, done.json["checked"], done.json["dry_run"]) == (0, 2, False)
-    assert done.json["repairs"] == [
+    assert done.json["items"] == [
         {
             "thread_id": "wedged",
             "branch": 0,
             "seq": seq,
             "what": "result",
-            "detail": f"interrupted is the result of call {id_} ({name})",
+            "detail": f"stored 'interrupted' as the result of call {id_} ({name})",
         }
         for seq, id_, name in ((3, "a", "weather"), (4, "b", "time"))
     ]
@@ -42,7 +42,7 @@ async def test_open_calls_are_answered_for_good_and_once(database: Database) -> 
         ("a", "synthetic", "interrupted"),
         ("b", "synthetic", "interrupted"),
     ]
-    assert chatledger("repair", "--json", url=database.url).json["repairs"] == []
+    assert chatledger("repair", "--json", url=database.url).json["items"] == []
     assert len(await read(database, "wedged")) == 4
     assert chatledger("check", "wedged", url=database.url).code == 0
 
@@ -64,8 +64,8 @@ async def test_a_live_partial_message_is_left_alone(sqlite_database: Database) -
     await store(sqlite_database, t=[user("?"), assistant("I am", state="partial")])
     for options in ([], ["--dry-run"]):
         said = chatledger("repair", "t", "--json", *options, url=sqlite_database.url)
-        left = "chatledger: branch 0 of thread t is left alone: its last message is still being written"
-        assert (said.code, said.error, said.json["repairs"]) == (0, left, [])
+        left = "chatledger: branch 0 of thread t skipped: its last message is still being written"
+        assert (said.code, said.error, said.json["items"]) == (0, left, [])
     assert (await read(sqlite_database, "t"))[1].state == "partial"
 
 
@@ -78,11 +78,11 @@ async def test_abandoned_partial_messages_are_cut_short(sqlite_database: Databas
     assert (await read(sqlite_database, "t"))[1].state == "interrupted"
 
 
-async def test_branches_that_were_left_are_repaired_as_well(sqlite_database: Database) -> None:
+async def test_inactive_branches_are_repaired_as_well(sqlite_database: Database) -> None:
     await store(sqlite_database, t=WEDGED)
     async with Ledger.open(sqlite_database.url) as ledger:
         await ledger.branches.fork("t", 1)
-    assert {row["branch"] for row in chatledger("repair", "--json", url=sqlite_database.url).json["repairs"]} == {0}
+    assert {row["branch"] for row in chatledger("repair", "--json", url=sqlite_database.url).json["items"]} == {0}
     assert len(await read(sqlite_database, "t", branch=0)) == 4
     assert len(await read(sqlite_database, "t")) == 1
 
@@ -91,7 +91,7 @@ async def test_check_names_what_a_provider_would_refuse(sqlite_database: Databas
     await store(sqlite_database, whole=turn(), wedged=[*WEDGED, ChatMessage(role="custom", content="shown")])
     said = chatledger("check", "--provider", "openai-chat", "--json", url=sqlite_database.url)
     assert (said.code, said.json["checked"]) == (1, 2)
-    assert [(one["thread_id"], one["seq"], one["reason"]) for one in said.json["findings"]] == [
+    assert [(one["thread_id"], one["seq"], one["reason"]) for one in said.json["items"]] == [
         ("wedged", 2, "open-call"),
         ("wedged", 2, "open-call"),
     ]
@@ -103,13 +103,13 @@ async def test_check_names_what_a_provider_would_refuse(sqlite_database: Databas
     assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
 
 
-async def test_check_names_a_thread_of_which_nothing_can_be_sent(sqlite_database: Database) -> None:
+async def test_check_names_a_thread_with_nothing_to_send(sqlite_database: Database) -> None:
     await store(sqlite_database, told=[ChatMessage(role="system", content="Be brief.")], new=[])
     said = chatledger("check", "--provider", "anthropic", "--json", url=sqlite_database.url)
-    [finding] = said.json["findings"]
+    [finding] = said.json["items"]
     assert (said.code, said.json["checked"]) == (1, 2)
     assert (finding["thread_id"], finding["seq"], finding["reason"]) == ("told", None, "nothing-to-send")
-    assert "message 1: instructions alone" in finding["detail"]
+    assert "message 1: instructions are not sent" in finding["detail"]
     assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
 
 
@@ -117,20 +117,20 @@ async def test_check_passes_an_id_that_comes_again_where_the_provider_takes_it(s
     await store(sqlite_database, t=[*turn(), *turn()])
     assert chatledger("check", "--provider", "openai-chat", url=sqlite_database.url).code == 0
     said = chatledger("check", "--provider", "anthropic", "--json", url=sqlite_database.url)
-    assert [(one["seq"], one["reason"]) for one in said.json["findings"]] == [(7, "reused-id"), (7, "reused-id")]
+    assert [(one["seq"], one["reason"]) for one in said.json["items"]] == [(7, "reused-id"), (7, "reused-id")]
 
 
 async def test_history_says_why_nothing_can_be_sent(sqlite_database: Database) -> None:
     await store(sqlite_database, t=[ChatMessage(role="custom", content="shown")])
     said = chatledger("history", "t", "--view", "model", url=sqlite_database.url)
     assert (said.code, said.out) == (3, "")
-    assert said.error.endswith("message 1: a custom message is for the screen: left out")
+    assert said.error.endswith("message 1: custom messages are for display only: left out")
 
 
 async def test_check_knows_the_providers(sqlite_database: Database) -> None:
     said = chatledger("check", "--provider", "kosong", url=sqlite_database.url)
     assert (said.code, said.out) == (2, "")
-    assert "'kosong' has no provider behind it" in said.error
+    assert "no provider accepts the format 'kosong'" in said.error
     assert "openai-chat" in said.error
 
 
@@ -150,4 +150,4 @@ async def test_history_prints_the_newest_turns_that_fit(sqlite_database: Databas
     assert [wire["content"] for wire in said["payload"]] == ["12345678", "1234"]
     assert (said["version"], said["repairs"], said["losses"]) == (7, [], [])
     refused = chatledger("history", "t", "--max-tokens", "2", url=sqlite_database.url)
-    assert (refused.code, "max_tokens=2 has no room" in refused.error) == (3, True)
+    assert (refused.code, "max_tokens=2 is too small" in refused.error) == (3, True)

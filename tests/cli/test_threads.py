@@ -112,7 +112,7 @@ def test_pages_of_a_conversation(conversation: Database) -> None:
 
 def test_windows_that_do_not_go_together_are_a_usage_error(conversation: Database) -> None:
     outcome = chatledger("show", "t", "--newest", "3", "--after", "2", url=conversation.url)
-    text = "chatledger: newest counts backward and does not go with after; pass limit to read forward"
+    text = "chatledger: newest counts backward and cannot be combined with after; pass limit to read forward"
     assert (outcome.code, outcome.error) == (2, text)
 
 
@@ -129,7 +129,7 @@ def test_show_as_json(conversation: Database) -> None:
 
 def test_check_finds_what_is_broken_and_what_is_open(conversation: Database) -> None:
     outcome = chatledger("check", "--json", url=conversation.url)
-    found = [(one["seq"], one["severity"], one["rule"], one["state"]) for one in outcome.json["findings"]]
+    found = [(one["seq"], one["severity"], one["rule"], one["state"]) for one in outcome.json["items"]]
     assert (outcome.code, outcome.json["checked"]) == (1, 1)
     assert found == [(6, "advice", "R9", "broken"), (8, "error", "R6", "broken"), (9, "error", "R6", "open")]
     in_text = chatledger("check", "t", url=conversation.url)
@@ -141,7 +141,7 @@ async def test_advice_changes_no_exit_code(database: Database) -> None:
     await store(database.url, [CONVERSATION[0], CONVERSATION[0]])
     outcome = chatledger("check", "--json", url=database.url)
     assert outcome.code == 0
-    assert [(one["seq"], one["rule"], one["severity"]) for one in outcome.json["findings"]] == [(2, "R13", "advice")]
+    assert [(one["seq"], one["rule"], one["severity"]) for one in outcome.json["items"]] == [(2, "R13", "advice")]
     assert chatledger("check", url=database.url).error == "chatledger: 1 thread checked, 1 advice"
 
 
@@ -159,9 +159,9 @@ async def test_a_damaged_thread_does_not_hide_the_others(database: Database) -> 
     listed = chatledger("threads", url=database.url)
     assert (listed.code, len(listed.out.splitlines())) == (1, 3)
     assert listed.error.startswith(f"chatledger: {place}")
-    assert len(chatledger("threads", "--json", url=database.url).json["threads"]) == 2
+    assert len(chatledger("threads", "--json", url=database.url).json["items"]) == 2
     checked = chatledger("check", "--json", url=database.url)
-    (finding,) = checked.json["findings"]
+    (finding,) = checked.json["items"]
     assert (checked.code, checked.json["checked"], finding["thread_id"], finding["severity"]) == (1, 3, "u", "error")
     assert finding["detail"].startswith(place)
     shown = chatledger("show", "u", "--debug", url=database.url)
@@ -178,7 +178,7 @@ async def test_a_damaged_message_does_not_hide_the_other_threads(database: Datab
     await query(database, """UPDATE messages SET custom_data = '{"c4n4ry' WHERE thread_id = 'v'""")
     told = "messages.custom_data of 'v', 0, 1: "
     refused = chatledger("check", "--provider", "openai-chat", "--json", url=database.url)
-    (finding,) = refused.json["findings"]
+    (finding,) = refused.json["items"]
     assert (refused.code, refused.json["checked"], finding["thread_id"], finding["reason"]) == (1, 3, "v", "damaged")
     assert finding["detail"].startswith(told)
     repaired = chatledger("repair", url=database.url)
@@ -198,7 +198,7 @@ async def test_check_finds_nothing(sqlite_database: Database) -> None:
 async def test_abandoned_partial_message_is_found(sqlite_database: Database) -> None:
     await store(sqlite_database.url, [CONVERSATION[0], ChatMessage(role="assistant", content="Hm", state="partial")])
     outcome = chatledger("check", "--json", url=sqlite_database.url)
-    assert [(one["seq"], one["rule"], one["state"]) for one in outcome.json["findings"]] == [(2, "R10", "open")]
+    assert [(one["seq"], one["rule"], one["state"]) for one in outcome.json["items"]] == [(2, "R10", "open")]
     assert "assistant · partial" in chatledger("show", "t", url=sqlite_database.url).out
 
 
@@ -241,10 +241,10 @@ async def test_threads_are_listed_newest_first_by_page(sqlite_database: Database
     async with Ledger.open(sqlite_database.url) as ledger:
         for user in ("ada", "bob", "ada"):
             await ledger.threads.create(user_id=user, title=f"of {user}")
-    assert len(chatledger("threads", "--user", "ada", "--json", url=sqlite_database.url).json["threads"]) == 2
+    assert len(chatledger("threads", "--user", "ada", "--json", url=sqlite_database.url).json["items"]) == 2
     first = chatledger("threads", "--limit", "2", "--json", url=sqlite_database.url).json
     rest = chatledger("threads", "--cursor", first["next_cursor"], "--json", url=sqlite_database.url).json
-    users = [thread["user_id"] for thread in first["threads"] + rest["threads"]]
+    users = [thread["user_id"] for thread in first["items"] + rest["items"]]
     assert (users, rest["next_cursor"]) == (["ada", "bob", "ada"], None)
     table = chatledger("threads", url=sqlite_database.url).out.splitlines()
     assert [line.split()[-1] for line in table] == ["PREVIEW", "ada", "bob", "ada"]
@@ -259,7 +259,7 @@ async def test_threads_are_chosen_and_archived(sqlite_database: Database) -> Non
         await ledger.messages.append("t0", [ChatMessage(role="user", content="Hello?")])
 
     def ids(*words: str) -> list[str]:
-        return [thread["thread_id"] for thread in chatledger("threads", *words, "--json", url=url).json["threads"]]
+        return [thread["thread_id"] for thread in chatledger("threads", *words, "--json", url=url).json["items"]]
 
     assert ids() == ["t0", "t2", "t1"]
     assert ids("--kind", "app", "--order", "created") == ["t2", "t0"]
@@ -295,7 +295,7 @@ async def test_the_beginning_of_an_id_is_enough(several: Database, given: str, m
 
 async def test_the_beginning_of_several_ids_lists_them(several: Database) -> None:
     outcome = chatledger("show", "a", url=several.url)
-    assert (outcome.code, outcome.error) == (2, "chatledger: several threads begin with 'a': ab, abc, abd")
+    assert (outcome.code, outcome.error) == (2, "chatledger: several thread ids begin with 'a': ab, abc, abd")
     for unknown in ("abcd", "x", "B", ""):
         outcome = chatledger("show", unknown, url=several.url)
         assert (outcome.code, outcome.error) == (3, f"chatledger: there is no thread {unknown!r}")
@@ -309,7 +309,8 @@ async def test_many_ids_are_not_all_listed(sqlite_database: Database) -> None:
 
 
 async def test_latest_is_the_thread_with_the_newest_activity(sqlite_database: Database) -> None:
-    assert chatledger("show", "--latest", url=sqlite_database.url).error == "chatledger: there is no thread yet"
+    none = chatledger("show", "--latest", url=sqlite_database.url)
+    assert none.error == "chatledger: --latest found no thread that is not archived"
     async with Ledger.open(sqlite_database.url) as ledger:
         now = datetime.now(UTC)
         for name, days in (("old", 2), ("new", 0), ("older", 3)):
@@ -325,7 +326,7 @@ async def test_latest_is_the_thread_with_the_newest_activity(sqlite_database: Da
         assert chatledger(*words, url=sqlite_database.url).code == 2
 
 
-async def test_what_cannot_be_undone_takes_a_whole_id(sqlite_database: Database) -> None:
+async def test_a_removal_needs_the_full_id(sqlite_database: Database) -> None:
     """The id of an erased thread may begin the id of another."""
     await store(sqlite_database.url, CONVERSATION)
     async with Ledger.open(sqlite_database.url) as ledger:

@@ -68,7 +68,7 @@ async def test_the_ledger_gives_the_same_view(ledger: Ledger, data: Path) -> Non
             assert list(viewed.repairs) == repairs
 
 
-def test_what_a_provider_took_is_untouched(data: Path) -> None:
+def test_a_request_that_a_provider_accepted_is_unchanged(data: Path) -> None:
     """But for an empty list of calls, which Mistral took and OpenAI does not, and for what stands open on purpose."""
     repaired: Counter[tuple[str, str]] = Counter()
     for where, provider, request, refused in recorded(data):

@@ -31,7 +31,7 @@ def recorded(data: Path) -> list[tuple[str, str, dict[str, Any], bool]]:
     return found
 
 
-def test_every_request_that_was_taken_passes(data: Path) -> None:
+def test_every_request_that_a_provider_accepted_passes(data: Path) -> None:
     requests = recorded(data)
     assert Counter(provider for _, provider, _, _ in requests) == {
         "openai-chat": 49,
@@ -42,6 +42,6 @@ def test_every_request_that_was_taken_passes(data: Path) -> None:
     assert {where: problems for where, problems in taken.items() if problems} == {}
 
 
-def test_the_one_that_was_refused_does_not(data: Path) -> None:
+def test_the_view_refuses_the_request_that_the_provider_refused(data: Path) -> None:
     refused = {where: refusals(provider, body) for where, provider, body, refused in recorded(data) if refused}
     assert list(refused.values()) == [["input[1]: reasoning without the item that it led to"]]

@@ -87,7 +87,9 @@ class Progress:
 
 
 class Client:
-    """A user with one thread, who asks each time another process, repeats whatever fails, and asks all things twice."""
+    """A user with one thread, who sends each request to another process, repeats failed requests, and sends each one
+    twice.
+    """
 
     def __init__(self, http: httpx.AsyncClient, user: str, servers: list[Server], progress: Progress) -> None:
         self.http = http

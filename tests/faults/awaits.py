@@ -53,7 +53,9 @@ class Interrupted(Awaitable[T]):
 
 
 async def cancelled_at(call: Callable[[], Awaitable[T]], number: int, moment: Moment) -> tuple[bool, bool]:
-    """Run the call and cancel it at that await: whether it has so many, and whether it was cancelled."""
+    """Run the call and cancel it at that await. Returns whether the call has that many awaits, and whether it was
+    cancelled.
+    """
     task: asyncio.Task[T]
     interrupted = Interrupted(call(), number, moment, lambda: task.cancel())
 
@@ -81,5 +83,5 @@ async def timed_out_at(call: Callable[[], Awaitable[T]], number: int, moment: Mo
 
 
 def _expire(timeout: asyncio.Timeout) -> None:
-    """What its timer does, at this very moment and not at the loop's next turn."""
+    """Does what its timer does, but immediately and not at the loop's next turn."""
     timeout._on_timeout()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Batches by name: whoever knows the name of a batch knows what must be stored of it, to the last character.
+"""Batches by name: the name of a batch determines its stored content, to the last character.
 
 Each is a whole turn, so that it may follow any other, and its name stands in every text, call and part of it: rows that
 were mixed up, cut or altered cannot be equal to it. Every third batch comes with values of `kv`.

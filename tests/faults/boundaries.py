@@ -20,7 +20,7 @@ _SSL = 80_877_103  # "do you speak TLS?": the server answers with one byte that 
 
 @dataclass(frozen=True)
 class Boundary:
-    """After so many more messages of that side."""
+    """After that number of further messages of that side."""
 
     side: Side
     after: int
@@ -86,7 +86,7 @@ class BoundaryProxy:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            server_writer.close()  # not aborted: what it was sent, it hears
+            server_writer.close()  # not aborted, so that it receives what was sent to it
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: asyncio.Event) -> None:
         while True:

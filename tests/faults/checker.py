@@ -1,4 +1,4 @@
-"""The checker: what is stored, held against what clients asked for and were told.
+"""The checker compares the stored rows with the requests of clients and the answers that they got.
 
 For each thread and branch: each position holds a message, or a change that is recorded, or the message that a change
 removed, and nothing twice; every acknowledged batch is there exactly once, where its writer was told, contiguous and
@@ -33,7 +33,7 @@ FAILURES = Path(os.environ.get("CHATLEDGER_FAILURES", ".failures"))
 
 @dataclass(slots=True)
 class Figures:
-    """What a proof amounts to."""
+    """The figures of a proof."""
 
     acknowledged: int = 0
     faults: int = 0
@@ -114,7 +114,7 @@ def _check_branch(
     return faults + _check_reads(positions, appends, reads, changes)
 
 
-# What the ledger fills in; `run_id` too, because the recorder names a run.
+# The fields that the ledger fills in; `run_id` too, because the recorder names a run.
 _SET = dict.fromkeys(("thread_id", "branch", "seq", "created_at", "run_id", "answers", "message_id"))
 
 
@@ -172,7 +172,8 @@ def _check_reads(
 ) -> list[Fault]:
     place = positions.stored.place
     faults = []
-    # What must be seen from a moment on: the end of each acknowledged write, and what any reader had seen.
+    # The positions that every later read must include: the end of each acknowledged write, and what any reader had
+    # seen.
     known = [(one.ended or 0, one.last or 0, "append") for one in appends if one.outcome == "acknowledged"]
     pops = [one for one in changes if one.kind == "popped" and one.outcome == "acknowledged"]
     known += [(pop.ended or 0, positions.taken.get(pop.message_id, 0), "pop") for pop in pops]

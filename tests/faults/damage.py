@@ -29,7 +29,7 @@ Damage = Callable[[bytearray, random.Random], None]
 
 @dataclass(frozen=True)
 class Left:
-    """The file and its WAL as they lay there when the process was killed, and what it had been told, in order."""
+    """The file and its WAL at the moment the process was killed, and the recorded appends, in order."""
 
     database: Path
     appends: list[Append]
@@ -68,7 +68,7 @@ def _checkpoint(path: Path) -> None:
 
 
 async def damage_often(left: Left, folder: Path, *, times: int, seed: int) -> Figures:
-    """Damaged at random, so many times; each opens as a prefix of what was committed, or is refused."""
+    """Damages the file at random that many times. Each result opens as a prefix of the committed rows or is refused."""
     figures = Figures(acknowledged=len(left.appends))
     for number in range(times):
         chance = random.Random(f"{seed}.{number}")

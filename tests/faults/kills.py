@@ -28,7 +28,9 @@ WRITERS = 16
 
 
 async def kill_clients(database: Database, *, kills: int, seed: int, at_once: int = 1) -> Figures:
-    """So many clients, one or some at a time, on the same threads, each killed at a random moment of its work."""
+    """Runs that many clients, one or some at a time, on the same threads. Each is killed at a random moment of its
+    work.
+    """
     chance = random.Random(seed)
     threads = thread_ids(seed, 2)
     recording = Recording()
@@ -56,7 +58,7 @@ async def kill_clients(database: Database, *, kills: int, seed: int, at_once: in
 
 
 def _kill(client: Client, recording: Recording, acknowledged: int, seconds: float) -> None:
-    """So long after so many acknowledgements; what it said until then is recorded."""
+    """Kills it that long after that many acknowledgements, and records what it reported until then."""
     while acknowledged:
         append = recording.take(client.said.readline())
         acknowledged -= append is not None and append.outcome == "acknowledged"
@@ -118,7 +120,7 @@ async def kill_server(server: Server, database: Database, *, kills: int, seed: i
 
 
 async def _progress(recording: Recording, appends: int, writers: list[asyncio.Task[None]]) -> None:
-    """Until so many more appends were acknowledged; a writer that ended says why."""
+    """Waits for that many further acknowledged appends. If a writer ended, raises its error."""
     enough = recording.acknowledged + appends
     while recording.acknowledged < enough:
         for writer in writers:
@@ -128,7 +130,9 @@ async def _progress(recording: Recording, appends: int, writers: list[asyncio.Ta
 
 
 def _kill_all(server: Server, _: random.Random) -> None:
-    """Nobody of it is left to write anything; then it recovers from its log."""
+    """Kills every process of the server, so that none writes any more; on its next start the server recovers from its
+    log.
+    """
     assert server.process is not None
     assert server.start_again is not None
     backends = _children(server.process.pid)

@@ -179,7 +179,7 @@ class _Backend:
         self.reader = reader
         self.writer = writer
         self.greeting = greeting
-        """What the server says to a new client, without the key to cancel by and the "ready" at its end."""
+        """The server's greeting to a new client, without the cancellation key and the final "ready"."""
         self.key = key
 
     @classmethod
@@ -233,7 +233,7 @@ async def _startup(reader: asyncio.StreamReader) -> bytes:
 
 @asynccontextmanager
 async def pooled(url: str, *, size: int = 3) -> AsyncIterator[TransactionPooler]:
-    """A pooler on loopback with so many connections to the server of the URL; its own `url` leads through it."""
+    """A pooler on loopback with that many connections to the server of the URL; its own `url` leads through it."""
     address = urlsplit(url)
     pooler = TransactionPooler(address.hostname or "127.0.0.1", address.port or 5432, size)
     listener = await asyncio.start_server(pooler.serve, "127.0.0.1", 0)

@@ -25,7 +25,7 @@ class Positions:
     forms: dict[str | None, list[ChatMessage]] = field(default_factory=dict)
     """The forms that a message had, by its id, from the first to the last."""
     batches: dict[str, list[int]] = field(default_factory=dict)
-    """Where each batch of the branch's own messages begins, by its name and in order."""
+    """The positions at which each batch of the branch's own messages begins, by its name and in order."""
 
     def states(self) -> Iterator[tuple[int, list[str | None]]]:
         """Each version of the branch, and the ids that stood on it then. It is one list, which goes on changing."""

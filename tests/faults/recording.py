@@ -1,4 +1,4 @@
-"""What clients asked for and what they were told, each with the moments of its beginning and its end.
+"""The requests of clients and the answers that they got, each with the moments of its beginning and its end.
 
 The clock is the machine's monotonic one, which all processes share, or any that counts up. A recording is lines of
 JSON, so a process can write it to a pipe until it is killed: a batch whose end is missing may be stored or not.
@@ -236,7 +236,7 @@ class Recorder:
         except MessageNotFound:
             change.outcome = "refused"
         except StorageError as error:
-            change.outcome = "unknown" if "which may have been done" in str(error) else "refused"
+            change.outcome = "unknown" if "may be committed or not" in str(error) else "refused"
             if change.outcome == "refused" and not error.retryable:
                 raise
         else:

@@ -28,12 +28,12 @@ from tests.migrations.revisions import dump_of
 from tests.postgres import Server
 
 MEMORY = Path("/dev/shm")
-"""Where what is damaged lies: nothing there depends on a disk, which would be waited for ten times a round."""
+"""The folder of the damaged files. It is in memory, because a round would wait for a disk ten times."""
 
 
 @dataclass
 class Place:
-    """Where the proofs run: new databases of either kind, in a folder and a server of their own."""
+    """The place where proofs run: new databases of either kind, in their own folder and on their own server."""
 
     folder: Path
     server: Server

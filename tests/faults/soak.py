@@ -1,10 +1,10 @@
 """The long form of the proofs: rounds until the time is over, each with a seed of its own, and the figures.
 
-python -m tests.faults.soak --minutes 10 [--seed N] [--only NAME] [--lanes N] [--page docs/reliability.md]
+python -m tests.faults.soak --minutes 10 [--seed N] [--only NAME] [--lanes N] [--page docs/explanation/reliability.md]
 python -m tests.faults.soak --only NAME --again N      one round once more, with the seed that it had
 
-Rounds run side by side in lanes: processes, each with a PostgreSQL and a folder of its own. The next round is that of
-the proof that has had the least of its share of the time.
+Rounds run side by side in lanes: processes, each with its own PostgreSQL server and folder. The next round goes to the
+proof that is furthest behind its share of the time.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tests.postgres import own_server
 
 LANES = 2
 TIMEOUT = 600
-"""Seconds after which a round that says nothing has failed."""
+"""Seconds after which a round without a report has failed."""
 
 
 @dataclass
 class Account:
-    """What a proof has come to so far, with the seconds that it took."""
+    """The figures of a proof so far, and the seconds that it took."""
 
     figures: Figures = field(default_factory=Figures)
     rounds: int = 0
@@ -48,7 +48,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Told:
-    """What a lane says of a round: its figures, or the text of what went wrong."""
+    """A lane's report of a round: its figures, or the text of the error."""
 
     name: str
     seed: int
@@ -71,7 +71,7 @@ def place() -> Iterator[Place]:
 
 
 def _lane(asked: Any, answers: Any) -> None:
-    """Rounds, by the name of their proof and a seed, until None is asked for."""
+    """Runs rounds, each ordered by the name of its proof and a seed, until the order is None."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # its server is stopped on the way out
     proofs = {proof.name: proof for proof in PROOFS}
     with place() as own:
@@ -80,7 +80,7 @@ def _lane(asked: Any, answers: Any) -> None:
 
 
 def _order(asked: Any) -> tuple[str, int] | None:
-    """None also where nobody is left to ask."""
+    """Also None if the parent process has ended."""
     parent = multiprocessing.parent_process()
     while parent is None or parent.is_alive():
         with contextlib.suppress(queue.Empty):
@@ -100,7 +100,7 @@ def _told(own: Place, proof: Proof, seed: int) -> Told:
 
 @contextmanager
 def lanes(count: int) -> Iterator[tuple[Any, Any]]:
-    """What they are asked and what they answer."""
+    """Runs the lanes. Gives the queue of their orders and the queue of their reports."""
     context = multiprocessing.get_context("spawn")
     asked, answers = context.Queue(), context.Queue()
     running = [context.Process(target=_lane, args=(asked, answers)) for _ in range(count)]
@@ -123,7 +123,9 @@ def lanes(count: int) -> Iterator[tuple[Any, Any]]:
 
 
 def soak(proofs: Sequence[Proof], *, minutes: float, seed: int, count: int = LANES) -> tuple[dict[str, Account], int]:
-    """The account of each proof, and how many rounds failed. At least one of each, then until the time is over."""
+    """The account of each proof, and the number of failed rounds. Runs at least one round of each, then until the time
+    is over.
+    """
     accounts = {proof.name: Account() for proof in proofs}
     failed = 0
     end = time.monotonic() + 60 * minutes
@@ -144,7 +146,7 @@ def soak(proofs: Sequence[Proof], *, minutes: float, seed: int, count: int = LAN
 
 
 def _next(proofs: Sequence[Proof], accounts: dict[str, Account], under_way: set[str], end: float) -> Proof | None:
-    """The one that is furthest behind its share, and not under way; what never had a round comes first."""
+    """The proof that is furthest behind its share and not running. A proof without a round comes first."""
     free = [proof for proof in proofs if proof.name not in under_way]
     if time.monotonic() > end:
         free = [proof for proof in free if not accounts[proof.name].begun]
@@ -178,7 +180,7 @@ def _enter(account: Account, told: Told) -> bool:
 
 
 def _keep(told: Told) -> None:
-    """Beside the histories that the checker saves."""
+    """Saves the error beside the histories that the checker saves."""
     FAILURES.mkdir(parents=True, exist_ok=True)
     path = FAILURES / f"{told.seed}.txt"
     path.write_text(f"{told.name}, seed {told.seed}\n{told.error}")
@@ -196,7 +198,7 @@ _COLUMNS = (
     "lost",
     "doubled",
     "out of order",
-    "else wrong",
+    "other errors",
 )
 _HEAD = f"| proof | {' | '.join(_COLUMNS)} |\n|---|{'---:|' * len(_COLUMNS)}\n"
 

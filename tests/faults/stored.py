@@ -1,4 +1,4 @@
-"""What is stored: branches with all that was recorded of them; and the faults that may be found there."""
+"""The stored rows: branches with all their records; and the faults that may be found there."""
 
 from __future__ import annotations
 

@@ -44,7 +44,9 @@ async def test_an_append_under_the_lock_cut_at_any_message_is_stored_once(pg_dat
 
 
 @either_side
-async def test_a_transaction_cut_at_any_message_is_whole_or_not_there(pg_database: Database, side: Side) -> None:
+async def test_a_transaction_cut_at_any_message_is_stored_whole_or_not_at_all(
+    pg_database: Database, side: Side
+) -> None:
     assert (await cut_transactions(pg_database, side)).faults >= 15
 
 

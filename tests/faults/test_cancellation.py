@@ -134,7 +134,9 @@ async def run(recorder: Recorder, name: str) -> None:
     await recorder._ledger.feedback.list(run_id=started.run_id)
     for said in await recorder._ledger.feedback.current(run_id=started.run_id):
         await recorder._ledger.feedback.retract(said.feedback_id or "")
+    await recorder._ledger.runs.usage(by="day")
     await recorder._ledger.feedback.summary()
+    await recorder._ledger.feedback.compare("stars")
 
 
 async def close(recorder: Recorder, _: str) -> None:
@@ -226,6 +228,8 @@ async def change(recorder: Recorder, name: str) -> None:
     await ledger.branches.rewind(thread, 1)
     await ledger.branches.alternatives(thread, 1)
     assert await ledger.messages.find("c0")
+    assert await ledger.messages.search("tokyo", thread_id=thread)
+    assert await ledger.threads.search("lima")
     copied = await ledger.threads.copy(thread)
     await ledger.threads.archive(copied.thread_id)
     await ledger.threads.unarchive(copied.thread_id)
@@ -339,7 +343,7 @@ async def hanging_write(ledger: Ledger) -> None:
 
 
 def gone_off(loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What the loop's timers call from now on, as they do."""
+    """Calls what the loop's timers would call."""
     called: list[object] = []
     call_at = loop.call_at
 
@@ -373,7 +377,7 @@ async def test_a_time_out_fires_though_the_server_is_silent(
         except TimeoutError:
             assert len(timers) == 1
         else:
-            assert trip > 1  # it has not so many round trips
+            assert trip > 1  # it has fewer round trips
         proxy.spare()
         assert busy(ledger) == 0
         await ledger.threads.update(THREAD, title="y")

@@ -22,7 +22,7 @@ from tests.faults.stored import Stored
 
 NAMES = ("n5", "n2", "n1", "n0", "n4")  # one of each shape
 FIRST_VERSION = 1_000
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "reliability.md"
 LENGTHS = [len(batch(name)) for name in NAMES]
 
 
@@ -369,7 +369,7 @@ def lose_a_revision(_: Recording, stored: Stored) -> None:
 
 
 def keep_other_words(_: Recording, stored: Stored) -> None:
-    """What is recorded is not what the message was."""
+    """The record does not hold the earlier form of the message."""
     kept = stored.changes[0].message
     assert kept is not None
     other = kept.model_copy(update={"content": "other"})
@@ -413,15 +413,15 @@ def test_a_bad_changed_history_is_found(spoil: Callable[[Recording, Stored], Non
     assert kind in {fault.kind for fault in check(recording, [stored])}
 
 
-def test_a_pop_that_nobody_was_told_of_may_be_done_or_not() -> None:
+def test_an_unacknowledged_pop_may_be_done_or_not() -> None:
     recording, stored = changed()
     recording.changes["a pop"].outcome, recording.changes["a pop"].message_id = "unknown", None
     recording.changes["never"] = Change("never", "popped", CHANGED, 0)
     assert check(recording, [stored]) == []
 
 
-def test_the_page_knows_how_many_ways_there_are() -> None:
-    assert f"spoil a good history in {len(BAD) + len(BAD_CHANGES)} ways" in PAGE.read_text()
+def test_the_page_states_the_number_of_bad_histories() -> None:
+    assert f"corrupt a valid history in {len(BAD) + len(BAD_CHANGES)} ways" in PAGE.read_text()
 
 
 # --- Good histories that look odd -------------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ def test_an_unacknowledged_batch_may_be_stored_or_not(outcome: str) -> None:
     assert check(recording, [stored]) == []
 
 
-def test_appends_at_once_may_stand_in_any_order() -> None:
+def test_appends_at_once_may_have_any_order() -> None:
     recording, stored = good()
     for append in recording.appends.values():
         append.began = 0

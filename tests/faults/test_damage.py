@@ -43,7 +43,7 @@ async def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == random.Random(1).randbytes(20_000)
 
 
-async def test_the_whole_wal_gone_leaves_what_was_in_the_file(sqlite_template: Path, tmp_path: Path) -> None:
+async def test_without_its_wal_a_file_keeps_its_checkpointed_rows(sqlite_template: Path, tmp_path: Path) -> None:
     left: Left = await leave(sqlite_template, tmp_path, appends=30, seed=2)
     wal_of(left.database).unlink()
     shutil.copyfile(left.database, tmp_path / "without.db")

@@ -265,7 +265,7 @@ CALLS = (
 
 
 QUICK = ("append", "retry", "fork", "delete")
-"""What runs meanwhile in the suite; in the long form it is every call."""
+"""The calls that run meanwhile in the suite; in the long form every call does."""
 
 
 @pytest.mark.parametrize("first", [name for name in CALLS if name != "migrate"])

@@ -7,6 +7,7 @@ strict rules refuse: the rules themselves have their own tests.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -14,7 +15,7 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from chatledger import Ledger
+from chatledger import ChatMessage, Ledger
 from tests.conftest import KEYS, Database
 from tests.conversations import result
 from tests.faults.machine.base import THREADS, threads
@@ -67,6 +68,8 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
         self.do(self._compare())
 
     async def _compare(self) -> None:
+        await self._compare_searches("e", 3)
+        await self._compare_searches("one", 100)
         listed = {thread.thread_id: thread for thread in await self.own.threads.list(archived=None)}
         assert listed.keys() == self.model.threads.keys()
         for name, found in self.model.threads.items():
@@ -86,6 +89,32 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
         assert runs == self.model.runs
         scores = sorted((one.run_id, one.key, one.score) for one in await self.own.feedback.list())
         assert scores == sorted(self.model.scores)
+
+    async def _compare_searches(self, text: str, size: int) -> None:
+        """A search finds the messages of the active branches that hold the text, and no others."""
+        found: list[tuple[str, int | None]] = []
+        cursor = None
+        while True:
+            page = await self.own.messages.search(text, limit=size, cursor=cursor)
+            found += [(hit.thread_id, hit.seq) for hit in page]
+            if (cursor := page.next_cursor) is None:
+                break
+        assert sorted(found) == sorted(
+            (name, one.seq)
+            for name, thread in self.model.threads.items()
+            for one in thread.path
+            if any(text in said.lower() for said in words(one))
+        )
+        named = {name for name, thread in self.model.threads.items() if text in (thread.title or "").lower()}
+        threads = await self.own.threads.search(text, limit=1_000)
+        assert {hit.thread_id for hit in threads} == {name for name, _ in found} | named
+
+
+def words(message: ChatMessage) -> Iterator[str]:
+    yield message.text
+    for call in message.tool_calls or ():
+        yield call.name
+        yield str(call.arguments)
 
 
 def preview(found: ModelThread) -> str | None:

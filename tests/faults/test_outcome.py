@@ -94,7 +94,7 @@ async def test_an_append_on_a_cached_tip_whose_connection_is_lost_is_stored_once
 
 
 def cut_twice(proxy: Proxy, where: Cut, trip: int) -> None:
-    """The write of the next append, and then again so many round trips later."""
+    """Cuts the write of the next append, and again that many round trips later."""
     counted = type(proxy).count
 
     def and_cut_again() -> Cut | None:
@@ -288,9 +288,9 @@ async def test_an_error_inside_a_transaction_comes_out_unchanged(ledger: Ledger)
             raise ConnectionError
 
 
-async def test_a_commit_without_an_answer_is_no_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
+async def test_a_commit_without_an_answer_is_not_a_retryable_error(ledger: Ledger, proxy: Proxy) -> None:
     """StorageError promises with `retryable` that nothing was written."""
-    with pytest.raises(StorageError, match="at COMMIT") as of_several:
+    with pytest.raises(StorageError, match="during COMMIT") as of_several:
         async with ledger.begin() as tx:
             await tx.messages.append("t", turn())
             proxy.cut("after", 1)
@@ -298,7 +298,7 @@ async def test_a_commit_without_an_answer_is_no_retryable_error(ledger: Ledger, 
     def then_cut(_: object) -> None:
         proxy.cut("after", 1)
 
-    with pytest.raises(StorageError, match="at COMMIT") as of_one:
+    with pytest.raises(StorageError, match="during COMMIT") as of_one:
         await ledger._scope.write(then_cut)
     assert not of_several.value.retryable
     assert not of_one.value.retryable

@@ -200,13 +200,13 @@ def _unprivileged() -> str:
 
 async def test_a_file_that_may_not_be_written_is_read_and_refuses_writes(read_only: str) -> None:
     said = await asyncio.to_thread(_run, READ_ONLY, read_only, _unprivileged())
-    refused = f"{read_only} is read-only, or its folder is: it can be read, but nothing can be written to it False"
+    refused = f"cannot write to {read_only}: the file or its folder is read-only False"
     assert said.splitlines() == ["2 0", refused, refused, "True"]
     assert [file.name for file in Path(read_only).parent.iterdir()] == ["ledger.db"]
 
 
 async def test_a_file_whose_wal_cannot_be_read_is_not_read_without_it(read_only: str, tmp_path: Path) -> None:
-    """What the WAL holds is committed, so the file alone would be an older state."""
+    """The content of the WAL is committed, so the file alone would be an older state."""
     folder = Path(read_only).parent
     _set_modes(folder, 0o755, 0o644)
     async with Ledger.open(read_only) as ledger:

@@ -14,7 +14,7 @@ from tests.conversations import turn, user
 
 
 class Panic(BaseException):
-    """What an extension written in Rust raises when it panics: no Exception."""
+    """The error that an extension written in Rust raises when it panics. It is no Exception."""
 
 
 @pytest.fixture

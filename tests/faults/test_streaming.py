@@ -146,7 +146,7 @@ async def test_a_draft_stays_partial_if_the_database_stays_away(proxy: Proxy, pg
         assert await other.partials.interrupt(left)
 
 
-async def test_a_draft_that_was_taken_for_abandoned_says_so(ledger: Ledger, database: Database) -> None:
+async def test_a_draft_that_was_interrupted_as_abandoned_is_lost(ledger: Ledger, database: Database) -> None:
     """Its process was stopped for longer than its lease, and somebody went on without it."""
     await ledger.threads.create(THREAD)
     async with database.open() as other:

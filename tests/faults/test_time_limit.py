@@ -57,7 +57,7 @@ async def update_if_heard(ledger: Ledger) -> None:
     try:
         await update(ledger)
     except StorageError as error:
-        if "at COMMIT" not in str(error):
+        if "during COMMIT" not in str(error):
             raise
 
 
@@ -88,7 +88,7 @@ async def ledger(proxy: Proxy) -> AsyncIterator[Ledger]:
 
 @pytest.fixture
 def retried(monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
-    """How often a call asked for another attempt, by what it was told."""
+    """The number of further attempts of a call, by the error that it got."""
     asked: Counter[bool] = Counter()
     ask = Retries.next
 
@@ -198,14 +198,14 @@ async def test_a_write_whose_commit_has_no_answer_is_not_sent_again(
     def then_cut(_: object) -> None:
         proxy.cut("after", 1)
 
-    with pytest.raises(StorageError, match="at COMMIT") as caught:
+    with pytest.raises(StorageError, match="during COMMIT") as caught:
         await ledger._scope.write(then_cut)
     assert not caught.value.retryable
     assert not retried
 
 
-async def test_a_transaction_tries_nothing_again(ledger: Ledger, proxy: Proxy, retried: Counter[bool]) -> None:
-    """What it has read and written so far went with its connection."""
+async def test_a_transaction_is_not_tried_again(ledger: Ledger, proxy: Proxy, retried: Counter[bool]) -> None:
+    """Its reads and writes so far were lost with its connection."""
     with pytest.raises(StorageError) as caught:
         async with ledger.begin() as tx:
             await tx.threads.get(THREAD)
@@ -275,7 +275,7 @@ async def test_a_read_ends_whichever_answer_does_not_come(ledger: Ledger, proxy:
     assert all(error.retryable for error in errors)
 
 
-async def test_the_limit_ends_no_write_that_the_server_is_working_on(ledger: Ledger) -> None:
+async def test_the_time_limit_does_not_end_a_running_write(ledger: Ledger) -> None:
     """A deletion takes as long as its thread is long."""
     set_limits(ledger, timeout=0.1)
     assert await ledger._scope.write(lambda sql: sql.fetch("SELECT 1 FROM pg_sleep(0.5)", {})[0][0]) == 1
@@ -292,7 +292,7 @@ async def test_a_read_that_takes_longer_than_the_limit_says_so(ledger: Ledger) -
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), 10**400, 86_401])
-def test_a_limit_is_more_than_nothing_and_at_most_a_day(timeout: float) -> None:
+def test_a_time_limit_is_positive_and_at_most_a_day(timeout: float) -> None:
     with pytest.raises(InvalidArgument, match="timeout must be more than 0 and at most 86,400 seconds"):
         Ledger.open("never.db", timeout=timeout)
 

@@ -57,7 +57,7 @@ async def test_writers_in_processes_of_their_own(database: Database, reader: Led
 
 
 async def test_writers_that_share_a_ledger_and_expect_a_version(reader: Ledger) -> None:
-    """Optimistic writers: who loses reads again; in the end each has written once."""
+    """Optimistic writers: a writer that loses reads again; in the end each has written once."""
 
     async def insist(name: str) -> Acknowledged:
         while True:

@@ -43,7 +43,7 @@ def _check_versions(thread: str, names: Sequence[str], version: int, recording: 
         for read in reads
         if versions.get(read.name) != read.version
     ]
-    # What must be seen from a moment on, as for messages.
+    # The versions that every later read must include, as for messages.
     appends = [append for name in names if (append := recording.appends.get(name)) is not None]
     known = [(one.ended or 0, versions[one.name]) for one in appends if one.outcome == "acknowledged"]
     known += [(read.ended, read.version) for read in reads]

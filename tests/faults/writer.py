@@ -33,7 +33,7 @@ async def append_turns(ledger: Ledger, name: str, turns: int, acknowledge: Calla
 
 
 async def work(url: str, name: str, tasks: int, turns: int, acknowledge: Callable[[Acknowledged], object]) -> None:
-    """Open a ledger of one's own and append from so many tasks at once."""
+    """Open a separate ledger and append from that many tasks at once."""
     async with Ledger.open(url) as ledger:
         writers = (append_turns(ledger, f"{name}-{task}", turns, acknowledge) for task in range(tasks))
         await asyncio.gather(*writers)

@@ -1,4 +1,4 @@
-"""What the three providers refuse in a request, read from their own error messages and nothing of ours.
+"""The requests that the three providers refuse, from their own error messages and independent of our code.
 
 `refusals(provider, body)` takes a request body as it is sent and gives a sentence for each thing that is unpaired, out
 of order, empty or spelled wrongly. A body that a provider took gives none.

@@ -99,7 +99,7 @@ BROKEN: dict[str, tuple[list[tuple[str, str]], str]] = {
         [(ENCODE, f"assert [one.role for one in messages][:1] != ['tool']; {ENCODE}")],
         "sample 0, messages 3 to 4: encode raised AssertionError",
     ),
-    "roles": ([(" if message.role in WHO]", "]")], "messages for the screen: encode raised KeyError: 'custom'"),
+    "roles": ([(" if message.role in WHO]", "]")], "custom messages: encode raised KeyError: 'custom'"),
     "losses": (
         [(ENCODE, UNTOLD.format("written.origins"))],
         "names of speakers: encode does not tell: name of message 1 at name",

@@ -33,7 +33,7 @@ HOLDERS: dict[str, tuple[Callable[[Any], list[Any]], str, Callable[[Any], Any]]]
 
 
 @pytest.mark.parametrize("name", HOLDERS)
-def test_each_value_that_changed_is_told(name: str) -> None:
+def test_each_changed_value_is_reported(name: str) -> None:
     holding, path, held = HOLDERS[name]
     decoded = get_codec(name).decode(holding(ODD), rules="lenient")
     assert decoded.losses == [Loss("coerced", None, path + place) for place in PATHS]
@@ -126,7 +126,7 @@ def test_fields_of_a_subclass_inside_a_message_are_not_dropped() -> None:
     ]
 
 
-def test_live_objects_in_objects_are_told_as_those_in_dicts_are() -> None:
+def test_live_objects_in_objects_are_reported_like_those_in_dicts() -> None:
     service = ServiceMessage(type="ai", content="a", custom_data={"pair": (1, 2)})
     assert get_codec("agent-service").decode([service], rules="lenient").losses == [
         Loss("coerced", None, "$[0].custom_data.pair")

@@ -77,7 +77,7 @@ def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(case:
 
 
 @each_format
-def test_what_is_appended_piece_by_piece_reads_as_one_list(case: Case) -> None:
+def test_items_appended_one_by_one_read_as_one_list(case: Case) -> None:
     @settings(max_examples=60)
     @given(st.lists(case.lists, max_size=3))
     def each(pieces: list[list[Json]]) -> None:
@@ -88,7 +88,7 @@ def test_what_is_appended_piece_by_piece_reads_as_one_list(case: Case) -> None:
 
 
 @each_format
-def test_whatever_is_given_is_refused_by_name_or_comes_back(case: Case) -> None:
+def test_any_payload_is_refused_by_name_or_comes_back(case: Case) -> None:
     @settings(max_examples=150)
     @given(case.misshapen, levels)
     def each(payload: Json, rules: RulesLevel) -> None:

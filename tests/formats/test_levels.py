@@ -1,4 +1,4 @@
-"""The levels read alike what strict accepts: a payload needs the level of its thread only if strict refuses it."""
+"""All levels read a payload alike that strict accepts: the level matters only if strict refuses the payload."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ NAMELESS: dict[str, tuple[Any, str]] = {
 def test_strict_refuses_a_call_without_a_name_and_lenient_keeps_it_beside_the_message(name: str) -> None:
     payload, path = NAMELESS[name]
     codec = get_codec(name)
-    with pytest.raises(DecodeError, match="a call without a name cannot be run") as caught:
+    with pytest.raises(DecodeError, match="empty: a call needs a name") as caught:
         codec.decode(payload)
     assert caught.value.path == path
     [message] = codec.decode(payload, rules="lenient").messages
@@ -83,7 +83,7 @@ def test_strict_refuses_a_call_without_a_name_and_lenient_keeps_it_beside_the_me
 
 def test_strict_refuses_a_run_without_an_id() -> None:
     payload = [{"type": "ai", "content": "", "run_id": ""}]
-    with pytest.raises(DecodeError, match="a run has an id") as caught:
+    with pytest.raises(DecodeError, match="must not be empty") as caught:
         get_codec("agent-service").decode(payload)
     assert caught.value.path == "$[0].run_id"
     assert get_codec("agent-service").decode(payload, rules="lenient").messages[0].run_id is None

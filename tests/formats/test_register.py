@@ -52,7 +52,7 @@ class Shouts(Codec):
 
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry in which nobody registered anything yet."""
+    """A registry without registered formats."""
     monkeypatch.setattr(module, "_FORMATS", module.Registry(module._CODECS))
 
 
@@ -102,7 +102,7 @@ def test_the_same_codec_again_changes_nothing() -> None:
 def test_a_name_has_one_codec(name: str) -> None:
     register(Shouts())
     known = get_codec(name)
-    with pytest.raises(AlreadyExists, match=f"there is a format '{name}' already, a .*; give the other one") as caught:
+    with pytest.raises(AlreadyExists, match=f"the format '{name}' is registered already, as .*; choose") as caught:
         register(Shouts(name))
     assert caught.value.id == name
     assert get_codec(name) is known
@@ -110,7 +110,7 @@ def test_a_name_has_one_codec(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["kosong", "auto", "sharegpt"])
 def test_a_name_that_means_something_else_is_refused(name: str) -> None:
-    with pytest.raises(InvalidArgument, match=f"codec cannot be named '{name}', which means something else"):
+    with pytest.raises(InvalidArgument, match=f"codec cannot be named '{name}': chatledger uses this name"):
         register(Shouts(name))
 
 
@@ -118,7 +118,7 @@ def test_the_names_of_records_are_those_of_imports() -> None:
     assert {AUTO, *_OWN} == module.RECORD_NAMES
 
 
-def test_a_codec_stands_before_the_formats_that_it_names() -> None:
+def test_a_codec_is_asked_before_the_formats_that_it_names() -> None:
     register(Shouts("a", before=("b", "openai-responses", "kosong", "later")))
     register(Shouts("b"))
     register(Shouts("c", before=["a"]))
@@ -127,12 +127,12 @@ def test_a_codec_stands_before_the_formats_that_it_names() -> None:
 
 
 LACKING: list[tuple[object, str]] = [
-    (Shouts, r"codec must be an object: give Shouts\(\) and not the class"),
+    (Shouts, r"codec must be an instance: pass Shouts\(\), not the class"),
     (None, r"codec needs NoneType\.name"),
     (Shouts(""), r"codec needs Shouts\.name: 1 to 64"),
     (Shouts("a b"), r"codec needs Shouts\.name: 1 to 64"),
     (Shouts("x" * 65), r"codec needs Shouts\.name: 1 to 64"),
-    (Shouts(before="openai-chat"), r"codec needs names of formats in Shouts\.before"),
+    (Shouts(before="openai-chat"), r"codec needs a list or tuple of format names in Shouts\.before"),
 ]
 
 
@@ -149,8 +149,8 @@ LACKING += [
     (without("recognises"), r"codec needs the method Half\.recognises\(payload\)"),
     (without("decode"), r"codec needs the method Half\.decode\(payload, \*, rules=\)"),
     (without("encode"), r"codec needs the method Half\.encode\(messages, \*, carry=\)"),
-    (having(decode=lambda self, payload: None), r"these arguments: Odd\.decode\(payload, \*, rules=\)"),
-    (having(encode=lambda self, *, carry=False: None), r"these arguments: Odd\.encode\(messages, \*, carry=\)"),
+    (having(decode=lambda self, payload: None), r"the arguments Odd\.decode\(payload, \*, rules=\)"),
+    (having(encode=lambda self, *, carry=False: None), r"the arguments Odd\.encode\(messages, \*, carry=\)"),
     (having(given_as=lambda self, messages: "dicts"), r"codec needs the method Odd\.as_models\(payload\)"),
 ]
 
@@ -162,10 +162,10 @@ def test_a_codec_that_lacks_something_is_refused(codec: Any, said: str) -> None:
     assert recognition_order() == list(OURS)
 
 
-def test_a_name_that_is_no_format_lists_those_of_others() -> None:
+def test_an_unknown_format_lists_the_known_ones() -> None:
     register(Shouts())
     with pytest.raises(
-        UnknownFormat, match=r"unknown format 'chat'; there are .*openai-responses, .*qwen-agent, shouts"
+        UnknownFormat, match=r"unknown format 'chat'; known formats: .*openai-responses, .*qwen-agent, shouts"
     ):
         get_codec("chat")
 
@@ -190,11 +190,11 @@ def test_all_formats_of_packages_are_recognised(package: Package) -> None:
 BROKEN = {
     "missing = acme_nowhere:CODEC": r"cannot be loaded from acme_nowhere:CODEC of the package acme: ModuleNotFound",
     "missing = acme_broken:OTHER": r"cannot be loaded from acme_broken:OTHER of the package acme: AttributeError",
-    "missing = acme_broken:CODEC": r"cannot be loaded from .*: codec is named 'broken', its entry point 'missing'",
-    "missing = acme_broken:Shouts": r"cannot be loaded from .*: codec must be an object: give Shouts\(\)",
+    "missing = acme_broken:CODEC": r"cannot be loaded from .*: codec is named 'broken', but its entry point",
+    "missing = acme_broken:Shouts": r"cannot be loaded from .*: codec must be an instance: pass Shouts\(\)",
     "missing = acme_raises:CODEC": r"cannot be loaded from acme_raises:CODEC of the package acme: ZeroDivisionError",
-    "kosong = acme_broken:CODEC": r"of acme_broken:CODEC of the package acme is not used: chatledger has that name",
-    "auto = acme_broken:CODEC": r"of acme_broken:CODEC of the package acme is not used: chatledger has that name",
+    "kosong = acme_broken:CODEC": r"of acme_broken:CODEC of the package acme is not used: the name belongs",
+    "auto = acme_broken:CODEC": r"of acme_broken:CODEC of the package acme is not used: the name belongs",
 }
 
 
@@ -228,7 +228,7 @@ def test_a_name_of_two_packages_is_neither(package: Package) -> None:
 
 def test_a_program_cannot_take_the_name_of_a_package(package: Package) -> None:
     package("acme", "loud = acme_loud:CODEC", acme_loud=SOURCE.format(name="loud"))
-    with pytest.raises(AlreadyExists, match="there is a format 'loud' already, a tests"):
+    with pytest.raises(AlreadyExists, match="the format 'loud' is registered already, as tests"):
         register(Shouts("loud"))
 
 

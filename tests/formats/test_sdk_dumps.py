@@ -80,7 +80,7 @@ def test_an_object_changes_no_value_in_silence(place: Callable[[Any], Any], valu
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.0, 1e300], ids=repr)
 @pytest.mark.parametrize("place", PLACES)
-def test_numbers_that_are_no_json_of_pydantic_stay(place: Callable[[Any], Any], value: float) -> None:
+def test_numbers_that_pydantic_does_not_write_as_json_stay(place: Callable[[Any], Any], value: float) -> None:
     name, payload, _ = place(value)
     codec = get_codec(name)
     back = codec.encode(codec.decode(payload).messages).payload

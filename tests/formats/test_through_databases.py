@@ -88,7 +88,7 @@ def test_every_format_is_tested() -> None:
 
 
 @pytest.mark.parametrize("case", ROUND_TRIPS, ids=name_of)
-def test_what_is_stored_comes_back_alone_and_as_one_batch(store: Store, case: RoundTrip) -> None:
+def test_stored_messages_come_back_alone_and_as_one_batch(store: Store, case: RoundTrip) -> None:
     @EXAMPLES
     @given(batches(case.messages))
     def each(messages: list[Any]) -> None:
@@ -110,7 +110,7 @@ def test_dicts_come_back_with_their_unknown_keys_in_order(store: Store, case: Ro
 
 
 @pytest.mark.parametrize("case", ROUND_TRIPS, ids=name_of)
-def test_what_a_format_is_sure_of_comes_back_without_naming_it(store: Store, case: RoundTrip) -> None:
+def test_a_recognised_payload_comes_back_without_naming_the_format(store: Store, case: RoundTrip) -> None:
     @EXAMPLES
     @given(batches(case.messages).filter(get_codec(case.format).recognises))
     def each(messages: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""The format of docs/formats/write-a-format.md, as its author's package would have it, works wherever ours do."""
+"""The format of docs/guides/write-a-format.md, as its author's package would have it, works wherever ours do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chatledger.formats import format_names, get_codec, recognise, register, reg
 from tests.cli.commands import SOURCE, chatledger
 from tests.formats.packages import make_package
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats" / "write-a-format.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "write-a-format.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 EXAMPLE = next(block for block in BLOCKS if "class Acme(Codec)" in block)
 CHECK = next(block for block in BLOCKS if "check_format" in block)
@@ -85,13 +85,13 @@ async def test_a_thread_of_another_format_reads_as_this_one(ledger: Ledger) -> N
 
 
 @pytest.mark.usefixtures("home")
-async def test_what_the_format_does_not_have_is_refused_with_its_place(ledger: Ledger) -> None:
+async def test_an_invalid_payload_is_refused_with_its_path(ledger: Ledger) -> None:
     thread_id = (await ledger.threads.create()).thread_id
-    with pytest.raises(DecodeError, match=r"^\[1\]: an object is expected in which `who` is one of boss, human"):
+    with pytest.raises(DecodeError, match=r"^\[1\]: expected an object whose `who` is one of boss, human"):
         await ledger.append(thread_id, [TALK[0], {"who": "cat"}], format="acme")
     with pytest.raises(ChatLedgerError, match="acme has no classes of its own"):
         await ledger.history(thread_id, format="acme", as_="models")
-    with pytest.raises(UnknownFormat, match="'acme' has no provider behind it"):
+    with pytest.raises(UnknownFormat, match="no provider accepts the format 'acme'"):
         await ledger.history(thread_id, format="acme", view="model")
     assert (await ledger.messages.history(thread_id)).messages == []
 

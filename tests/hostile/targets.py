@@ -1,4 +1,4 @@
-"""What must hold of the decoders, whatever they are given. A target raises what must not leave them."""
+"""Properties of the decoders for any input. A target raises the errors that must not leave them."""
 
 from __future__ import annotations
 

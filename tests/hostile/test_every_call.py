@@ -68,7 +68,7 @@ async def filled(owner: Repositories) -> dict[str, Any]:
 
 
 class Findings:
-    """What came of the calls."""
+    """The outcomes of the calls."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -162,7 +162,7 @@ REFUSING = {
 }
 
 
-async def test_a_statement_that_fails_is_told_without_its_values(database: Database) -> None:
+async def test_a_failed_statement_is_reported_without_its_values(database: Database) -> None:
     """Nor does the error of the driver, which a traceback shows above ours."""
     async with database.open() as ledger:
         for statement in REFUSING[database.kind]:

@@ -37,7 +37,7 @@ def read(content: bytes) -> list[object]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_cut_at_any_byte_gives_what_stood_before(name: str) -> None:
+def test_a_file_cut_at_any_byte_gives_the_messages_before_the_cut(name: str) -> None:
     content = FILES[name]
     whole = read(content)
     for length in range(len(content)):

@@ -1,4 +1,4 @@
-"""Secrets: a password in a URL, and keys in what an application keeps of a run, reach no log, no error and no row."""
+"""Secrets: a password in a URL, and keys in an application's data of a run, reach no log, no error and no row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CANARY = "c4n4ry-7f3a"
 
 @pytest.fixture
 def heard(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """Everything that any logger said, at its most talkative."""
+    """Everything that any logger wrote, at the lowest level."""
     caplog.set_level(logging.DEBUG)
     for name in ("sqlalchemy.engine", "sqlalchemy.pool", "asyncio", "alembic", "aiosqlite"):
         caplog.set_level(logging.DEBUG, name)
@@ -172,7 +172,7 @@ def test_a_long_text_is_looked_through_in_linear_time() -> None:
         masked_text(piece * (200_000 // len(piece)))
 
 
-def test_what_holds_no_secret_is_kept_as_it_is() -> None:
+def test_values_without_secrets_are_kept() -> None:
     harmless: Any = {"keys": ["a"], "tokens": 5, "total_tokens": 1, "passwordless": True, "author": "ada", "secrets": 2}
     assert masked(harmless) == harmless
     assert not any(map(is_secret_name, harmless))

@@ -64,7 +64,7 @@ def last(word: str) -> ChatMessage:
 
 @pytest.mark.parametrize("word", WORDS)
 async def test_a_word_in_what_hangs_on_a_thread_comes_back_as_it_is(database: Database, word: str) -> None:
-    """Agents, outputs, what is partial, pages, and what is erased."""
+    """Agents, outputs, partial messages, pages, and erasures."""
     async with database.open(tenant=word) as ledger:
         await ledger.threads.create(word, user_id=word)
         await ledger.messages.append(word, [user(word, message_id=word)])

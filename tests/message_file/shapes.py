@@ -25,5 +25,5 @@ def dicts(file: MessageFile) -> list[dict[str, Any]]:
 
 
 def contents(file: MessageFile) -> list[list[str]]:
-    """What the outputs of each item say."""
+    """The contents of the outputs of each item."""
     return [[output.content for output in item.outputs] for item in file.get_items()]

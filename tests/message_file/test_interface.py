@@ -1,4 +1,4 @@
-"""What the Message File interface document says of a file, call by call."""
+"""The calls of a file, as the Message File interface document describes them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_get_item_by_position_and_by_name(file: MessageFile, index_or_name
 
 
 @pytest.mark.parametrize("index_or_name", [2, -1, "1", "nobody"])
-async def test_get_item_gives_none_where_there_is_none(file: MessageFile, index_or_name: int | str) -> None:
+async def test_get_item_returns_none_if_there_is_none(file: MessageFile, index_or_name: int | str) -> None:
     file.add_message("a")
     assert file.get_item(index_or_name) is None
 
@@ -110,7 +110,7 @@ async def test_a_call_belongs_to_a_message_of_the_file(file: MessageFile, messag
     assert names(file) == ["message_1", "message_1_func_1"]
 
 
-async def test_a_name_stands_once(file: MessageFile) -> None:
+async def test_a_name_is_unique(file: MessageFile) -> None:
     file.add_message("x", name="a")
     for add in (lambda: file.add_message("y", name="a"), lambda: file.add_function_call("a", "f", name="a")):
         with pytest.raises(AlreadyExists):
@@ -118,7 +118,7 @@ async def test_a_name_stands_once(file: MessageFile) -> None:
     assert names(file) == ["a"]
 
 
-async def test_what_is_refused_uses_up_no_number(file: MessageFile) -> None:
+async def test_a_refused_item_uses_up_no_number(file: MessageFile) -> None:
     with pytest.raises(ValidationError):
         file.add_message("x", timeout=-1)
     with pytest.raises(ValidationError):

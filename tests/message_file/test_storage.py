@@ -79,7 +79,7 @@ async def test_outputs_added_later_change_no_committed_row(file: MessageFile, le
     assert dicts(other) == dicts(file)
 
 
-async def test_a_second_result_of_a_call_stands_beside_it(file: MessageFile, ledger: Ledger, reopen: Reopen) -> None:
+async def test_a_second_result_of_a_call_is_stored_beside_it(file: MessageFile, ledger: Ledger, reopen: Reopen) -> None:
     file.add_message("a")
     call = file.add_function_call("message_1", "f")
     for content in ("one", "two", "three"):
@@ -118,7 +118,7 @@ async def test_a_call_that_brings_a_taken_name_along_keeps_the_file_from_being_s
     assert await roles(ledger) == []
 
 
-async def test_of_two_savers_the_second_is_told(file: MessageFile, reopen: Reopen) -> None:
+async def test_the_second_of_two_saves_conflicts(file: MessageFile, reopen: Reopen) -> None:
     await file.save()
     other = await reopen()
     other.add_message("theirs")
@@ -146,7 +146,7 @@ async def add_agent(file: MessageFile) -> None:
 
 @pytest.mark.parametrize("theirs", [add_output, add_agent])
 @pytest.mark.parametrize("ours", [add_output, add_agent])
-async def test_what_others_save_beside_the_messages_is_a_conflict_too(
+async def test_outputs_saved_by_others_are_a_conflict_too(
     file: MessageFile, reopen: Reopen, theirs: Any, ours: Any
 ) -> None:
     file.add_message("a")

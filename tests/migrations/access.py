@@ -27,7 +27,7 @@ def schema_of(database: Database) -> str | None:
 
 
 def connected(database: Database, function: Callable[[Connection], T]) -> T:
-    """What the function gives, over a connection in a transaction that is committed."""
+    """The function's result, over a connection in a transaction that is committed."""
     if database.kind == "postgresql":
         return asyncio.run(_connected(database.url, function))
     engine = create_engine(f"sqlite:///{database.url}", poolclass=NullPool)
@@ -59,11 +59,16 @@ def run_script(database: Database, script: str) -> None:
 async def _run_script(url: str, script: str) -> None:
     connection = await asyncpg.connect(url)
     try:
-        for statement in script.split(";\n"):  # each by itself: several at once would be a transaction
+        for statement in _statements(script):  # each by itself: several at once would be a transaction
             if re.search(r"^\s*[^\s-]", statement, re.MULTILINE):  # no mere comment
                 await connection.execute(statement)
     finally:
         await connection.close()
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script. One with a body between dollars has semicolons of its own."""
+    return [found[0] for found in re.finditer(r"(?:\$(\w+)\$.*?\$\1\$|.)+?(?:;\n|\Z)", script, re.DOTALL)]
 
 
 def fetch(database: Database, statement: str) -> list[tuple[Any, ...]]:

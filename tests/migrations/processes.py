@@ -12,7 +12,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def run_together(script: str, *arguments: str, count: int) -> list[str]:
-    """What each of some processes printed. They import first, and then wait for one moment to begin together.
+    """The output of each process. The processes import first, and then wait for one moment to begin together.
 
     `script` is the body of `async def main(arguments: list[str])`. A process that fails fails the test.
     """

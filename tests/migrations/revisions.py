@@ -15,7 +15,7 @@ RELEASED = Path(__file__).parent / "released"
 
 HEAD = versions.HEAD
 NEXT, BEYOND = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
-"""What releases to come may bring: a step that this one still opens, and one that it does not."""
+"""The revisions of later releases: a step that this release still opens, and one that it refuses."""
 
 
 def scripts() -> list[Script]:
@@ -30,7 +30,7 @@ def revisions() -> list[str]:
 
 
 def below(revision: str) -> str:
-    """What a downgrade by one leads to."""
+    """The revision below, after one downgrade."""
     known = ["base", *revisions()]
     return known[known.index(revision) - 1]
 

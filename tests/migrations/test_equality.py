@@ -52,7 +52,7 @@ def test_a_migrated_database_equals_one_made_from_the_tables(empty: Database, ot
     assert read_catalog(empty) == read_catalog(other)
 
 
-def test_a_check_of_other_words_is_a_difference(empty: Database, other: Database) -> None:
+def test_a_check_constraint_with_another_text_is_a_difference(empty: Database, other: Database) -> None:
     migrate(empty.url)
     migrate(other.url)
     run_script(other, OTHER_CHECK[other.kind])

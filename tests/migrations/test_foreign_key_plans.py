@@ -26,7 +26,7 @@ DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True)
 class Check:
-    """What a foreign key asks: is there a row in `table` with these columns?"""
+    """The check of a foreign key: does `table` have a row with these columns?"""
 
     key: str
     table: str

@@ -1,4 +1,4 @@
-"""What a migrator leaves that dies while PostgreSQL makes an index beside the writers: there, and not valid."""
+"""A migrator that dies while PostgreSQL creates an index concurrently leaves an invalid index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UPDATE pg_index SET indisvalid = false, indisready = false
 """
 
 
-def test_an_index_that_was_left_half_made_is_made_again(pg_database: Database) -> None:
+def test_a_half_made_index_is_made_again(pg_database: Database) -> None:
     whole = read_catalog(pg_database)
     migrate(pg_database.url, to="0003")
     run_script(pg_database, HALF_MADE)

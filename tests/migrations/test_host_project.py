@@ -100,7 +100,7 @@ def host(
 
 
 @pytest.mark.parametrize("ours_first", [True, False])
-def test_both_upgrade_and_autogenerate_says_nothing(ours_first: bool, empty: Database, tmp_path: Path) -> None:
+def test_both_upgrade_and_autogenerate_finds_no_difference(ours_first: bool, empty: Database, tmp_path: Path) -> None:
     config = host(empty, tmp_path)
     if ours_first:
         migrate(empty.url)
@@ -122,7 +122,7 @@ def test_without_the_filter_autogenerate_would_drop_our_tables(empty: Database, 
         command.check(config)
 
 
-def test_going_down_with_ours_leaves_the_hosts(empty: Database, tmp_path: Path) -> None:
+def test_downgrading_our_schema_keeps_the_hosts_tables(empty: Database, tmp_path: Path) -> None:
     config = host(empty, tmp_path)
     command.upgrade(config, "head")
     migrate(empty.url)
@@ -141,7 +141,9 @@ def test_on_postgresql_a_host_keeps_its_own_table_of_our_name(empty_postgresql: 
 TABLES_CALLED_RUNS = "SELECT schemaname FROM pg_tables WHERE tablename = 'runs'"
 
 
-def test_to_a_role_called_as_our_schema_ours_have_no_schema(empty_postgresql: Database, tmp_path: Path) -> None:
+def test_a_role_named_like_our_schema_sees_our_tables_without_a_schema(
+    empty_postgresql: Database, tmp_path: Path
+) -> None:
     """As to the tests' own role: `search_path` begins with its name."""
     migrate(empty_postgresql.url)
     config = host(empty_postgresql, tmp_path, settings={})

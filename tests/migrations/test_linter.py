@@ -1,4 +1,4 @@
-"""What a linter for PostgreSQL migrations says of the statements of all revisions."""
+"""The findings of a linter for PostgreSQL migrations on the statements of all revisions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def objections() -> dict[str, str]:
     return {one["rule_name"]: f"line {one['line'] + 1}: {one['message']}" for one in reversed(found)}
 
 
-def test_the_linter_objects_to_nothing_but_what_is_meant() -> None:
+def test_the_linter_objects_only_to_the_excluded_rules() -> None:
     found = objections()
     assert {rule: said for rule, said in found.items() if rule not in EXCLUDED} == {}
     assert EXCLUDED.keys() <= found.keys()

@@ -1,4 +1,4 @@
-"""On PostgreSQL a revision does not queue for a table's lock: who waits there makes all who come later wait too."""
+"""On PostgreSQL a revision does not queue for a table's lock, because every later statement would wait behind it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("later")
-async def test_a_lock_that_is_not_to_be_had_is_a_retryable_error(
-    pg_database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unavailable_lock_is_a_retryable_error(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate_module, "RETRY_AFTER", (0,))
     reader = await asyncpg.connect(pg_database.url)
     async with reader.transaction():
@@ -44,7 +42,7 @@ async def test_a_lock_that_is_not_to_be_had_is_a_retryable_error(
 
 
 @pytest.mark.usefixtures("later")
-async def test_a_lock_is_asked_for_again(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lock_is_requested_again(pg_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate_module, "RETRY_AFTER", (0.2,) * 20)
     reader = await asyncpg.connect(pg_database.url)
     async with reader.transaction():

@@ -1,4 +1,4 @@
-"""What holds of every table, read from the metadata."""
+"""The properties of every table, read from the metadata."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.migrations.catalog import read_catalog
 
 
 def faults(tables: MetaData) -> list[str]:
-    """What makes a table global, or lets a row of one tenant point at another's."""
+    """The faults that make a table global, or let a row of one tenant point at another's."""
     return [fault for table in tables.sorted_tables for fault in (*_keys(table), *_global(table))]
 
 

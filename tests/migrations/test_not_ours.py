@@ -1,4 +1,4 @@
-"""What is not ours is left as it was, and what cannot be is not made."""
+"""Files and tables of other programs stay unchanged, and an impossible file is not created."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def somebody_elses(path: Path, journal: str = "DELETE") -> None:
 async def test_a_file_of_something_else_is_left_alone(tmp_path: Path, journal: str, may_migrate: bool) -> None:
     somebody_elses(tmp_path / "app.db", journal)
     before = files(tmp_path)
-    with pytest.raises(SchemaMismatch, match="something else") as caught:
+    with pytest.raises(SchemaMismatch, match="another program") as caught:
         await Ledger.open(tmp_path / "app.db", migrate=may_migrate)
     assert (caught.value.found, caught.value.expected) == (None, HEAD)
     assert files(tmp_path) == before
@@ -53,10 +53,10 @@ async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
-async def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_not_created(tmp_path: Path) -> None:
     path = tmp_path / "no" / "ledger.db"
     for attempt in (Ledger.open(path), asyncio.to_thread(migrate, path), asyncio.to_thread(schema_status, path)):
-        with pytest.raises(StorageError, match="there is no folder"):
+        with pytest.raises(StorageError, match="does not exist; create it first"):
             await attempt
     assert files(tmp_path) == {}
 
@@ -66,7 +66,7 @@ async def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
         await Ledger.open(tmp_path)
 
 
-async def test_a_file_that_may_not_be_made_is_not_made(tmp_path: Path) -> None:
+async def test_a_missing_file_is_not_created_without_migrate(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatch) as caught:
         await Ledger.open(tmp_path / "ledger.db", migrate=False)
     assert (caught.value.found, caught.value.expected) == (None, HEAD)
@@ -84,7 +84,7 @@ def test_a_table_of_the_same_name_is_not_touched_by_migrate(tmp_path: Path) -> N
     assert read_catalog(found) == before
 
 
-async def test_a_server_that_is_not_there_is_a_storage_error() -> None:
+async def test_an_unreachable_server_is_a_storage_error() -> None:
     for attempt in (Ledger.open(NOBODY), asyncio.to_thread(migrate, NOBODY), asyncio.to_thread(schema_status, NOBODY)):
         with pytest.raises(StorageError) as caught:
             await attempt
@@ -94,7 +94,7 @@ async def test_a_server_that_is_not_there_is_a_storage_error() -> None:
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
-def test_a_blocking_call_in_a_running_loop_names_the_way_round(empty_postgresql: Database) -> None:
+def test_a_blocking_call_in_a_running_loop_names_the_alternative(empty_postgresql: Database) -> None:
     async def call() -> None:
         migrate(empty_postgresql.url)
 

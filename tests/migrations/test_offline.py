@@ -36,6 +36,6 @@ def test_no_database_is_needed() -> None:
     assert "CREATE VIEW" in offline_sql("postgresql://nobody@127.0.0.1:1/nothing")
 
 
-def test_a_revision_that_there_is_not_is_refused(empty: Database) -> None:
+def test_an_unknown_revision_is_refused(empty: Database) -> None:
     with pytest.raises(InvalidArgument, match=r"^to must be head, base or one of 0001, .* not '0042'"):
         offline_sql(empty.url, to="0042")

@@ -1,4 +1,4 @@
-"""What opens and what does not, by the revision that a database is at."""
+"""Which databases open and which are refused, by their revision."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_one_step_newer_is_left_alone_by_migrate(database: Database) -> None:
 
 @pytest.mark.parametrize("may_migrate", [False, True])
 @pytest.mark.parametrize("revision", [BEYOND, "ae1027a6acf"])
-async def test_newer_than_that_is_refused(database: Database, revision: str, may_migrate: bool) -> None:
+async def test_two_steps_newer_is_refused(database: Database, revision: str, may_migrate: bool) -> None:
     await asyncio.to_thread(set_revision, database, revision)
     with pytest.raises(SchemaMismatch, match="newer than this release") as caught:
         await Ledger.open(database.url, migrate=may_migrate)
@@ -57,13 +57,13 @@ async def test_newer_than_that_is_refused(database: Database, revision: str, may
     assert caught.value.command == "pip install -U chatledger"
 
 
-def test_newer_than_that_is_refused_by_migrate(database: Database) -> None:
+def test_two_steps_newer_is_refused_by_migrate(database: Database) -> None:
     set_revision(database, BEYOND)
     with pytest.raises(SchemaMismatch, match="newer than this release"):
         migrate(database.url)
 
 
-async def test_an_applications_engine_is_judged_alike(pg_database: Database) -> None:
+async def test_an_applications_engine_is_checked_the_same_way(pg_database: Database) -> None:
     await asyncio.to_thread(set_revision, pg_database, BEYOND)
     engine = create_async_engine(read_url(pg_database.url))
     with pytest.raises(SchemaMismatch, match="newer"):
@@ -71,18 +71,18 @@ async def test_an_applications_engine_is_judged_alike(pg_database: Database) -> 
     await engine.dispose()
 
 
-def test_a_revision_that_there_is_not_is_refused(database: Database) -> None:
+def test_an_unknown_revision_is_refused(database: Database) -> None:
     with pytest.raises(InvalidArgument, match=r"^to must be head, base or one of 0001, .* not '0042'"):
         migrate(database.url, to="0042")
 
 
-def test_down_to_nothing_and_up_again(database: Database) -> None:
+def test_downgrading_to_nothing_and_upgrading_again(database: Database) -> None:
     assert migrate(database.url, to="base") == SchemaStatus(None, HEAD)
     assert schema_status(database.url) == SchemaStatus(None, HEAD)
     assert migrate(database.url) == SchemaStatus(HEAD, HEAD)
 
 
-async def test_a_file_that_was_taken_down_to_nothing_is_made_anew(sqlite_database: Database) -> None:
+async def test_a_file_downgraded_to_nothing_is_created_again(sqlite_database: Database) -> None:
     await asyncio.to_thread(migrate, sqlite_database.url, to="base")
     await store_one(sqlite_database)
     assert fetch(sqlite_database, "SELECT text FROM messages") == [("Tokyo?",)]

@@ -107,7 +107,7 @@ async def test_an_older_file_is_refused_if_it_may_not_be_migrated(
 def test_an_upgraded_copy_can_take_the_place_of_the_file(
     sqlite_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the copy is for: the release before opens it."""
+    """The purpose of the copy: the release before opens it."""
     asyncio.run(store_one(sqlite_database))
     with monkeypatch.context() as release:
         later_revision(ADDS_A_COLUMN, tmp_path / "later", release)

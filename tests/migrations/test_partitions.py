@@ -82,7 +82,7 @@ def test_every_index_is_on_every_partition(partitioned: Database, pg_database: D
     assert sorted(by_partition) == sorted(tables * 4)
 
 
-def test_indexes_are_taken_away_and_made_again(partitioned: Database) -> None:
+def test_indexes_are_dropped_and_created_again(partitioned: Database) -> None:
     """The indexes of tables that were there before. No revision partitions a table that it creates."""
     before = _indexes_of(partitioned, "branches", "threads", "messages")
     migrate(partitioned.url, to="0003")

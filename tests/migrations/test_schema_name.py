@@ -31,7 +31,7 @@ async def test_a_ledger_in_a_schema_of_another_name(schema: str, empty_postgresq
     assert await asyncio.to_thread(migrate, url, schema=schema, to="base") == SchemaStatus(None, HEAD)
 
 
-async def test_opening_can_make_it(empty_postgresql: Database) -> None:
+async def test_opening_can_create_the_schema(empty_postgresql: Database) -> None:
     async with Ledger.open(empty_postgresql.url, schema="other", migrate=True) as ledger:
         await ledger.threads.create("t")
 
@@ -73,7 +73,7 @@ async def test_a_name_that_cannot_be_quoted_simply_is_refused(schema: str, empty
     await engine.dispose()
 
 
-def test_a_role_that_may_not_create_schemas_can_migrate_in_one_that_is_there(empty_postgresql: Database) -> None:
+def test_a_role_that_may_not_create_schemas_can_migrate_an_existing_one(empty_postgresql: Database) -> None:
     run_script(
         empty_postgresql,
         "DROP ROLE IF EXISTS chatledger_tenant; CREATE ROLE chatledger_tenant LOGIN;"

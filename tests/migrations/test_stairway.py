@@ -48,7 +48,7 @@ def test_a_later_revision_is_climbed_as_the_first_was(
 
 
 @pytest.mark.parametrize("body", [FORGETS_THE_CHECK, LOSES_ROWS])
-def test_a_revision_that_does_not_find_its_way_back_is_noticed(
+def test_a_revision_with_an_incomplete_downgrade_is_noticed(
     body: str, empty: Database, other: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later_revision(body, tmp_path, monkeypatch)

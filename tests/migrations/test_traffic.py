@@ -76,7 +76,7 @@ def climb_under_writers(database: Database, below: str) -> list[Traffic]:
     return done
 
 
-def test_code_of_today_writes_on_what_the_next_release_makes(
+def test_todays_code_writes_to_the_next_releases_schema(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with writers(database, HEAD) as traffic:
@@ -105,7 +105,7 @@ def test_migrators_killed_before_each_statement_leave_a_whole_revision(older: tu
 
 
 def kill_migrators(database: Database, below: str) -> tuple[Traffic, int]:
-    """What was written meanwhile, and how many were killed."""
+    """The writes that happened meanwhile, and the number of killed migrators."""
     following = revisions()[revisions().index(below) + 1]
     with writers(database, below) as traffic:
         found = migrators_killed(database, following)

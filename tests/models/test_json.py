@@ -34,7 +34,7 @@ def nested(depth: int, *, objects: bool) -> Any:
 
 @settings(max_examples=200)
 @given(VALUES)
-def test_what_is_written_is_what_is_read(value: Any) -> None:
+def test_a_written_payload_is_read_back_equal(value: Any) -> None:
     assert same_json(loads(dumps(value)), value)
 
 
@@ -92,7 +92,7 @@ def test_two_surrogates_are_not_joined_to_one_character(value: Any) -> None:
     ],
     ids=ascii,
 )
-def test_what_is_not_the_same(left: Any, right: Any) -> None:
+def test_different_values(left: Any, right: Any) -> None:
     assert not same_json(left, right)
     assert not same_json(right, left)
 
@@ -119,7 +119,7 @@ class Live:
     ],
     ids=lambda value: str(type(value)),
 )
-def test_what_is_not_json_is_refused_with_its_path(value: Any, path: str, detail: str) -> None:
+def test_a_value_that_is_not_json_is_refused_with_its_path(value: Any, path: str, detail: str) -> None:
     assert json_problem(value) == (path, detail)
     with pytest.raises(ValidationError) as caught:
         ChatMessage(role="user", residual=value)
@@ -173,7 +173,7 @@ def spelled(value: Any) -> str:
 
 
 @given(VALUES, VALUES)
-def test_what_is_written_alike_is_the_same(left: Any, right: Any) -> None:
+def test_values_written_alike_are_the_same(left: Any, right: Any) -> None:
     for one, other in ((left, right), (left, json.loads(spelled(left))), ([left, right], [right, left])):
         assert same_json(one, other) == (spelled(one) == spelled(other))
 
@@ -192,7 +192,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("left", "right"), DIFFERENT)
-def test_what_is_spelled_otherwise_is_not_the_same(left: Any, right: Any) -> None:
+def test_values_spelled_differently_are_not_the_same(left: Any, right: Any) -> None:
     assert not same_json(left, right)
     assert not same_json([left], [right])
 

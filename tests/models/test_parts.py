@@ -59,7 +59,7 @@ def test_an_unknown_kind_that_is_not_json_is_refused() -> None:
     [{"kind": "text"}, {"kind": "text", "text": "a", "url": "b"}, {"text": "a"}, {"kind": "opaque"}, "a", None, 3],
     ids=repr,
 )
-def test_what_is_no_part_is_refused(data: Any) -> None:
+def test_a_value_that_is_not_a_part_is_refused(data: Any) -> None:
     with pytest.raises(ValidationError):
         PART.validate_python(data)
 

@@ -19,7 +19,7 @@ RUN = {"run_id": "r", "thread_id": "t", "started_at": "2026-01-01T00:00:00Z"}
 USAGES = st.builds(Usage, input_tokens=TOKENS, output_tokens=TOKENS, total_tokens=TOKENS, details=DETAILS, cost=COSTS)
 
 
-def test_none_is_not_said_and_zero_is_none_used() -> None:
+def test_none_is_left_out_and_zero_means_none_used() -> None:
     assert Usage() + Usage() == Usage()
     assert Usage(input_tokens=0, cost=Decimal(0)) + Usage() == Usage(input_tokens=0, cost=Decimal(0))
     assert Usage(input_tokens=0) + Usage() != Usage()
@@ -37,7 +37,7 @@ def test_a_sum_adds_field_by_field() -> None:
     )
 
 
-def test_empty_details_are_said() -> None:
+def test_empty_details_are_kept() -> None:
     assert (Usage(details={}) + Usage()).details == {}
 
 
@@ -67,7 +67,7 @@ def test_a_cost_keeps_all_its_digits_in_a_sum() -> None:
     ],
     ids=repr,
 )
-def test_what_is_no_usage_is_refused(fields: dict[str, Any]) -> None:
+def test_a_value_that_is_not_usage_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Usage(**fields)
 

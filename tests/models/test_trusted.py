@@ -27,7 +27,7 @@ INSTANCES: list[BaseModel] = [
 
 
 @pytest.mark.parametrize("instance", INSTANCES, ids=repr)
-def test_what_is_built_equals_what_is_validated(instance: BaseModel) -> None:
+def test_built_models_equal_validated_ones(instance: BaseModel) -> None:
     given = {name: instance.__dict__[name] for name in instance.model_fields_set}
     built = build(type(instance), given)
     assert built == instance
@@ -37,7 +37,7 @@ def test_what_is_built_equals_what_is_validated(instance: BaseModel) -> None:
     assert built.model_dump_json() == instance.model_dump_json()
 
 
-def test_defaults_that_are_made_anew_are_not_shared() -> None:
+def test_generated_defaults_are_not_shared() -> None:
     one, two = build(ChatMessage, {"role": "user"}), build(ChatMessage, {"role": "user"})
     assert one.violations is not two.violations
 

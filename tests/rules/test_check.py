@@ -32,7 +32,7 @@ def test_a_partial_message_at_the_end_is_open_not_broken() -> None:
 
 def test_a_partial_message_inside_is_broken() -> None:
     assert check_messages([user("?"), assistant("Su", state="partial"), user("?")]) == [
-        Finding(2, "R10", "partial, but not at the end")
+        Finding(2, "R10", "partial, but not the last message of the branch")
     ]
 
 
@@ -60,7 +60,7 @@ def test_a_gap_is_reported_once() -> None:
     assert check_messages(messages) == [Finding(4, "R2", "seq 4 follows seq 1")]
 
 
-def test_a_seq_that_stands_twice_is_reported() -> None:
+def test_a_duplicate_seq_is_reported() -> None:
     assert check_messages([at(1, user("?")), at(1, assistant("!"))]) == [Finding(1, "R2", "seq 1 follows seq 1")]
 
 
@@ -69,7 +69,7 @@ def test_an_unknown_role_is_reported() -> None:
     assert check_messages([user("?"), bot]) == [Finding(2, "R3", "unknown role 'bot'")]
 
 
-def test_findings_stand_in_order_of_seq() -> None:
+def test_findings_are_in_order_of_seq() -> None:
     findings = check_messages([assistant(calls=[call("a")]), user("?"), user("?")])
     assert [(finding.seq, finding.rule) for finding in findings] == [(1, "R6"), (2, "R8"), (3, "R8"), (3, "R13")]
 

@@ -79,7 +79,7 @@ CASES = [
     ),
     kept("a user's empty list of calls", [], ChatMessage(role="user", tool_calls=[])),
     # R5
-    refused("an id twice in a message", [user("?")], TWICE, broken("R5", "call id 'a' stands twice in one message")),
+    refused("an id twice in a message", [user("?")], TWICE, broken("R5", "call id 'a' occurs twice in one message")),
     refused(
         "an id that is open still",
         ASKED,
@@ -121,19 +121,19 @@ CASES = [
         "a second result while others are open",
         HALF,
         result("a"),
-        broken("R7", "the call with id 'a' has its result already"),
+        broken("R7", "the call with id 'a' already has its result"),
     ),
     refused(
         "a second result when the group is closed",
         ANSWERED,
         result("a"),
-        broken("R7", "the call with id 'a' has its result already"),
+        broken("R7", "the call with id 'a' already has its result"),
     ),
     refused(
         "a second result after a custom message",
         [*ANSWERED, custom()],
         result("b"),
-        broken("R7", "the call with id 'b' has its result already"),
+        broken("R7", "the call with id 'b' already has its result"),
     ),
     # R8
     refused("a user while calls are open", ASKED, user("?"), broken("R8", f"a user message {WAITING}")),
@@ -254,4 +254,4 @@ def test_a_message_that_breaks_several_rules_is_kept_with_a_record_of_each() -> 
 
 def test_a_long_id_is_shortened_in_a_record() -> None:
     judged = fold([user("?"), assistant(calls=[call("x" * 4_572)] * 2)]).messages[1]
-    assert judged.violations == (broken("R5", f"call id '{'x' * 57}…' stands twice in one message"),)
+    assert judged.violations == (broken("R5", f"call id '{'x' * 57}…' occurs twice in one message"),)

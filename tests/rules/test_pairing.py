@@ -106,7 +106,7 @@ def test_a_call_of_the_shared_part_is_answered_on_the_branch() -> None:
     assert judgement.messages[0].answers is shared
 
 
-def test_calls_stand_on_the_branch_that_they_are_appended_to() -> None:
+def test_calls_are_open_on_the_branch_that_they_are_appended_to() -> None:
     tip = judge(Tip(7, "user"), [assistant(calls=[call("a")])], branch=3, level="strict").tip
     assert tip.open_calls == (OpenCall(branch=3, seq=8, idx=0, id="a", name="weather"),)
 

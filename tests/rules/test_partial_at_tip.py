@@ -35,7 +35,7 @@ def test_a_batch_interrupts_the_partial_message_at_the_tip(level: RulesLevel, fo
     assert (judgement.interrupted, judgement.messages[0].violations, judgement.tip.last_seq) == (2, (), 3)
 
 
-def test_interrupting_is_no_violation() -> None:
+def test_interrupting_is_not_a_violation() -> None:
     judgement = fold([user("?"), assistant("!")], tip=AT_TIP)
     assert (judgement.interrupted, judgement.tip) == (2, Tip(4, "assistant"))
     assert [judged.violations for judged in judgement.messages] == [(), ()]

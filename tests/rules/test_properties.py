@@ -126,9 +126,7 @@ def test_closing_closes_every_call_and_breaks_nothing(batch: list[ChatMessage]) 
 
 @settings(max_examples=200)
 @given(LISTS, LISTS)
-def test_what_is_closed_in_between_no_longer_stands_in_the_way(
-    before: list[ChatMessage], batch: list[ChatMessage]
-) -> None:
+def test_a_call_closed_in_between_does_not_interfere(before: list[ChatMessage], batch: list[ChatMessage]) -> None:
     tip = fold(before).tip
     closed = list(batch)
     for index, results in reversed(close_gaps(tip, batch, branch=0)):

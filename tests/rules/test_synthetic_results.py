@@ -38,7 +38,7 @@ def test_closing_results_keep_every_rule() -> None:
     assert (links(judgement), judgement.tip.open_calls) == ([(2, 0), (2, 1)], ())
 
 
-def test_where_ids_repeat_each_result_answers_the_call_that_it_was_made_for() -> None:
+def test_with_repeated_ids_each_result_answers_its_own_call() -> None:
     tip = tip_of(
         assistant(calls=[call("x", "first")]), assistant(calls=[call(None, "first")]), assistant(calls=[call("x")])
     )

@@ -1,4 +1,4 @@
-"""The database without the library: what is really in the tables, and what happens to them behind its back."""
+"""The database without the library: reads the rows as stored, and changes them without the library."""
 
 from __future__ import annotations
 

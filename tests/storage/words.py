@@ -82,7 +82,7 @@ async def _say_in(ledger: Ledger, name: str, say: Say) -> None:
 
 
 async def _redact(ledger: Ledger, name: str) -> None:
-    """Words that nobody has said for long: of a message, and of what it was before."""
+    """Redacts the words of a message and of its earlier forms."""
     await ledger.messages.append(name, [assistant("gone", message_id=f"{name} gone")])
     await ledger.messages.revise(name, f"{name} gone", assistant("gone as well"))
     gone = await ledger.messages.get(name, f"{name} gone")

@@ -69,13 +69,13 @@ async def abandon(ledger: Ledger, thread_id: str) -> None:
 async def test_a_takeover_is_told_once(ledger: Ledger, records: list[logging.LogRecord]) -> None:
     await abandon(ledger, "appended")
     await ledger.messages.append("appended", turn())
-    interrupted = "interrupted the partial message 2 of branch 0 of thread 'appended', which its writer left"
+    interrupted = "interrupted the partial message 2 of branch 0 of thread 'appended', which its writer abandoned"
     assert told(records, "drafts") == [interrupted]
     await abandon(ledger, "anew")
     async with ledger.stream("anew", message_id="p") as draft:
         await draft.feed("again")
     assert told(records, "drafts")[1:] == [
-        "began anew the partial message 2 of branch 0 of thread 'anew', which its writer left"
+        "began anew the partial message 2 of branch 0 of thread 'anew', which its writer abandoned"
     ]
     records.clear()
     with suppress(ZeroDivisionError):

@@ -81,7 +81,7 @@ async def test_what_is_written_can_be_imported(ledger: Ledger, target: str) -> N
 TOOLS: dict[str, Any] = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]}
 
 
-async def test_a_plain_record_is_read_as_those_before_it_that_tell_more(ledger: Ledger) -> None:
+async def test_a_plain_record_is_read_in_the_format_of_earlier_records(ledger: Ledger) -> None:
     plain, telling = {"id": 1, "messages": talk("a")}, {"id": 2, "messages": [*talk("a"), TOOLS]}
     other = {"id": 3, "messages": CALLED}
     report = await bring(ledger, lines(plain, telling, {**plain, "id": 4}, other), format="auto", id_field="id")
@@ -148,12 +148,12 @@ def test_a_body_under_a_field_comes_back_as_a_body() -> None:
     assert same_json(done.value, asked)
 
 
-def test_a_record_of_which_nothing_can_be_written_is_a_bad_one() -> None:
+def test_a_record_with_nothing_to_write_is_a_bad_record() -> None:
     told = {"messages": [{"role": "system", "content": "Be brief."}]}
     _, records, [failure] = convert(lines(told, {"messages": talk("a")}), "auto", "anthropic")
     assert len(records) == 1
     assert isinstance(failure.error, NothingToSend)
-    assert failure.error.reasons == ((1, "instructions alone, which stand beside the messages"),)
+    assert failure.error.reasons == ((1, "instructions are not sent as a message"),)
     shown = {"messages": [{"type": "custom", "content": ""}]}
     _, records, [failure] = convert(lines(shown), "auto", "openai-chat")
     assert isinstance(failure.error, NothingToSend)

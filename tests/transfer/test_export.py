@@ -82,7 +82,7 @@ async def test_export_of_one_thread(ledger: Ledger) -> None:
     assert (await export_thread(ledger, "in", format="openai-chat")).value == talk("a")
 
 
-async def test_what_was_said_since_the_import_is_exported(ledger: Ledger) -> None:
+async def test_messages_added_since_the_import_are_exported(ledger: Ledger) -> None:
     await bring(ledger, lines({"id": "in", "messages": talk("a", "b")}), thread_field="id")
     await ledger.append("in", talk("c"), format="openai-chat")
     assert await exported(ledger) == [{"id": "in", "messages": talk("a", "b", "c")}]

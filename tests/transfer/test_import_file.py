@@ -109,7 +109,7 @@ async def test_thread_of_the_application_is_not_continued(ledger: Ledger) -> Non
     assert await texts(ledger) == [[]]
 
 
-async def test_bad_record_is_reported_and_the_rest_goes_in(ledger: Ledger) -> None:
+async def test_a_bad_record_is_reported_and_the_others_are_imported(ledger: Ledger) -> None:
     bad = [{"messages": [{"role": "user", "content": 3}]}, {"nothing": []}, 17]
     content = lines({"messages": talk("a")}, *bad, {"messages": talk("z")}) + b'{"torn'
     report = await bring(ledger, content)
@@ -119,7 +119,7 @@ async def test_bad_record_is_reported_and_the_rest_goes_in(ledger: Ledger) -> No
     assert await texts(ledger) == [["a"], ["z"]]
 
 
-async def test_what_stood_before_a_tear_is_stored(ledger: Ledger) -> None:
+async def test_records_before_a_torn_one_are_stored(ledger: Ledger) -> None:
     torn = array({"messages": talk("a")}, {"messages": talk("b")})[:-20]
     report = await bring(ledger, torn)
     [failure] = report.failures
@@ -378,7 +378,7 @@ async def test_a_field_that_no_record_has_refuses_the_file_once(ledger: Ledger) 
 async def test_a_record_without_the_field_that_others_have_is_a_bad_one(ledger: Ledger) -> None:
     report = await bring(ledger, lines({"n": 1}, {"n": 2}, {"dialog": talk("a")}, {"n": 4}), field="dialog")
     assert [(failure.place, failure.problem) for failure in report.failures] == [
-        (f"line {number}", "dialog: the record has no such field; --field names the field that holds the messages")
+        (f"line {number}", "dialog: the record has no such field; name the field that holds the messages with --field")
         for number in (1, 2, 4)
     ]
     assert await texts(ledger) == [["a"]]

@@ -196,7 +196,8 @@ async def test_another_table_an_owner_and_chosen_sessions(ledger: Ledger, source
     for session in ("a", "b", "c"):
         await add_items(source, session, *ITEMS, table="my_chats")
     with pytest.raises(
-        StorageError, match=r"has no table 'agent_messages' \(its tables: .*\); --table names another table"
+        StorageError,
+        match=r"has no table 'agent_messages' \(its tables: .*\); name the table with --table",
     ):
         await imported(ledger, source, "openai-agents")
     report = await imported(ledger, source, "openai-agents", table="my_chats", user_id="ada", sessions=["a", "c"])
@@ -246,7 +247,7 @@ async def test_a_thread_that_is_not_the_import_s_is_left_alone(ledger: Ledger, s
     assert len(await ledger.messages.history("s")) == 1
 
 
-async def test_rows_that_were_changed_or_removed_since_are_told(ledger: Ledger, source: Source) -> None:
+async def test_changed_or_removed_rows_are_reported(ledger: Ledger, source: Source) -> None:
     await make_agents(source)
     for session in ("changed", "popped", "same"):
         await add_items(source, session, *ITEMS)
@@ -256,13 +257,13 @@ async def test_rows_that_were_changed_or_removed_since_are_told(ledger: Ledger, 
     await add_items(source, "popped", *LATER)
     report = await imported(ledger, source, "openai-agents")
     assert counts(report) == [0, 0, 1, 0, 2]
-    assert all("changed or removed since" in failure.problem for failure in report.failures)
+    assert all("have been changed or removed in the store" in failure.problem for failure in report.failures)
     assert await stored(ledger, "popped", "openai-responses") == ITEMS
     await ledger.threads.delete("popped")
     assert (await imported(ledger, source, "openai-agents")).created == 1
 
 
-async def test_a_thread_that_went_on_in_the_ledger_stays_and_both_going_on_is_told(
+async def test_a_thread_that_changed_in_the_ledger_stays_and_a_change_on_both_sides_is_reported(
     ledger: Ledger, source: Source
 ) -> None:
     await make_agents(source)
@@ -273,7 +274,7 @@ async def test_a_thread_that_went_on_in_the_ledger_stays_and_both_going_on_is_to
     await add_items(source, "s", *LATER)
     report = await imported(ledger, source, "openai-agents")
     assert isinstance(report.failures[0].error, VersionConflict)
-    assert "the session went on in its store, and the thread in the ledger" in why(report)
+    assert "both the session in the store and the thread in the ledger have changed" in why(report)
     assert len(await ledger.messages.history("s")) == 5
 
 
@@ -308,7 +309,7 @@ async def test_a_session_with_several_branches_is_not_mixed(sqlite_ledger: Ledge
         )
     report = await imported(sqlite_ledger, sqlite_source, "openai-agents")
     assert counts(report) == [1, 0, 0, 2, 1]
-    assert "session 'two': AdvancedSQLiteSession keeps several branches of it" in why(report)
+    assert "session 'two': AdvancedSQLiteSession stores its branches in one list" in why(report)
 
 
 async def test_a_session_of_more_messages_than_one_append_has(database: Database, sqlite_source: Source) -> None:
@@ -394,7 +395,7 @@ async def test_sessions_of_adk_become_threads_of_their_users(ledger: Ledger, sou
     assert counts(await imported(ledger, source, "adk")) == [0, 0, 2, 0, 0]
 
 
-async def test_events_and_state_that_are_new_since(ledger: Ledger, source: Source) -> None:
+async def test_a_second_import_adds_new_events_and_state(ledger: Ledger, source: Source) -> None:
     await make_adk(source)
     await set_shared_state(source, {"tone": "calm", "size": 1}, "ada", {})
     await add_session(source, "ada", "s", {"step": 1})
@@ -405,7 +406,7 @@ async def test_events_and_state_that_are_new_since(ledger: Ledger, source: Sourc
     await ledger.kv.put(("tenant", "google-adk/demo"), "state/size", 9)
     report = await imported(ledger, source, "adk")
     assert counts(report) == [0, 1, 0, 1, 1]
-    assert "'state/size' has another value in the ledger already" in why(report)
+    assert "the store has a new value of 'state/size', but the ledger holds another one" in why(report)
     step = await ledger.kv.get(("thread", "demo/ada/s"), "state/step")
     name = await ledger.kv.get(("user", "ada", "google-adk/demo"), "state/name")
     assert (step and step.value, name and name.value) == (2, "Ada")
@@ -414,7 +415,7 @@ async def test_events_and_state_that_are_new_since(ledger: Ledger, source: Sourc
     assert tone.value == "calm"  # all of a state, or nothing
 
 
-async def test_state_alone_may_be_new(ledger: Ledger, source: Source) -> None:
+async def test_a_second_import_adds_new_state_without_events(ledger: Ledger, source: Source) -> None:
     await make_adk(source)
     await add_session(source, "ada", "s", {"step": 1})
     await add_events(source, "ada", "s", EVENTS[0])
@@ -426,7 +427,7 @@ async def test_state_alone_may_be_new(ledger: Ledger, source: Source) -> None:
     assert step.value == 2
 
 
-async def test_two_sessions_of_one_name_but_for_spaces_are_not_one(ledger: Ledger, source: Source) -> None:
+async def test_sessions_whose_names_differ_in_spaces_stay_apart(ledger: Ledger, source: Source) -> None:
     """ADK's service in a database keeps spaces around an id, and its other services and ours strip them."""
     await make_adk(source)
     await add_session(source, "ada", "s")
@@ -468,13 +469,13 @@ async def test_sessions_of_adk_are_read_in_pages(
 async def test_pickles_are_never_read(ledger: Ledger, source: Source) -> None:
     await source.run("CREATE TABLE sessions (app_name VARCHAR, user_id VARCHAR, id VARCHAR, state TEXT)")
     await source.run("CREATE TABLE events (id VARCHAR, actions TEXT, content TEXT)")
-    with pytest.raises(StorageError, match=r"pickled actions.*adk migrate session --source_db_url"):
+    with pytest.raises(StorageError, match=r"events hold pickles.*adk migrate session --source_db_url"):
         await imported(ledger, source, "adk")
 
 
 async def test_a_later_schema_is_refused(ledger: Ledger, source: Source) -> None:
     await make_adk(source, schema="2")
-    with pytest.raises(StorageError, match="ADK's schema 2, and this release reads schema 1"):
+    with pytest.raises(StorageError, match="ADK's schema 2, but this release reads only schema 1"):
         await imported(ledger, source, "adk")
 
 
@@ -490,10 +491,10 @@ async def test_a_bad_event_and_a_bad_state_refuse_their_sessions(sqlite_ledger: 
     report = await imported(sqlite_ledger, sqlite_source, "adk")
     assert report.created == 1
     assert [str(failure).split(", ", 1)[1] for failure in report.failures] == [
-        "state of app 'demo': state is not an object but list",
+        "state of app 'demo': the state must be an object, not a list",
         "session 'demo/ada/event': table events, row event-2: not JSON",
-        "session 'demo/ada/list': table events, row event-2: an event is expected, not list",
-        "session 'demo/ada/state': table sessions: state is not an object but NoneType",
+        "session 'demo/ada/list': table events, row event-2: an event is expected, not a list",
+        "session 'demo/ada/state': table sessions: the state must be an object, not null",
     ]
 
 
@@ -510,7 +511,7 @@ async def test_a_database_without_the_store_is_refused(sqlite_ledger: Ledger, so
         await imported(sqlite_ledger, source, "openai-agents")
 
 
-async def test_what_is_no_database_is_said(sqlite_ledger: Ledger, tmp_path: Path) -> None:
+async def test_a_file_that_is_no_database_is_reported(sqlite_ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="there is no database"):
         await moved(sqlite_ledger, str(tmp_path / "none.db"), StoreOptions("langchain"))
     assert not (tmp_path / "none.db").exists()

@@ -36,7 +36,7 @@ def test_no_records(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b" \r\n\t", b"\xef\xbb\xbf"])
-def test_a_file_without_a_word_is_no_json_but_may_be_no_lines(content: bytes) -> None:
+def test_an_empty_file_is_not_json_but_may_hold_no_lines(content: bytes) -> None:
     assert outcomes(content) == [(0, len(content), "the file is empty")]
     assert outcomes(content, lines=True) == []
 
@@ -113,7 +113,7 @@ def test_bad_element_hides_no_other() -> None:
         (b'[{"a": 1}] {"a": 2}', 11, "more after the end of the array"),
     ],
 )
-def test_torn_array_gives_what_stood_before(torn: bytes, byte: int, detail: str) -> None:
+def test_a_torn_array_yields_the_records_before_the_tear(torn: bytes, byte: int, detail: str) -> None:
     assert outcomes(torn) == [{"a": 1}, (1, byte, detail)]
 
 
@@ -131,11 +131,11 @@ def test_torn_object_and_what_is_neither() -> None:
         ('{"a": 1}'.encode("utf-16"), "perhaps UTF-16; save it as UTF-8"),
         (
             b"SQLite format 3\x00\x10\x00",
-            "a SQLite database; give it as --url if it is chatledger's, with --from and --store if a framework's",
+            "a SQLite database; open chatledger's own with --url, and import a framework's with --from and --store",
         ),
         (b"\n<!doctype html>\n<p>{", "HTML or XML; is it an error page?"),
-        (b"id,text\na,hello\n", "perhaps CSV; write it as JSON lines, one record a line"),
-        (b'"id";"text"\n"a";"hello"\n', "perhaps CSV; write it as JSON lines, one record a line"),
+        (b"id,text\na,hello\n", "perhaps CSV; convert it to JSON lines first"),
+        (b'"id";"text"\n"a";"hello"\n', "perhaps CSV; convert it to JSON lines first"),
         (b"\x00\x01\x02", "binary data"),
         ("Grüße".encode("latin-1"), "text that is not UTF-8, or binary data"),
         (b"Dear reader,\nhello\n", "other text"),
@@ -225,7 +225,7 @@ def test_any_array_is_read_in_any_chunks(values: list[Any], indent: int | None, 
     st.integers(1, 80),
     st.booleans(),
 )
-def test_what_is_parsed_in_place_is_what_is_found_by_its_bounds(
+def test_parsing_in_place_equals_parsing_by_bounds(
     values: list[Any], broken: list[tuple[int, bytes]], chunk: int, ascii_only: bool
 ) -> None:
     content = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")

@@ -125,7 +125,7 @@ def said(text: str, *replies: Any, role: str = "prompter") -> dict[str, Any]:
 TREE = said("a", said("b", said("c", said("d"), said("e")), said("f")), said("g", said("h")), said("i"))
 
 
-def test_tree_lines_are_numbered_on_the_way_down() -> None:
+def test_branches_of_a_tree_are_numbered_depth_first() -> None:
     found = [
         (branch.parent, branch.at, "".join(one.text for one in branch.messages))
         for branch in decoded("oasst", {"prompt": TREE})
@@ -359,7 +359,7 @@ async def test_auto_goes_by_the_first_record(ledger: Ledger) -> None:
 
 
 async def test_file_of_no_known_format_is_refused_before_anything_is_written(ledger: Ledger) -> None:
-    with pytest.raises(UnknownFormat, match=r"^in.json, line 1: a record with 'a', 'b' is of no known format"):
+    with pytest.raises(UnknownFormat, match=r"^in.json, line 1: a record with 'a', 'b' matches no known format"):
         await bring(ledger, lines({"a": 1, "b": 2}, {"messages": talk("a")}), format="auto")
     assert await exported(ledger) == []
 
@@ -384,7 +384,7 @@ def test_messages_of_another_format_can_be_written(payload: list[Any], name: str
     json.dumps(get_shape(name).encode([BranchMessages(messages)], carry=carry).payload)
 
 
-def test_what_no_turn_says_is_a_loss() -> None:
+def test_values_that_no_turn_can_hold_are_losses() -> None:
     message = ChatMessage(role="assistant", content="a", reasoning="r", seq=3, tool_calls=[ToolCall(id="c", name="f")])
     encoded = get_shape("sharegpt").encode([BranchMessages([message])])
     assert encoded.payload == [turn("gpt", "a"), turn("function_call", '{"name": "f", "arguments": null}')]

@@ -37,9 +37,9 @@ with importing("agent_framework", extra="agent-framework", name="the Microsoft A
 __all__ = ["LedgerHistoryProvider", "LedgerSessionStore", "UndecodableMessage"]
 
 ATTEMPTS = 50
-"""Each time that a writer comes too late, another one has stored its batch. So many have to be before it gives up."""
+"""Maximum number of attempts of a save. Each time that it comes too late, another writer has stored its batch."""
 _PAUSE = 0.002
-"""Seconds, at most, before the second attempt; up to 16 times as long before later ones."""
+"""Maximum number of seconds before the second attempt; up to 16 times as long before later ones."""
 _LEDGER = Kind("a Ledger", Ledger)
 _BOOL = Kind("a bool", bool)
 _NAMESPACE = "agent-framework"
@@ -48,23 +48,33 @@ _log = logging.getLogger("chatledger.adapters")
 
 
 class UndecodableMessage(DecodeError, TypeError):
-    """A message that cannot be stored, because something in it is no JSON. `path` names it. Nothing was written."""
+    """A message that cannot be stored, because a value in it is not JSON. `path` is its place. Nothing was written."""
 
 
 class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type checker's environment lacks the framework
-    """The messages of sessions in threads of the ledger: a context provider of an agent. The thread is that of the
-    session's id; a run without a session has that of `default_session`. Making a provider reads and writes nothing, and
-    the first messages make the thread.
+    """A context provider that keeps the messages of an agent's sessions in threads of the ledger.
 
-    With `user_id`, threads belong to that user. A thread of another user is as one that is not there: it has no
-    messages, and saving some raises ThreadNotFound.
+        agent = Agent(client=client, context_providers=[LedgerHistoryProvider(ledger, user_id="ada")])
+
+    The id of the session is the id of the thread; a run without a session uses `default_session`. Creating a provider
+    reads and writes nothing. The first messages create the thread.
+
+    With `user_id`, threads belong to that user. A thread of another user has no messages for it, and saving some raises
+    ThreadNotFound.
 
     With `last_turns`, the agent gets the messages of that many turns, from a user's message to the next, so a call is
-    never parted from its result. `skip_excluded` leaves out the messages that a compaction of the framework marked.
-    `rules` is the level of the threads that the provider makes, and of what it adds; the default keeps whatever comes.
-    The flags `load_messages`, `store_inputs`, `store_context_messages`, `store_context_from` and `store_outputs` are
-    those of the framework's `HistoryProvider`.
+    never separated from its result. `skip_excluded=True` leaves out the messages that a compaction of the framework
+    marked. `rules` is the level of the threads that the provider creates, and of the messages that it adds; the default
+    accepts every message. The flags `load_messages`, `store_inputs`, `store_context_messages`, `store_context_from` and
+    `store_outputs` are those of the framework's `HistoryProvider`.
     """
+
+    default_session: str
+    """The id of the thread for runs without a session."""
+    last_turns: int | None
+    """The maximum number of turns that the agent gets; None for all."""
+    skip_excluded: bool
+    """Whether messages that a compaction marked are left out."""
 
     def __init__(
         self,
@@ -94,8 +104,8 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Any]:
-        """The messages of the session, in their order; none without a thread. A message that is still being written is
-        left out. So is one that the framework refuses, which the log `chatledger.adapters` tells with its seq.
+        """The messages of the session, in order; none if there is no thread. A message that is still being written is
+        left out. So is a message that the framework refuses; the logger `chatledger.adapters` reports its seq.
         """
         try:
             history = await self._history(session_id, last_turns=self.last_turns)
@@ -114,11 +124,11 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
         state: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Add the messages at the end, all or none, without those that the end of the history has already: a caller may
-        give the whole history again. It reads as many messages as it is given, and one more.
+        """Add the messages at the end, all or none, without those that the history already ends with: a caller may pass
+        the whole history again. Reads as many messages as it is given, and one more.
 
-        Raises UndecodableMessage, which is a TypeError, for a message that is no JSON; ThreadNotFound for a thread of
-        another user; DraftLive while somebody else writes a message at the end; and the ledger's other errors.
+        Raises UndecodableMessage, which is a TypeError, for a message that is not JSON; ThreadNotFound for a thread of
+        another user; DraftLive while the message at the end is being written; and the ledger's other errors.
         """
         if messages:
             await settled(self._save(session_id, _Batch.of(messages)))
@@ -155,7 +165,7 @@ class LedgerHistoryProvider(HistoryProvider):  # type: ignore[misc]  # the type 
             stored, mark = await self._end(session_id, len(batch.sources))
         rows = batch.rows_after(stored)
         if rows:
-            version = 0 if mark is None else None  # there is no thread yet, or else somebody has just made it
+            version = 0 if mark is None else None  # no thread exists yet, unless another writer has just created it
             thread_id = session_id or self.default_session
             await append(self._ledger, thread_id, rows, rules=self._rules, expected=mark, expected_version=version)
 
@@ -265,10 +275,12 @@ with warnings.catch_warnings():
 
 
 class LedgerSessionStore(_SessionStore):
-    """Snapshots of sessions beside the threads of the ledger: what `AgentSession.to_dict` writes. With `user_id` they
-    are that user's, and nobody else's; a ledger of one user needs it.
+    """Snapshots of sessions, as `AgentSession.to_dict` writes them, in the values of a ledger (`ledger.kv`). With
+    `user_id` they belong to that user; a user's ledger needs it.
 
-    Messages are no part of a session if a LedgerHistoryProvider keeps them, so they outlive its deletion.
+        store = LedgerSessionStore(ledger, user_id="ada")
+
+    If a LedgerHistoryProvider keeps the messages, they are not part of the snapshot, and outlive its deletion.
     """
 
     def __init__(self, ledger: Ledger, *, user_id: str | None = None) -> None:
@@ -279,7 +291,7 @@ class LedgerSessionStore(_SessionStore):
         self._scope = ("tenant", _NAMESPACE) if user_id is None else ("user", user_id, _NAMESPACE)
 
     async def get(self, session_id: str) -> Any:
-        """The session, a new object at each call; None if there is none. Raises ValueError for an empty id, for a
+        """The session, as a new object; None if there is none. Raises ValueError for an empty id, for a
         snapshot of an unknown version, and for a state that the framework cannot restore.
         """
         self.validate_session_id(session_id)

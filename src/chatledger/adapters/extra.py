@@ -1,4 +1,4 @@
-"""The frameworks are extras: whoever imports an adapter without its framework is told what to install."""
+"""The frameworks are extras: importing an adapter without its framework raises an error that names the extra."""
 
 from __future__ import annotations
 

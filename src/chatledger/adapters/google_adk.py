@@ -60,14 +60,17 @@ _MAX_VALUES = 60
 
 
 class UnstorableValue(DecodeError, TypeError):
-    """A value of an event or a state that is no JSON, such as a live object. `path` names it. Nothing was written."""
+    """A value of an event or a state is not JSON, such as a live object. `path` is its place. Nothing was written."""
 
 
 class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the type checker does not have ADK
-    """ADK's session service on a ledger, which is the whole tenant's and not the view of a user.
+    """ADK's session service on a ledger. The ledger must be the tenant's, not the view of a user: the service selects
+    the user of each session itself.
 
-    `rules` is the level of the threads that the service makes. ADK repairs its events when it reads them, so the
-    default keeps whatever comes.
+        runner = Runner(app_name="app", agent=agent, session_service=ChatLedgerSessionService(ledger))
+
+    `rules` is the level of the threads that the service creates. ADK repairs its events when it reads them, so the
+    default accepts every event.
     """
 
     def __init__(self, ledger: Ledger, *, rules: RulesLevel = "lenient") -> None:
@@ -81,8 +84,8 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        """Make the thread and store the state, all or nothing. A blank id is minted. Raises AlreadyExistsError for the
-        id of a session that there is.
+        """Create the thread and store the state, all or nothing. The service makes an id if `session_id` is blank.
+        Raises AlreadyExistsError if the session exists, and UnstorableValue.
         """
         now = platform_time.get_time()
         place = Place(app_name, user_id, (session_id or "").strip() or platform_uuid.new_uuid())
@@ -108,8 +111,8 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
-        """The session with its events and its state, or None. An event that ADK refuses is left out, with a warning
-        that names its seq.
+        """The session with its events and its state, or None. An event that ADK refuses is left out, and a warning is
+        logged with its seq.
         """
         place = Place(app_name, user_id, session_id.strip())
         try:
@@ -127,29 +130,30 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """The sessions without events, those that were updated last at the end."""
+        """The sessions of an app, or of its user, without events. The session that was updated last comes last."""
         sessions = await self._sessions(await self._places(app_name, user_id))
         sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
         return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete the thread with its messages, runs, feedback and state, for good. Does nothing if there is none."""
+        """Delete the thread for good, with its messages, runs, feedback and state. Does nothing if there is none."""
         place = Place(app_name, user_id, session_id.strip())
         with suppress(ThreadNotFound):
             await settled(self._ledger.user(user_id).threads.delete(place.thread_id))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        """The state of a user in an app, which all of the user's sessions share."""
         scope = state_of_user(app_name, user_id)
         return unnamed((await self._values([scope]))[scope])
 
     # --- Events -------------------------------------------------------------------------------------------------------
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Store the event and its state, all or nothing; a partial event is not stored.
+        """Store the event and its state, all or nothing, and return the event. A partial event is not stored.
 
-        The session must be in the state that is stored: else StaleSessionError, after which the caller loads it again.
-        A session that is not stored raises SessionNotFoundError. An event that is stored already, by its id, is not
-        stored again, and its state is not written again.
+        Raises StaleSessionError if the session is not in its stored state, so that the caller loads it again,
+        SessionNotFoundError for a session that is not stored, and UnstorableValue. An event that is stored already, by
+        its id, is not stored again, and its state is not written again.
         """
         if event.partial:
             return event
@@ -187,7 +191,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
                     appended = await transaction.messages.append(
                         place.thread_id, messages, user_id=place.user_id, expected=mark
                     )
-                except VersionConflict as error:  # the caller has to learn of it, so it is not tried again
+                except VersionConflict as error:  # the caller must learn of it, so it is not tried again
                     raise _stale() from error
                 if not appended.replayed:
                     await delta.put(transaction, place, {UPDATED: event.timestamp})
@@ -254,7 +258,7 @@ class ChatLedgerSessionService(BaseSessionService):  # type: ignore[misc]  # the
         return values
 
     async def _places(self, app_name: str, user_id: str | None) -> dict[Place, float]:
-        """The sessions by the time of their making, without the threads that somebody else made."""
+        """The sessions with the time of their creation, without the threads that the service did not create."""
         places: dict[Place, float] = {}
         cursor = None
         while True:

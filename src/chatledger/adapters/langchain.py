@@ -36,16 +36,22 @@ _LEDGER = Kind("a Ledger", Ledger)
 
 
 class LedgerChatMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  # without the framework it is Any
-    """The history of the session `session_id`, for `RunnableWithMessageHistory` and programs that keep one themselves.
-    Making one reads and writes nothing; the first messages make the thread.
+    """The chat history of the session `session_id`, for `RunnableWithMessageHistory` and programs that keep a history
+    themselves. Creating one reads and writes nothing. The first messages create the thread.
 
-    With `user_id`, the thread belongs to that user. A thread of another user is as one that is not there: it has no
-    messages, and adding some raises ThreadNotFound. With `last_turns`, reading returns that many turns at the end, each
-    from a user's message to the next, so no call is parted from its result. `rules` is the level of the threads that
-    the history makes, and of what it adds.
+        history = LedgerChatMessageHistory("thread-1", ledger, user_id="ada", last_turns=20)
+        await history.aadd_messages([HumanMessage("Hello")])
 
-    The calls without `await` are for threads without a running event loop; in one they raise StorageError.
+    With `user_id`, the thread belongs to that user. A thread of another user has no messages for it, and adding some
+    raises ThreadNotFound. With `last_turns`, reading returns at most that many turns at the end, each from a user's
+    message to the next, so no call is separated from its result. `rules` is the level of the thread that the history
+    creates, and of the messages that it adds; the default accepts every message.
+
+    The calls without `await` raise StorageError in a running event loop.
     """
+
+    session_id: str
+    """The id of the thread."""
 
     def __init__(
         self,
@@ -68,9 +74,9 @@ class LedgerChatMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  #
         self._rules = rules
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """The messages in their order; none if there is no thread. A message that is still being written is left out.
+        """The messages in order; none if there is no thread. A message that is still being written is left out.
 
-        A message that langchain-core refuses is left out as well, and the logger `chatledger.adapters.langchain` has an
+        A message that langchain-core refuses is left out too, and the logger `chatledger.adapters.langchain` gets an
         error with its seq.
         """
         try:
@@ -86,29 +92,29 @@ class LedgerChatMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  #
         return models
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages at the end, all or none. The first ones make the thread, also again after it was cleared.
+        """Add messages at the end, all or none. Creates the thread if it does not exist, also after `aclear`.
 
-        Raises DecodeError with the path of a live object that is no JSON, ThreadNotFound for a thread of another user,
-        DraftLive while somebody else writes a message at the end, and the ledger's other errors.
+        Raises DecodeError with the path of a value that is not JSON, ThreadNotFound for a thread of another user,
+        DraftLive while the message at the end is being written, and the ledger's other errors.
         """
         if messages:
             await settled(append(self._ledger, self.session_id, decoded(messages), rules=self._rules))
 
     async def aclear(self) -> None:
-        """Delete the thread with its messages, runs and feedback, for good. Does nothing if there is none."""
+        """Delete the thread for good, with its messages, runs and feedback. Does nothing if it does not exist."""
         await settled(self._delete())
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """`aget_messages` without `await`."""
+        """The messages, as `aget_messages` returns them, without `await`."""
         return _waited(self.aget_messages)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """`aadd_messages` without `await`."""
+        """Add messages as `aadd_messages` does, without `await`."""
         _waited(lambda: self.aadd_messages(messages))
 
     def clear(self) -> None:
-        """`aclear` without `await`."""
+        """Delete the thread as `aclear` does, without `await`."""
         _waited(self.aclear)
 
     async def _delete(self) -> None:
@@ -117,8 +123,8 @@ class LedgerChatMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  #
 
 
 def decoded(messages: Sequence[BaseMessage]) -> list[ChatMessage]:
-    """The messages as the ledger's. Raises DecodeError with the path of a value that is no JSON, whatever the rules:
-    lenient ones would keep a live object as its text.
+    """The messages as ChatMessages. Raises DecodeError with the path of a value that is not JSON, at every level of the
+    rules: lenient rules would keep a live object as its text.
     """
     payload = [_dict_of(message, f"messages[{index}]") for index, message in enumerate(messages)]
     require_json(payload, "messages")

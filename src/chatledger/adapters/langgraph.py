@@ -31,16 +31,20 @@ async def project(
     user_id: str | None = None,
     rules: RulesLevel = "lenient",
 ) -> Appended:
-    """Bring the whole channel `messages` of a graph into the thread. Call it after each step; the first call makes the
+    """Store the whole channel `messages` of a graph in the thread. Call it after each step; the first call creates the
     thread.
 
-    Messages that follow the stored ones are appended, with the run `run_id`. If the graph removed a message or replaced
-    one, the messages from there on are stored on a new branch, which becomes the active one and shares what is equal.
-    The same messages again are `replayed`. Each call reads the active branch.
+        async for state in graph.astream(given, config, stream_mode="values"):
+            await project(ledger, thread_id, state["messages"], run_id=run_id)
 
-    With `user_id`, the thread belongs to that user. Raises DecodeError with the path of a live object that is no JSON,
-    ThreadNotFound for a thread of another user, LimitExceeded for more new messages than one append may have,
-    VersionConflict if others kept writing to the thread, and the ledger's other errors.
+    Messages that follow the stored ones are appended, with the run `run_id`. If the graph removed or replaced a
+    message, the messages from there on are stored on a new branch, which becomes the active one and shares the equal
+    messages. The same messages again are `replayed`. Each call reads the active branch.
+
+    With `user_id`, the thread belongs to that user. `rules` judges the messages; the default accepts every message.
+    Raises DecodeError with the path of a value that is not JSON, ThreadNotFound for a thread of another user,
+    LimitExceeded for more new messages than one append may have, VersionConflict if others kept writing to the thread,
+    and the ledger's other errors.
     """
     require(STR, thread_id=thread_id)
     require(STR_OR_NONE, run_id=run_id, user_id=user_id)

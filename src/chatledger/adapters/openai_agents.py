@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import dropwhile
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from chatledger.adapters.extra import importing
 from chatledger.adapters.write import append, append_within, in_transaction, settled
@@ -32,10 +32,10 @@ with importing("agents", extra="openai-agents", name="the OpenAI Agents SDK"):
     from agents.memory.session import _CompactionSnapshot
     from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
 
-__all__ = ["ChatLedgerSession", "UndecodableItem"]
+__all__ = ["ChatLedgerSession", "Item", "UndecodableItem"]
 
 FORMAT = "openai-responses"
-Item = Any
+Item: TypeAlias = Any
 """An item as the SDK has it, a dict (`TResponseInputItem`)."""
 _LEDGER = Kind("a Ledger", Ledger)
 _WINDOW = Kind("'items' or 'turns'", words=("items", "turns"))
@@ -48,21 +48,30 @@ _KEPT = ("message_id", "run_id", "created_at", "name", "is_error", "response_met
 
 
 class UndecodableItem(DecodeError, TypeError):
-    """An item that cannot be stored, because it is no JSON object. `path` names it. Nothing was written."""
+    """An item cannot be stored, because it is not a JSON object. `path` is its place. Nothing was written."""
 
 
 class ChatLedgerSession:
-    """A conversation of the SDK in the thread `session_id` of the ledger: `Runner.run(…, session=session)`. Making one
-    reads and writes nothing; the first items make the thread.
+    """A session of the SDK that is kept in the thread `session_id` of the ledger. Creating one reads and writes
+    nothing. The first items create the thread.
 
-    With `user_id`, the thread belongs to that user. A thread of another user is as one that is not there: it has no
-    items, and adding some raises ThreadNotFound.
+        session = ChatLedgerSession("thread-1", ledger, user_id="ada")
+        result = await Runner.run(agent, "Hello", session=session)
 
-    A limit counts items. With `window="turns"` it counts turns, from a user's message to the next, and so never parts
-    a call from its result. With `view="model"`, `get_items` returns what OpenAI accepts, for instance with a result
-    for each call; the thread does not change. `rules` is the level of the threads that the session makes, and of what
-    it adds. The SDK repairs its items when it reads them, so the default keeps whatever comes.
+    With `user_id`, the thread belongs to that user. A thread of another user has no items for it, and adding some
+    raises ThreadNotFound.
+
+    A limit counts items. With `window="turns"` it counts turns, from a user's message to the next, and so never
+    separates a call from its result. With `view="model"`, `get_items` returns items that OpenAI accepts, for instance
+    with a result for each call; the thread does not change. `rules` is the level of the thread that the session
+    creates, and of the items that it adds. The SDK repairs its items when it reads them, so the default accepts every
+    item.
     """
+
+    session_id: str
+    """The id of the thread."""
+    session_settings: SessionSettings | None
+    """The SDK's settings, with the default limit of `get_items`."""
 
     def __init__(
         self,
@@ -82,7 +91,7 @@ class ChatLedgerSession:
         require(_VIEW, view=view)
         require(RULES, rules=rules)
         self.session_id = session_id
-        self.session_settings: SessionSettings | None = (
+        self.session_settings = (
             SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
         )
         self._ledger = ledger if user_id is None else ledger.user(user_id)
@@ -91,9 +100,9 @@ class ChatLedgerSession:
         self._rules = rules
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """The items in their order, or the last `limit` of them; without `limit`, that of the session's settings. 0
-        gives none, a negative number gives all, and so does None without settings. A session without a thread has
-        none. A message that is still being written is left out.
+        """The items in order, or the last `limit` of them. The default limit is that of the session's settings. 0
+        returns none. A negative number returns all, and so does None without a limit in the settings. A session without
+        a thread has no items. A message that is still being written is left out.
         """
         wanted: int | None = resolve_session_limit(limit, self.session_settings)
         if wanted == 0:
@@ -108,10 +117,10 @@ class ChatLedgerSession:
             return []
 
     async def add_items(self, items: Sequence[Item]) -> None:
-        """Add items at the end, all or none. The first ones make the thread, also again after it was cleared.
+        """Add items at the end, all or none. Creates the thread if it does not exist, also after `clear_session`.
 
-        Raises UndecodableItem, which is a TypeError, for items that are no JSON objects; ThreadNotFound for a thread of
-        another user; DraftLive while somebody else writes a message at the end; and the ledger's other errors.
+        Raises UndecodableItem, which is a TypeError, for items that are not JSON objects; ThreadNotFound for a thread
+        of another user; DraftLive while the message at the end is being written; and the ledger's other errors.
         """
         if not items:
             return
@@ -119,16 +128,16 @@ class ChatLedgerSession:
         await settled(append(self._ledger, self.session_id, messages, rules=self._rules))
 
     async def pop_item(self) -> Any:
-        """Remove the newest item and return it; None if there is none. Of several callers, each gets another item.
+        """Remove the newest item and return it; None if there is none. Several callers at once each get another item.
 
-        If the newest message holds further items, they stay, in a message with the same id. The removed item is no
-        longer in the conversation; `ledger.messages.revisions` keeps it until it is redacted or erased. Raises
-        DraftLive while somebody writes that message.
+        If the newest message has further items, they stay, in a message with the same id. The removed item is no longer
+        in the conversation; `ledger.messages.revisions` keeps it until it is redacted or erased. Raises DraftLive while
+        that message is being written.
         """
         return await settled(self._pop())
 
     async def clear_session(self) -> None:
-        """Delete the thread with its messages, runs and feedback, for good. Does nothing if there is none."""
+        """Delete the thread for good, with its messages, runs and feedback. Does nothing if it does not exist."""
         await settled(self._delete())
 
     # --- Reading ------------------------------------------------------------------------------------------------------
@@ -164,8 +173,8 @@ class ChatLedgerSession:
             return None
 
     async def _pop_within(self, transaction: Transaction) -> Item:
-        """The pop of the newest message holds the branch, so nobody else pops the same. What has no item, and what the
-        newest item leaves of its message, is put back.
+        """Pop the newest message, which locks the branch, so that no other caller pops the same one. Put back the
+        messages without an item, and the rest of the message of the newest item.
         """
         back: list[ChatMessage] = []
         while (last := await transaction.messages.pop(self.session_id)) is not None:
@@ -277,11 +286,11 @@ class _Read:
 
 
 class _NoItem(Exception):
-    """The thread has no item. It ends the transaction, so that what was popped on the way stays."""
+    """The thread has no item. The error ends the transaction, so that the popped messages stay."""
 
 
 class _Moved(Exception):
-    """The suffix is not what it was. It ends the transaction, so that nothing of it is replaced."""
+    """The suffix has changed. The error ends the transaction, so that no part of the suffix is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +304,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Suffix:
-    """The messages at the end of a history, from item `first` of their first one on, and what shall replace them."""
+    """The messages at the end of a history, from item `first` of the first message on, and their replacement."""
 
     messages: Sequence[ChatMessage]
     first: int

@@ -1,5 +1,5 @@
-"""How every adapter writes: threads are made at first use, several calls are one transaction, and a caller that is
-cancelled knows that its write is done or refused.
+"""How every adapter writes: threads are created at first use, several calls are one transaction, and a cancelled caller
+gets its CancelledError only after its write has ended.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from chatledger.transaction import Transaction
 T = TypeVar("T")
 ATTEMPTS = 8
 _PAUSE = 0.005
-"""Seconds, at most, before the second attempt; twice as long before each further one."""
+"""Maximum number of seconds before the second attempt; twice as long before each further one."""
 
 
 async def settled(write: Coroutine[Any, Any, T]) -> T:
-    """The result of a write that runs to its end, whatever becomes of the caller. A caller that is cancelled meanwhile
-    waits for the end, and then gets its CancelledError.
+    """Run the write to its end and return its result. A caller that is cancelled meanwhile waits for the end, and then
+    gets its CancelledError.
     """
     task = asyncio.ensure_future(write)
     cancelled: asyncio.CancelledError | None = None
@@ -39,10 +39,10 @@ async def settled(write: Coroutine[Any, Any, T]) -> T:
 
 
 async def in_transaction(ledger: Ledger, work: Callable[[Transaction], Awaitable[T]]) -> T:
-    """Several calls with one commit, begun again if another writer came first or the database failed in between. `work`
-    may run several times, so it keeps nothing from one time to the next.
+    """Run `work` in a transaction, and run it again if another writer came first or the database failed. `work` may run
+    several times, so it must keep no state between them.
 
-    It is not for a caller that has to learn of the other writer: that one begins the transaction itself.
+    A caller that must learn of the other writer begins the transaction itself.
     """
     for attempt in count(1):
         try:
@@ -67,8 +67,8 @@ async def append(
     expected: str | None = None,
     expected_version: int | None = None,
 ) -> Appended:
-    """Append all messages or none, however many they are, and make the thread with these rules if there is none.
-    Returns the result of the last piece.
+    """Append any number of messages, all or none, and create the thread with these rules if it does not exist. Returns
+    the result of the last piece.
 
     It is one call of the ledger, or one transaction if there are more messages than a call may have. Raises as
     `messages.append`; a thread of another user is a ThreadNotFound. A VersionConflict with what is expected is raised
@@ -109,8 +109,8 @@ async def append_within(
     expected_version: int | None = None,
     create: bool = False,
 ) -> Appended:
-    """`messages.append` of a transaction, in pieces if there are more messages than one append may have. What is
-    expected is compared before the first piece.
+    """`messages.append` of a transaction, in pieces if there are more messages than one append may have. `expected`
+    and `expected_version` are compared before the first piece.
     """
 
     async def first(piece: Sequence[ChatMessage]) -> Appended:

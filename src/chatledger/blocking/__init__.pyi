@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import pyarrow
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from chatledger.errors import ChatLedgerError
 from chatledger.models import (
     Alternative,
     Appended,
@@ -18,22 +20,28 @@ from chatledger.models import (
     Delta,
     Erasure,
     Feedback,
+    FeedbackComparison,
     FeedbackSummary,
     FormattedHistory,
     History,
+    Hit,
     KvValue,
+    LedgerStats,
     Limits,
     Loss,
     Metrics,
     Page,
     PartialMessage,
+    Progress,
     Revision,
     RulesLevel,
     Run,
+    RunPrices,
     RunStatus,
     Thread,
     ThreadChange,
     Usage,
+    UsageSummary,
 )
 from chatledger.models.json import JsonValue
 from chatledger.models.outputs import Output, ThreadAgent
@@ -42,7 +50,6 @@ from chatledger.storage.append.request import OnOpenCalls
 from chatledger.storage.history.tokens import CountTokens
 from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.kv import KvScope
-from chatledger.storage.repositories.reencrypt import Progress
 from chatledger.storage.repositories.thread_list import ThreadOrder
 from chatledger.storage.repositories.threads import Unset
 from chatledger.storage.rows.keys import KeyRing, Keys
@@ -116,6 +123,15 @@ class ThreadRepository:
         cursor: str | None = None,
         after: str | None = None,
     ) -> Page[Thread]: ...
+    def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        kind: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Page[Hit]: ...
     def count(
         self,
         *,
@@ -186,6 +202,19 @@ class MessageRepository:
     def revisions(self, thread_id: str, message_id: str) -> Sequence[Revision]: ...
     def find(self, message_id: str) -> Sequence[ChatMessage]: ...
     def redact(self, thread_id: str, seq: int, *, branch: int | None = None, dry_run: bool = False) -> ChatMessage: ...
+    def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        roles: Sequence[str] | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Page[Hit]: ...
     def pop(self, thread_id: str, *, branch: int | None = None, expected: str | None = None) -> ChatMessage | None: ...
     def retract(self, thread_id: str, message_id: str) -> ChatMessage: ...
     def close_open_calls(self, thread_id: str, *, reason: str = ..., branch: int | None = None) -> Appended: ...
@@ -227,6 +256,18 @@ class RunRepository:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Run]: ...
+    def usage(
+        self,
+        by: str | Sequence[str] = ...,
+        *,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        prices: bool | RunPrices = False,
+    ) -> Sequence[UsageSummary]: ...
 
 class FeedbackRepository:
     def record(self, feedback: Feedback | Any, *, idempotency_key: str | None = None) -> Feedback: ...
@@ -263,6 +304,17 @@ class FeedbackRepository:
         user_id: str | None = None,
         events: bool = False,
     ) -> Sequence[FeedbackSummary]: ...
+    def compare(
+        self,
+        key: str,
+        by: str = "model",
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        user_id: str | None = None,
+    ) -> Sequence[FeedbackComparison]: ...
 
 class OutputRepository:
     def add(self, thread_id: str, added: Sequence[Output]) -> None: ...
@@ -293,6 +345,48 @@ class KvRepository:
     def merge(self, scope: KvScope, key: str, values: dict[str, Any], *, expected: int | None = None) -> KvValue: ...
     def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool: ...
 
+class FrameRepository:
+    def messages(
+        self,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    ) -> Generator[pyarrow.RecordBatch]: ...
+    def calls(
+        self,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    ) -> Generator[pyarrow.RecordBatch]: ...
+    def runs(
+        self,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    ) -> Generator[pyarrow.RecordBatch]: ...
+    def scores(
+        self,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        on_damage: Callable[[ChatLedgerError], object] | None = None,
+    ) -> Generator[pyarrow.RecordBatch]: ...
+
 class Ledger:
     threads: ThreadRepository
     messages: MessageRepository
@@ -304,6 +398,7 @@ class Ledger:
     erasures: ErasureRepository
     partials: PartialRepository
     kv: KvRepository
+    frames: FrameRepository
     def stream(
         self,
         thread_id: str,
@@ -329,6 +424,15 @@ class Ledger:
         resume: Literal["continue", "restart"] = "restart",
     ) -> Draft: ...
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
+    def stats(
+        self,
+        by: Literal["day", "model"] | None = None,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        prices: bool | RunPrices = False,
+    ) -> Sequence[LedgerStats]: ...
     def append(
         self,
         thread_id: str,
@@ -420,6 +524,7 @@ class Transaction:
     erasures: ErasureRepository
     partials: PartialRepository
     kv: KvRepository
+    frames: FrameRepository
     def stream(
         self,
         thread_id: str,
@@ -445,6 +550,15 @@ class Transaction:
         resume: Literal["continue", "restart"] = "restart",
     ) -> Draft: ...
     def check(self, thread_id: str | None = None, *, progress: Progress | None = None) -> Generator[CheckedThread]: ...
+    def stats(
+        self,
+        by: Literal["day", "model"] | None = None,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        prices: bool | RunPrices = False,
+    ) -> Sequence[LedgerStats]: ...
     def append(
         self,
         thread_id: str,

@@ -1,7 +1,7 @@
-"""Makes a class without `await` of each class with public calls. It has the same calls with the same arguments.
+"""Creates a synchronous class for each class with public calls. It has the same calls with the same arguments.
 
-A call runs in the loop of the ledger's own thread, and the caller's thread waits for it. An async iterator becomes a
-generator, an asynchronous context manager one for `with`. The types are those of `__init__.pyi`.
+A call runs in the loop of the ledger's own thread, and the caller's thread waits for it. An async iterator becomes
+a generator, and an asynchronous context manager one for `with`. `__init__.pyi` declares the types.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from chatledger.storage.repositories.branches import BranchRepository
 from chatledger.storage.repositories.drafts import Draft as AsynchronousDraft
 from chatledger.storage.repositories.erasures import ErasureRepository
 from chatledger.storage.repositories.feedback import FeedbackRepository
+from chatledger.storage.repositories.frames import FrameRepository
 from chatledger.storage.repositories.kv import KvRepository
 from chatledger.storage.repositories.messages import MessageRepository
 from chatledger.storage.repositories.outputs import AgentRepository, OutputRepository
@@ -32,18 +33,18 @@ from chatledger.telemetry.calls import VIEWS
 
 _END = object()
 _EXIT_TIMEOUT = 1.0
-"""Seconds that the end of the process waits for the calls that are running on a ledger that nobody closed."""
+"""Seconds to wait at process exit for running calls of a ledger that was not closed."""
 
 
 class Face:
-    """An asynchronous object, its calls without `await`."""
+    """An asynchronous object whose calls need no `await`."""
 
     def __init__(self, target: Any, thread: LoopThread) -> None:
         self._target = target
         self._thread = thread
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of the object: a repository, or what a draft holds."""
+        """An attribute of the asynchronous object, such as a repository or a field of a draft."""
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return _faced(getattr(self._target, name), self._thread)
@@ -53,8 +54,8 @@ class Face:
 
 
 class Block:
-    """An asynchronous context manager for `with`. It is entered and left in one context, as in one task, and the
-    caller's own context has meanwhile what entering it set: the open transaction, the current span.
+    """An asynchronous context manager for `with`. It is entered and left in one context, as in one task. Inside the
+    block, the caller's context has the variables that entering it set: the open transaction, the current span.
     """
 
     def __init__(self, manager: AbstractAsyncContextManager[Any], thread: LoopThread) -> None:
@@ -72,7 +73,7 @@ class Block:
         try:
             self._thread.run(enter, context=self._context)
         except BaseException as error:
-            if entered:  # the interrupt came too late
+            if entered:  # an interrupt arrived after the block was entered
                 self._leave(type(error), error, error.__traceback__)
             raise
         self._set = [(name, name.set(value)) for name, value in _differing(self._context)]
@@ -82,7 +83,7 @@ class Block:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         for name, token in reversed(self._set):
-            with suppress(ValueError):  # it is left in another thread
+            with suppress(ValueError):  # the block is left in another thread than it was entered in
                 name.reset(token)
         return self._leave(kind, error, traceback)
 
@@ -106,16 +107,16 @@ def _iterate(items: Any, thread: LoopThread) -> Iterator[Any]:
         while (item := thread.run(step, context=context)) is not _END:
             yield item
     finally:
-        if thread.is_here or thread.forked:  # collected as garbage there: nobody may wait
+        if thread.is_here or thread.forked:  # garbage collection runs there, and waiting would hang
             thread.begin(items.aclose)
         else:
-            with suppress(StorageError):  # the ledger is closed, and the iteration with it
+            with suppress(StorageError):  # the ledger is closed, which ended the iteration
                 thread.run(items.aclose, context=context)
 
 
 def _faced(value: Any, thread: LoopThread) -> Any:
-    """The value itself, or its face."""
-    for kind in type(value).__mro__:  # a class that tells an observer is a subclass
+    """The synchronous face of a value that has one, else the value itself."""
+    for kind in type(value).__mro__:  # an observed class is a subclass
         if kind in FACES:
             return FACES[kind](value, thread)
     if isinstance(value, AsyncIterator):
@@ -144,7 +145,7 @@ def _without_await(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _face(kind: type[Any], base: type[Face] = Face) -> type[Any]:
-    """A class with the public calls and properties of `kind`."""
+    """A synchronous class with the public calls and properties of `kind`."""
     members: dict[str, Any] = {
         "__doc__": kind.__doc__,
         "__module__": "chatledger.blocking",
@@ -165,7 +166,7 @@ def _property(name: str, member: property) -> property:
 
 
 class _Entered(Face):
-    """A draft, which is its own context manager."""
+    """The base of a draft, which is its own context manager."""
 
     def __enter__(self) -> Self:
         self._block = Block(self._target, self._thread)
@@ -187,7 +188,7 @@ class _Transaction(Face):
 
 
 _OPEN: set[_Ledger] = set()
-"""The ledgers that `open` made and nobody has closed yet."""
+"""The ledgers that `open` returned and that are not closed yet."""
 
 
 class _Ledger(_Transaction):
@@ -207,7 +208,7 @@ class _Ledger(_Transaction):
         return ledger
 
     def close(self, *, timeout: float | None = None) -> None:
-        if self not in _OPEN or self._thread.forked:  # in a forked process the connections are another's
+        if self not in _OPEN or self._thread.forked:  # in a forked process the connections belong to the parent
             return
         self._thread.run(lambda: self._target.close(timeout=timeout))
         _OPEN.discard(self)
@@ -240,6 +241,7 @@ FACES: dict[type[Any], type[Any]] = {
             ErasureRepository,
             PartialRepository,
             KvRepository,
+            FrameRepository,
         )
     },
 }

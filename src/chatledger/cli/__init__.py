@@ -11,7 +11,7 @@ from chatledger.errors import MissingExtra
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code. Without the extra `cli` it only says what to install."""
+    """Run a command and return its exit code. Without the extra `cli`, print how to install it."""
     if not _has_extra():
         say(str(MissingExtra("cli", "the command line")))
         return ExitCode.USAGE

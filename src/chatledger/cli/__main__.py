@@ -1,4 +1,4 @@
-"""`python -m chatledger.cli`, for when the script is not on PATH."""
+"""`python -m chatledger.cli`: the command line, even if the script `chatledger` is not on PATH."""
 
 import sys
 

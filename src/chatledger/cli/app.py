@@ -1,17 +1,19 @@
-"""The typer application: it collects the commands of the other modules.
+"""The typer application, made of the commands of the other modules.
 
-These import the ledger inside functions only, so that `--help` does not wait for SQLAlchemy to load.
+The modules import the ledger inside functions only, so that `--help` does not wait for SQLAlchemy to load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand
 
 from chatledger.cli import (
     backup,
+    branches,
     convert,
     demo,
     export,
@@ -24,17 +26,23 @@ from chatledger.cli import (
     reencrypt,
     removal,
     repair,
+    runs,
+    search,
+    sql,
     threads,
+    usage,
 )
 from chatledger.cli.exit_codes import EXIT_CODES, ExitCode, say
 from chatledger.cli.options import KEY_FILE
 
 app = typer.Typer(
     name="chatledger",
-    help="The ledger of an LLM application: conversations, tool calls, runs and scores, in SQL tables.",
+    help=(
+        "Import, inspect, check, export and erase the conversations of an LLM application, stored in SQLite or "
+        "PostgreSQL.\n\nTry it with sample conversations: chatledger demo"
+    ),
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -47,14 +55,34 @@ export.add_to(app)
 convert.add_to(app)
 formats.add_to(app)
 threads.add_to(app)
+search.add_to(app)
+sql.add_to(app)
 removal.add_to(app)
 backup.add_to(app)
 reencrypt.add_to(app)
 partials.add_to(app)
 history.add_to(app)
 repair.add_to(app)
+app.add_typer(branches.app, name="branches")
+app.add_typer(runs.app, name="runs")
+usage.add_to(app)
 app.add_typer(feedback.app, name="feedback")
 demo.add_to(app)
+
+
+class _Command(TyperCommand):
+    """A command whose help does not show the Python types of its arguments, such as `FILE <list[str]>`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010 - older releases have no such method
+
+
+for _group in (app, branches.app, feedback.app, runs.app):
+    for _command in _group.registered_commands:
+        _command.cls = _Command
 
 
 def _say_version(asked: bool) -> None:
@@ -76,7 +104,7 @@ def main(
             "--keys",
             metavar="FILE",
             envvar="CHATLEDGER_KEYS",
-            help="The key file of an encrypted database; give it before the command.",
+            help="JSON file with the keys of an encrypted database. Give this option before the command.",
         ),
     ] = None,
 ) -> None:

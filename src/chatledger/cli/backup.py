@@ -19,13 +19,18 @@ def add_to(app: typer.Typer) -> None:
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to create; it must not exist yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to create. It must not exist yet.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Copy a SQLite database to a file, in one consistent state even while it is in use, and check the copy."""
+    """Copy a SQLite database to a file, even while it is in use.
+
+    The copy holds one consistent state, and is checked. For PostgreSQL, use pg_dump.
+
+    Example: chatledger backup --url chat.db chat-copy.db
+    """
 
     def work() -> int:
         from chatledger.storage.upgrade import backup as storage
@@ -39,13 +44,18 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to restore.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Backup file to restore.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Copy a backup to a place where no database exists yet, and check the copy."""
+    """Copy a backup to a path where no database exists yet.
+
+    The copy is checked. --url names the new database.
+
+    Example: chatledger restore chat-copy.db --url chat.db
+    """
 
     def work() -> int:
         from chatledger.storage.upgrade import backup as storage

@@ -11,7 +11,7 @@ import typer
 from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.export import open_output
 from chatledger.cli.import_files import LINE_SUFFIXES, failure_lines, open_input, say_unknown
-from chatledger.cli.options import Debug, require_files, require_folder, run
+from chatledger.cli.options import Debug, Output, require_files, require_folder, run
 from chatledger.cli.output import plural
 from chatledger.cli.progress import byte_bar
 from chatledger.cli.remarks import Remarks
@@ -29,28 +29,40 @@ def add_to(app: typer.Typer) -> None:
 
 
 def convert(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="The format to write.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File of JSON or JSON lines; - reads standard input.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="Format to write; `chatledger formats` lists them.")
+    ],
     from_: Annotated[
         str,
-        typer.Option("--from", metavar="FORMAT", help="The format of the file; auto: detect it in each record."),
+        typer.Option("--from", metavar="FORMAT", help="Format of the file. auto: detect it in each record."),
     ] = "auto",
     field: Annotated[
-        str | None, typer.Option("--field", metavar="PATH", help="The field that holds a record's messages.")
+        str | None,
+        typer.Option(
+            "--field",
+            metavar="PATH",
+            help="Field that holds a record's messages, such as data.turns.",
+            show_default="the usual field of the format",
+        ),
     ] = None,
-    losses: Annotated[bool, typer.Option("--losses", help="List on stderr what the format cannot express.")] = False,
-    carry: Annotated[
-        bool, typer.Option("--carry", help="Keep that in the format's slot for custom data, if it has one.")
+    losses: Annotated[
+        bool, typer.Option("--losses", help="List on stderr each value that the format cannot express.")
     ] = False,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
-    ] = None,
+    carry: Annotated[
+        bool,
+        typer.Option("--carry", help="Keep those values in the format's field for custom data, if it has one."),
+    ] = False,
+    output: Output = None,
     debug: Debug = False,
 ) -> None:
-    """Convert a file of conversations to another format, without a database.
+    """Convert a file to another format, without a database.
 
-    The result is what an import followed by an export in that format gives, in the same order and container. Bad
-    records, and records of which no message can be written, are reported and left out; the exit code is then 1.
+    The result equals that of an import followed by an export in the other format. Records keep their order and
+    container (array or lines). Bad records, and records without a message that can be written, are reported and left
+    out, and the exit code is 1.
+
+    Example: chatledger convert chats.json --to anthropic -o out.json
     """
 
     def command() -> int:
@@ -116,4 +128,4 @@ class _Report:
         failed = f", {plural(len(self.failures), 'record')} failed" if self.failures else ""
         say(f"{plural(self._read_as.total(), 'record')} converted from {sources} to {conversion.target}{failed}")
         if summary := self._losses.summary():
-            say(summary + ("" if self._listing else " (--losses lists them)"))
+            say(summary + ("" if self._listing else " (add --losses to list them)"))

@@ -1,4 +1,4 @@
-"""`demo`: import, append, read and score with the sample conversations. A second run stores nothing twice."""
+"""`demo`: import the sample conversations, append, read and score. A second run stores nothing twice."""
 
 from __future__ import annotations
 
@@ -29,14 +29,18 @@ def add_to(app: typer.Typer) -> None:
 
 def demo(
     migrate: Annotated[
-        bool, typer.Option("--migrate", help="Bring a PostgreSQL database to this release's schema first.")
+        bool, typer.Option("--migrate", help="First migrate a PostgreSQL database to this release's schema.")
     ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Import sample conversations, append a turn, read it back, score it and show it."""
+    """Try chatledger with sample conversations.
+
+    Imports the samples into the database, appends a turn, reads it back, scores it and prints the conversation. A
+    second run stores nothing twice.
+    """
 
     async def command() -> int:
         from chatledger import Ledger
@@ -77,7 +81,7 @@ async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -
     )
     await ledger.runs.finish(RUN, status="completed", usage=Usage(input_tokens=412, output_tokens=58))
     already = " (stored before; a repeat stores nothing twice)" if appended.replayed else ""
-    done(f"appended a live turn under strict rules: {plural(len(appended.messages), 'message')}{already}")
+    done(f"appended a turn, checked by strict rules: {plural(len(appended.messages), 'message')}{already}")
     history = await ledger.messages.history(thread_id, last_turns=1)
     done(f"read the thread's last turn: messages {history.messages[0].seq} to {history.version}")
     await ledger.feedback.record(Feedback(run_id=RUN, key="stars", score=5, author="mei"), idempotency_key="demo-stars")
@@ -87,7 +91,7 @@ async def _perform(ledger: Ledger, done: Callable[[str], None], *, place: str) -
 
 
 def live_turn() -> list[dict[str, object]]:
-    """A turn as a service sends it: a question, a call, its result, the answer."""
+    """A turn as a service appends it: a question, a call, its result and the answer."""
     arguments = '{"from": "Kyoto", "to": "Hakata", "day": "2025-03-23"}'
     call = {"id": "call_0", "type": "function", "function": {"name": "find_trains", "arguments": arguments}}
     return [
@@ -103,11 +107,11 @@ async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
 
     out = console()
     thread = await ledger.threads.get(thread_id)
-    out.print("\nthe conversation as `chatledger show` draws it:\n")
+    out.print("\nthe conversation, as `chatledger show` prints it:\n")
     render(out, thread, (await ledger.messages.history(thread_id)).messages, full=False)
     at = f" --url {shlex.quote(_place(url))}"
-    out.print(f"\nnext: chatledger check{at}      what the import recorded as broken rules")
-    out.print(f"      chatledger threads{at}    all conversations")
+    out.print(f"\nnext: chatledger threads{at}    list the conversations")
+    out.print(f"      chatledger check{at}      list the rules that they break")
 
 
 def _place(url: str | None) -> str:

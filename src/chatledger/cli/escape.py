@@ -1,6 +1,6 @@
-"""Escapes for stored text, so that it cannot move the cursor, change a colour or turn the direction of writing.
+"""Escapes stored text, so that it cannot move the cursor, change a colour or change the direction of writing.
 
-A character that a terminal would obey is shown as an escape, ESC as \\x1b.
+A character that controls a terminal is printed as an escape, for example ESC as \\x1b.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BREAKS = re.compile("[\t\n]")
 
 
 def escape(text: str) -> str:
-    """Escape everything that a terminal would obey, except line ends. A tab becomes four spaces."""
+    """Escape every character that controls a terminal, except line ends. A tab becomes four spaces."""
     return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n")).replace("\t", "    ")
 
 

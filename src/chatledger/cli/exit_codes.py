@@ -1,4 +1,4 @@
-"""Exit codes, and `finish`, which turns the error of a command into its exit code and one line on stderr."""
+"""Exit codes, and `finish`, which reports an error as one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXIT_CODES = (
 
 
 class UsageError(Exception):
-    """The arguments are wrong; the message says what to give instead."""
+    """The arguments are wrong. The message says what to give instead."""
 
 
 _USAGE = (UsageError, InvalidArgument, InvalidCursor, FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -37,7 +37,7 @@ _USAGE = (UsageError, InvalidArgument, InvalidCursor, FileNotFoundError, NotADir
 
 def _code_of(error: Exception) -> ExitCode:
     """The exit code of an error, the same in every command."""
-    asked_for = isinstance(error, UnknownFormat) and error.format is not None  # a file of unknown format has None
+    asked_for = isinstance(error, UnknownFormat) and error.format is not None  # None: the format of a file is unknown
     return ExitCode.USAGE if asked_for or isinstance(error, _USAGE) else ExitCode.FAILED
 
 
@@ -58,7 +58,7 @@ def finish(command: Callable[[], int], *, debug: bool = False) -> int:
     except KeyboardInterrupt:
         say("interrupted")
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as `head`, closed the pipe
+    except BrokenPipeError:  # the program that reads our output, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
@@ -75,11 +75,13 @@ def _describe(error: Exception) -> str:
         return str(error)
     if type(error).__name__ == "ValidationError":  # Pydantic's; its name avoids an import
         problems = error.errors()  # type: ignore[attr-defined]
-        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
-    return f"{type(error).__name__}: {error} (--debug shows where)"
+        return "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in problems
+        )
+    return f"unexpected {type(error).__name__}: {error} (--debug prints a traceback)"
 
 
 def say(text: str) -> None:
-    """Write a line to stderr, for the person at the terminal."""
+    """Write a line to stderr."""
     sys.stderr.write(f"chatledger: {one_line(without_passwords(text))}\n")
     sys.stderr.flush()

@@ -19,13 +19,16 @@ from chatledger.cli.options import (
     Debug,
     Json,
     Latest,
+    Output,
     Tenant,
     Url,
+    read_time_option,
     require_folder,
     require_one,
     with_ledger,
 )
 from chatledger.cli.output import plural
+from chatledger.cli.parquet import Filters, write_frames
 from chatledger.cli.progress import count_bar, working
 from chatledger.cli.remarks import SHOWN, Remarks
 from chatledger.cli.threads import say_damaged, thread_id_of
@@ -43,58 +46,114 @@ def export(
     thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
     latest: Latest = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Export all threads, in the order of their import or creation.")
+        bool, typer.Option("--all", help="Export all threads, in order of import, then of creation.")
     ] = False,
     format: Annotated[  # noqa: A002
         str | None,
-        typer.Option("--format", help="The format of the messages.", show_default="as imported, else openai-chat"),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format of the messages; `chatledger formats` lists them.",
+            show_default="as imported, else openai-chat",
+        ),
     ] = None,
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help='For training: one conversation per line, only {"messages": […]}.')
+        bool, typer.Option("--jsonl", help='Write training data: one {"messages": […]} per line, without other keys.')
     ] = False,
     view: Annotated[
         Literal["stored", "model"],
-        typer.Option("--view", help="With --jsonl: messages as stored, or as the format's provider accepts them."),
+        typer.Option(
+            "--view",
+            help="With --jsonl: messages as stored, or repaired so that the format's provider accepts them.",
+        ),
     ] = "stored",
     min_score: Annotated[
         list[str] | None,
         typer.Option(
-            "--min-score", metavar="KEY=SCORE", help="Only threads whose mean score for KEY is at least SCORE."
+            "--min-score",
+            metavar="KEY=SCORE",
+            help="Export only threads whose mean score for KEY is at least SCORE. May be repeated.",
         ),
     ] = None,
     container: Annotated[
         Literal["auto", "array", "lines"],
-        typer.Option("--container", help="With --all: an array, or one record per line; auto: as imported."),
+        typer.Option(
+            "--container",
+            help="With --all: write a JSON array, or one record per line. auto: an array if all threads were imported "
+            "from arrays, else lines.",
+        ),
     ] = "auto",
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
+    parquet: Annotated[
+        str | None,
+        typer.Option(
+            "--parquet",
+            metavar="DIR",
+            help="Write messages.parquet, calls.parquet, runs.parquet and scores.parquet into a folder instead.",
+        ),
     ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="Export only the threads of this user.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only threads active at or after this time, such as 2026-01-31T09:00:00Z; with --parquet, only rows "
+            "of that time.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="The same for before this time. The time zone is required."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help="Only threads with a run of this model; with --parquet, rows."),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="AGENT", help="Only threads with a run of this agent; with --parquet, rows."),
+    ] = None,
+    output: Output = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Export a thread, or all of them, as JSON.
+    """Export one thread or all threads as JSON.
 
-    An imported thread is written as its original record, with the messages added since. Any other thread is written
-    as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages.
+    An imported thread is exported as its original record, with the messages added since. Any other thread is exported
+    as its messages, or with --all as a record of thread_id, title, user_id, created_at, metadata and messages. Damaged
+    threads are reported and left out, and the exit code is 1.
 
-    Damaged threads are reported and left out; the exit code is then 1.
+    --jsonl exports training data instead, from all threads unless you name one. --min-score compares the mean of the
+    scores that `feedback summary --thread` counts, and leaves out threads without a score. With --view model, a thread
+    with nothing to send is reported and left out, and the exit code is 1.
 
-    --jsonl writes training data instead, from all threads unless one is named. --min-score takes the mean of the
-    scores that count, as `feedback summary --thread` does; it leaves out threads without a score. With --view model, a
-    thread of which nothing can be sent is left out and reported; the exit code is then 1.
+    --user, --since, --until, --model and --agent choose among all threads, so --all may be left out. --parquet writes
+    rows for data frames, DuckDB and Polars, decrypted. It needs the extra frames.
+
+    Example: chatledger export --jsonl --min-score stars=4 -o train.jsonl
     """
 
     async def work(ledger: Ledger) -> int:
         one = thread is not None or latest
-        several = everything or (jsonl and not one)
+        filters = Filters(user, read_time_option(since, "--since"), read_time_option(until, "--until"), model, agent)
+        if parquet is not None:
+            other = one or jsonl or output is not None or format is not None or view != "stored" or bool(min_score)
+            if other or container != "auto":
+                raise UsageError("--parquet goes with --user, --since, --until, --model and --agent only")
+            return await write_frames(ledger, parquet, filters, as_json=as_json)
+        if one and filters.given:
+            raise UsageError("filters choose among all threads; they do not go with THREAD or --latest")
+        several = everything or (jsonl and not one) or filters.given
         require_one({"THREAD": thread is not None, "--latest": latest, "--all": several})
         if view != "stored" and not jsonl:
-            raise UsageError("--view goes with --jsonl; chatledger history shows one thread as a model gets it")
+            raise UsageError("--view needs --jsonl; to print one thread in a view, use chatledger history --view")
         minima = dict(map(_minimum, min_score or ()))
         if one and minima:
-            raise UsageError("--min-score chooses among all threads; it does not go with THREAD or --latest")
+            raise UsageError("--min-score chooses among all threads; leave it out, or THREAD and --latest")
         require_folder(output)
         _require_format(format)
         chosen = await thread_id_of(ledger, thread, latest=latest) if one else None
@@ -102,7 +161,7 @@ def export(
             if chosen is not None and not jsonl:
                 report = await _export_one(ledger, write, chosen, format)
             else:
-                index = await _index(ledger, chosen, minima)
+                index = await _index(ledger, chosen, minima, filters)
                 report = await _export_many(
                     ledger, write, index, format, "lines" if jsonl else container, view if jsonl else None
                 )
@@ -112,7 +171,7 @@ def export(
 
 
 def _require_format(name: str | None) -> None:
-    """Raises UnknownFormat, even if there is no thread to write."""
+    """Raises UnknownFormat for an unknown name, even if there is no thread to export."""
     from chatledger.transfer.shapes import get_shape
 
     if name is not None:
@@ -126,7 +185,7 @@ def _minimum(text: str) -> tuple[str, float]:
     except ValueError:
         minimum = math.nan
     if not key or not equals or math.isnan(minimum):
-        raise UsageError(f"--min-score takes KEY=SCORE, as in stars=4; not {text!r}")
+        raise UsageError(f"--min-score takes KEY=SCORE, such as stars=4, not {text!r}")
     return key, minimum
 
 
@@ -138,7 +197,7 @@ class _Report:
 
     def print(self) -> ExitCode:
         if self.repairs:
-            say(f"{plural(self.repairs, 'repair')} made, so that the provider accepts the messages")
+            say(f"{plural(self.repairs, 'repair')} made in the model view, so that the provider accepts the messages")
         for line in self.losses.lines():
             say(line)
         if summary := self.losses.summary():
@@ -147,9 +206,9 @@ class _Report:
 
 
 def _say_missing(index: Index) -> ExitCode:
-    """Report the threads that are not exported. Returns FOUND if there are any."""
+    """Report the threads that were not exported. Returns FOUND if there are any."""
     for thread_id, error in list(index.left_out.items())[:SHOWN]:
-        say(f"thread {thread_id}: left out, {error}")
+        say(f"thread {thread_id} left out: {error}")
     if index.left_out:
         say(f"{plural(len(index.left_out), 'thread')} left out")
     code = say_damaged(index.damaged)
@@ -200,13 +259,15 @@ async def _export_many(
     return report
 
 
-async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]) -> Index:
-    from chatledger.transfer.export import Index, keep_scored, read_index
+async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float], filters: Filters) -> Index:
+    from chatledger.transfer.export import Index, keep_run_by, keep_scored, read_index
 
     if thread is not None:
         return Index([(await ledger.threads.get(thread)).thread_id])
     with working("looking for threads"):
-        index = await read_index(ledger)
+        index = await read_index(ledger, user_id=filters.user_id, since=filters.since, until=filters.until)
+        if filters.model is not None or filters.agent is not None:
+            await keep_run_by(ledger, index, model=filters.model, agent=filters.agent)
         if minima:
             await keep_scored(ledger, index, minima)
     return index
@@ -214,9 +275,9 @@ async def _index(ledger: Ledger, thread: str | None, minima: Mapping[str, float]
 
 @contextmanager
 def open_output(output: str | None) -> Iterator[Callable[[str], object]]:
-    """Yields a function that writes to stdout, or to a file that appears only when it is complete.
+    """Yields a function that writes to stdout, or to a file that appears only once it is complete.
 
-    A pipe or a device such as /dev/null is written in place: moving a file there would replace it for everybody.
+    A pipe or a device such as /dev/null is written directly: a rename would replace it for every program.
     """
     if output is None:
         yield sys.stdout.write

@@ -1,4 +1,4 @@
-"""`feedback record` and `feedback summary`: scores on runs."""
+"""`feedback record`, `retract`, `list`, `summary` and `compare`: scores of runs."""
 
 from __future__ import annotations
 
@@ -7,40 +7,57 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.output import print_json, print_table
+from chatledger.cli.options import Cursor, Debug, Json, Limit, Tenant, Url, read_time_option, with_ledger
+from chatledger.cli.output import moment, print_json, print_list, print_table
+from chatledger.cli.threads import print_page, say_damaged
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sequence
 
     from chatledger.ledger import Ledger
-    from chatledger.models import Feedback
+    from chatledger.models import Feedback, FeedbackComparison
 
-app = typer.Typer(help="Score runs, and read the scores.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Record, retract and summarize scores of runs.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("record", context_settings={"ignore_unknown_options": True})  # a score may be -1
 def record(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
-    key: Annotated[str, typer.Argument(metavar="KEY", help="What is scored: stars, thumbs, correctness, …")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Name of the score, such as stars or correctness.")],
     score: Annotated[float, typer.Argument(metavar="SCORE", help="A finite number.")],
-    comment: Annotated[str | None, typer.Option("--comment", help="A comment to store with the score.")] = None,
-    author: Annotated[str | None, typer.Option("--author", help="The name of who gives the score.")] = None,
-    user: Annotated[
-        str | None, typer.Option("--user", help="The id of the user whose score it is; the latest of each user counts.")
+    comment: Annotated[
+        str | None, typer.Option("--comment", metavar="TEXT", help="Comment to store with the score.")
     ] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Where the score comes from.")] = "cli",
-    message: Annotated[str | None, typer.Option("--message", help="The id of one message of the run's thread.")] = None,
-    call: Annotated[int | None, typer.Option("--call", help="One tool call of that message, counted from 0.")] = None,
+    author: Annotated[
+        str | None, typer.Option("--author", metavar="NAME", help="Name of the person or program that gives the score.")
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="USER", help="Id of the user who gives the score. Each user's latest counts."),
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="TEXT", help="Where the score comes from.")] = "cli",
+    message: Annotated[
+        str | None, typer.Option("--message", metavar="ID", help="Score only this message of the run's thread.")
+    ] = None,
+    call: Annotated[
+        int | None,
+        typer.Option("--call", metavar="INDEX", help="Score only this tool call of the message, counted from 0."),
+    ] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="Recording again with the same key changes nothing.")
+        str | None,
+        typer.Option("--idempotency-key", metavar="KEY", help="A repeat with this key stores no second score."),
     ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Record a score of a run. It counts in the place of the user's earlier score of the same target and key."""
+    """Record a score of a run, message or tool call.
+
+    It replaces the user's earlier score of the same target and key.
+
+    Example: chatledger feedback record demo-run-1 stars 4 --user mei
+    """
 
     async def work(ledger: Ledger) -> int:
         about = {"run_id": run, "message_id": message, "call_index": call}
@@ -64,18 +81,21 @@ def _feedback(*, comment: str | None, **fields: object) -> Feedback:
         return Feedback.model_validate({**fields, "kwargs": {} if comment is None else {"comment": comment}})
     except ValidationError as error:
         said = error.errors()[0]
-        raise UsageError(f"{said['loc'][0]}: {said['msg']}") from error
+        raise UsageError(f"{said['loc'][0]}: {said['msg'].removeprefix('Value error, ')}") from error
 
 
 @app.command("retract")
 def retract(
-    feedback_id: Annotated[str, typer.Argument(metavar="FEEDBACK", help="The id that `record` printed.")],
+    feedback_id: Annotated[str, typer.Argument(metavar="FEEDBACK", help="The score's id, which `record` printed.")],
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Withdraw a score, with the user's earlier scores of the same target and key."""
+    """Retract a score, so that it no longer counts.
+
+    The user's earlier scores of the same target and key do not count again.
+    """
 
     async def work(ledger: Ledger) -> int:
         retracted = await ledger.feedback.retract(feedback_id)
@@ -88,9 +108,128 @@ def retract(
     with_ledger(url, tenant, work, debug=debug)
 
 
+@app.command("list")
+def list_scores(
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only scores of this run.")] = None,
+    thread: Annotated[
+        str | None, typer.Option("--thread", metavar="THREAD", help="Only scores of this thread's runs.")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Only scores from this user.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="Only scores with this key. Not with --events.")
+    ] = None,
+    events: Annotated[bool, typer.Option("--events", help="Also list scores that were replaced or retracted.")] = False,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List scores, newest first.
+
+    For each target, key and user, only the latest score is listed, unless it was retracted.
+
+    Example: chatledger feedback list --thread weather --json
+    """
+
+    async def work(ledger: Ledger) -> int:
+        if events and key is not None:
+            raise UsageError("--key does not go with --events")
+        chosen = {"run_id": run, "thread_id": thread, "user_id": user}
+        if events:
+            page = await ledger.feedback.list(**chosen, limit=limit, cursor=cursor)
+        else:
+            page = await ledger.feedback.current(**chosen, key=key, limit=limit, cursor=cursor)
+        if as_json:
+            print_list([one.model_dump() for one in page], page.next_cursor)
+        else:
+            rows = [
+                (
+                    one.feedback_id,
+                    one.run_id,
+                    one.key,
+                    f"{one.score:g}",
+                    one.user_id,
+                    one.author,
+                    moment(one.created_at),
+                )
+                for one in page
+            ]
+            print_page(("feedback", "run", "key", "score", "user", "author", "given"), rows, page, "no scores found")
+        return say_damaged(page.damaged)
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
 @app.command("summary")
 def summary(
-    key: Annotated[str | None, typer.Option("--key", help="Only scores of this key.")] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only scores with this key.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="AGENT", help="Only scores of this agent's runs.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Only scores of this model's runs.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only scores at or after this time, such as 2026-01-31T09:00:00Z. The time zone is required.",
+        ),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only scores before this time.")] = None,
+    thread: Annotated[
+        str | None, typer.Option("--thread", metavar="THREAD", help="Only scores of this thread's runs.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only scores of this run.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Only scores from this user.")] = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Also count scores that were replaced or retracted.")
+    ] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print count, mean, lowest and highest score by key.
+
+    For each target, key and user, only the latest score counts.
+
+    Example: chatledger feedback summary --key stars --agent travel-desk
+    """
+
+    async def work(ledger: Ledger) -> int:
+        rows = await ledger.feedback.summary(
+            key=key,
+            agent=agent,
+            model=model,
+            since=read_time_option(since, "--since"),
+            until=read_time_option(until, "--until"),
+            thread_id=thread,
+            run_id=run,
+            user_id=user,
+            events=events,
+        )
+        if as_json:
+            print_list([row.model_dump() for row in rows])
+        elif rows:
+            shown = [(row.key, row.count, f"{row.mean:.4g}", f"{row.min:g}", f"{row.max:g}") for row in rows]
+            print_table(("key", "count", "mean", "min", "max"), shown)
+        else:
+            say("no scores found")
+        return ExitCode.OK
+
+    with_ledger(url, tenant, work, debug=debug)
+
+
+@app.command("compare")
+def compare(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key of the scores: stars, thumbs, correctness, …")],
+    by: Annotated[
+        str, typer.Option("--by", metavar="WORD", help="model, agent, or metadata.KEY, a key of the runs' metadata.")
+    ] = "model",
     agent: Annotated[str | None, typer.Option("--agent", help="Only runs of this agent.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="Only runs of this model.")] = None,
     since: Annotated[
@@ -98,36 +237,29 @@ def summary(
         typer.Option("--since", metavar="TIME", help="Only scores from then on; TIME includes its time zone."),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only scores before then.")] = None,
-    thread: Annotated[str | None, typer.Option("--thread", help="Only runs of this thread.")] = None,
-    run: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="Only scores of this user.")] = None,
-    events: Annotated[
-        bool, typer.Option("--events", help="Count every score, also those that were replaced or retracted.")
-    ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print the count, mean, lowest and highest score of each key. The latest score of each target and user counts."""
+    """Compare the current scores of models, agents or values of the metadata, with 95 % intervals and mean costs."""
 
     async def work(ledger: Ledger) -> int:
-        rows = await ledger.feedback.summary(
-            key=key,
+        rows = await ledger.feedback.compare(
+            key,
+            by,
             agent=agent,
             model=model,
-            since=_time(since, "--since"),
-            until=_time(until, "--until"),
-            thread_id=thread,
-            run_id=run,
+            since=read_time_option(since, "--since"),
+            until=read_time_option(until, "--until"),
             user_id=user,
-            events=events,
         )
         if as_json:
-            print_json([row.model_dump() for row in rows])
+            print_list([row.model_dump() for row in rows])
         elif rows:
-            shown = [(row.key, row.count, f"{row.mean:.4g}", f"{row.min:g}", f"{row.max:g}") for row in rows]
-            print_table(("key", "count", "mean", "min", "max"), shown)
+            headings = (by, "count", "mean", "share", "low", "high", "runs", "mean cost", "mean tokens")
+            print_table(headings, map(_compared, rows))
         else:
             say("no feedback")
         return ExitCode.OK
@@ -135,11 +267,9 @@ def summary(
     with_ledger(url, tenant, work, debug=debug)
 
 
-def _time(text: str | None, option: str) -> datetime | None:
-    from chatledger.errors import DecodeError
-    from chatledger.transfer.fields import read_time
-
-    try:
-        return None if text is None else read_time(text, option)
-    except DecodeError as error:
-        raise UsageError(str(error)) from error
+def _compared(row: FeedbackComparison) -> Sequence[object]:
+    numbers = (row.mean, row.share, row.low, row.high)
+    shown = [None if number is None else f"{number:.4g}" for number in numbers]
+    cost = None if row.mean_cost is None else f"{float(row.mean_cost):.4g}"
+    tokens = None if row.mean_tokens is None else f"{row.mean_tokens:,.0f}"
+    return (row.value, row.count, *shown, row.runs, cost, tokens)

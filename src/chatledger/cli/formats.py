@@ -1,4 +1,4 @@
-"""`formats`: list the formats, and what each can express."""
+"""`formats`: list the formats and what each can express."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def formats(as_json: Json = False, debug: Debug = False) -> None:
-    """List the formats, and which parts of a conversation each can express.
+    """List the formats and what each can express.
 
-    Reading or writing a conversation reports what its format cannot express as losses. Formats of installed packages
-    are listed as well; stderr names those that cannot be used.
+    When chatledger reads or writes a conversation, it reports values that the format cannot express as losses. The
+    list includes formats of other installed packages; those that cannot be used are named on stderr.
     """
 
     def command() -> int:
@@ -52,5 +52,5 @@ def _print(table: Mapping[str, Mapping[str, str]], records: list[str]) -> None:
         ["can express", *names],
         ([thing, *(SHOWN.get(table[name][thing], table[name][thing]) for name in names)] for thing in things),
     )
-    print("\nform: expressed, but split, joined or in other words")
-    print("import and convert read all of these, and also records of", ", ".join(records))
+    print("\n-: not expressed; form: expressed, but split, joined or in another form")
+    print("import and convert read all of these formats, and also records of", ", ".join(records))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, say
-from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, with_ledger
+from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, with_ledger
 from chatledger.cli.output import print_json
 from chatledger.cli.remarks import Remarks
 from chatledger.cli.threads import require_thread, thread_id_of
@@ -24,28 +24,38 @@ def add_to(app: typer.Typer) -> None:
 def history(
     thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
     latest: Latest = False,
-    format: Annotated[str, typer.Option("--format", help="The format of the messages.")] = "openai-chat",  # noqa: A002
+    format: Annotated[  # noqa: A002
+        str,
+        typer.Option("--format", metavar="FORMAT", help="Format of the messages; `chatledger formats` lists them."),
+    ] = "openai-chat",
     view: Annotated[
         Literal["stored", "model"],
-        typer.Option("--view", help="Messages as stored, or as the format's provider accepts them."),
+        typer.Option("--view", help="stored: messages as stored; model: repaired, so that the provider accepts them."),
     ] = "stored",
     max_tokens: Annotated[
         int | None,
-        typer.Option("--max-tokens", min=0, help="Only the newest turns that fit, at four characters per token."),
+        typer.Option(
+            "--max-tokens",
+            metavar="N",
+            min=0,
+            help="Print the instructions and the newest turns that fit into N tokens, at four characters per token.",
+        ),
     ] = None,
     last_turns: Annotated[
-        int | None, typer.Option("--last-turns", min=0, help="Only so many of the newest turns.")
+        int | None, typer.Option("--last-turns", metavar="N", min=0, help="Print only the newest N turns.")
     ] = None,
-    branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
+    branch: Branch = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print a conversation in a format, as JSON that the format's API accepts.
+    """Print a conversation as JSON in a provider's format.
 
-    Repairs and losses are reported on stderr, one line for all messages that have the same; --json prints each beside
-    the payload. A model view of which nothing can be sent is an error that says why.
+    Repairs and losses are printed on stderr, grouped by kind. --json prints each of them beside the payload. If the
+    model view has nothing that can be sent, the command fails and says why.
+
+    Example: chatledger history --latest --format anthropic --view model
     """
 
     async def work(ledger: Ledger) -> int:

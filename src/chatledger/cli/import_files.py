@@ -1,4 +1,4 @@
-"""`import`: store the conversations of files, or those of a framework's store."""
+"""`import`: store the conversations of files or of a framework's database."""
 
 from __future__ import annotations
 
@@ -43,68 +43,118 @@ def add_to(app: typer.Typer) -> None:
     app.command("import")(import_files)
 
 
-def _option(name: str, text: str) -> Any:
-    return typer.Option(name, metavar="PATH", help=text)
+def _option(name: str, text: str, default: str | bool = False) -> Any:
+    return typer.Option(name, metavar="PATH", help=text, show_default=default)
 
 
 def import_files(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="JSON or JSON lines; - is standard input.")
+        list[str] | None, typer.Argument(metavar="FILE", help="File of JSON or JSON lines; - reads standard input.")
     ] = None,
     field: Annotated[
-        str | None, _option("--field", "The field that holds a record's messages; dots lead into objects.")
+        str | None,
+        _option(
+            "--field", "Field that holds a record's messages, such as data.turns.", "the usual field of the format"
+        ),
     ] = None,
     id_field: Annotated[
-        str | None, _option("--id-field", "The field that identifies a record, so that it can grow.")
+        str | None,
+        _option("--id-field", "Field that identifies a record, so that a later import can add to its thread."),
     ] = None,
     thread_field: Annotated[
-        str | None, _option("--thread-field", "The field to use unchanged as the thread's id.")
+        str | None, _option("--thread-field", "Field whose value becomes the thread's id, unchanged.")
     ] = None,
     time_field: Annotated[
-        str | None, _option("--time-field", "The field with the time of a record or message.")
+        str | None,
+        _option(
+            "--time-field",
+            "Field with the time of a record or message: ISO 8601 with a zone, or seconds or milliseconds since 1970.",
+            "the time of the import",
+        ),
     ] = None,
-    user_field: Annotated[str | None, _option("--user-field", "The field with the user's id.")] = None,
+    user_field: Annotated[str | None, _option("--user-field", "Field with the id of the thread's owner.")] = None,
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="URL", help="A framework's database instead of files; needs --store."),
+        typer.Option(
+            "--from", metavar="URL", help="Import from a framework's database, not from files; needs --store."
+        ),
     ] = None,
     store: Annotated[
         Literal["openai-agents", "langchain", "adk"] | None,
-        typer.Option("--store", help="The framework whose store --from is."),
+        typer.Option("--store", help="Framework that wrote the database of --from."),
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", help="The store's table of messages, if it is not the usual one.")
+        str | None,
+        typer.Option(
+            "--table",
+            metavar="TABLE",
+            help="Table of the framework's messages.",
+            show_default="the framework's usual table",
+        ),
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", help="The owner of the imported sessions; those of adk have owners.")
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="USER",
+            help="Owner of the imported threads. Not for adk, whose sessions name their users.",
+            show_default="no owner",
+        ),
     ] = None,
     session: Annotated[
-        list[str] | None, typer.Option("--session", metavar="ID", help="Import this session only; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--session",
+            metavar="ID",
+            help="Import only the session with this id. May be repeated.",
+            show_default="all sessions",
+        ),
     ] = None,
     format: Annotated[  # noqa: A002
         str,
-        typer.Option("--format", help="The format of the files; auto: detect it in each record. See formats."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format of the files; `chatledger formats` lists them. auto: detect it in each record.",
+        ),
     ] = "auto",
     rules: Annotated[
         Literal["lenient", "strict", "ordered"],
-        typer.Option("--rules", help="How strictly to check; lenient records broken rules."),
+        typer.Option(
+            "--rules",
+            help="lenient: store messages that break a rule, and record the violation. strict: refuse them. ordered: "
+            "also refuse what some providers refuse.",
+        ),
     ] = "lenient",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would happen, and write nothing.")] = False,
-    stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Stop at the first bad record.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what the import would store, without writing.")
+    ] = False,
+    stop_on_error: Annotated[
+        bool, typer.Option("--stop-on-error", help="Stop at the first bad record or session.")
+    ] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Import conversations, one thread per record or session. A second import stores nothing twice.
+    """Import conversations from files or a framework's database.
 
-    A file is an array of records, one record per line, records one after the other, or a recording of requests. A
-    record is a message list or an object with one, a ShareGPT record, a message tree, a trajectory or a request body;
-    its other keys become the thread's metadata. Bad records are reported, records of erased threads are skipped, and
-    the others are imported; the exit code is then 1. A file of unknown format is refused as a whole.
+    Each record or session becomes a thread. A second import stores nothing twice. A missing SQLite database is created.
 
-    With --from and --store, the sessions of a framework's own database become threads, as its adapter would have
-    written them. The database is only read. A bad session is reported, and the others are imported.
+    A file is a JSON array of records, one record per line, or records one after the other. A record is a message list,
+    an object with a message list, a ShareGPT record, a message tree, a trajectory or a request body. Its other keys
+    become the thread's metadata. The options that end in -field take the path of a field in a record, with dots
+    between the keys.
+
+    Bad records are reported, records of erased threads are skipped, and all others are imported; the exit code is then
+    1. A file of unknown format is refused as a whole.
+
+    With --from and --store, each session in the framework's database becomes a thread, as the framework's adapter would
+    write it. The framework's database is not changed.
+
+    Example: chatledger import chats.jsonl --id-field id
+
+    Example: chatledger import --from agent.db --store openai-agents
     """
     of_files = {"--field": field, "--id-field": id_field, "--thread-field": thread_field, "--time-field": time_field}
     of_files |= {"--user-field": user_field, "--format": None if format == "auto" else format}
@@ -138,7 +188,7 @@ def import_files(
         from chatledger.transfer.import_store import StoreOptions, import_store, open_store
 
         if source is None or store is None:
-            raise UsageError("--from needs --store, and --store needs --from")
+            raise UsageError("give --from and --store together: the database, and the framework that wrote it")
         options = StoreOptions(
             store=store,
             table=table,
@@ -160,17 +210,17 @@ def import_files(
     async def command() -> int:
         is_store = source is not None or store is not None
         _refuse_both(of_files if is_store else of_stores, with_="--from" if is_store else "files")
-        require_one({"files": bool(files), "--from": is_store})
+        require_one({"FILE": bool(files), "--from": is_store})
         return await (from_store() if is_store else from_files())
 
     run_async(command, debug=debug)
 
 
 def _refuse_both(others: dict[str, Any], *, with_: str) -> None:
-    """Raises UsageError for an option that is about the other kind of source."""
+    """Raises UsageError for an option of the other kind of source."""
     for name, value in others.items():
         if value:
-            raise UsageError(f"{name} cannot be given with {with_}")
+            raise UsageError(f"{name} does not go with {with_}; leave one of them out")
 
 
 async def import_paths(ledger: Any, files: Sequence[str], options: ImportOptions, *, quiet: bool) -> ImportReport:
@@ -216,7 +266,7 @@ def open_input(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _open(url: str | None, tenant: str, *, dry_run: bool) -> Opening:
-    """A dry run neither creates nor migrates a file: if there is none, it imports into memory."""
+    """Open the ledger. A dry run neither creates nor migrates a file; without a file, it imports into memory."""
     from chatledger import Ledger
 
     path = file_path(url)
@@ -232,13 +282,13 @@ def _code_of(report: ImportReport, files: Sequence[str]) -> ExitCode:
 
 
 def say_unknown(unknown: Sequence[UnknownFormat], *, option: str) -> None:
-    """Report files of unknown format, and once the options that help."""
+    """Report each file of unknown format, and then once the options that help."""
     from chatledger.transfer.shapes import shape_names
 
     for error in unknown:
         say(str(error))
     if unknown:
-        say(f"--field says where the messages are, {option} what they are: {', '.join(shape_names())}")
+        say(f"--field names the field of the messages, {option} their format: {', '.join(shape_names())}")
 
 
 def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read: bool) -> None:
@@ -250,8 +300,8 @@ def _print_report(report: ImportReport, options: ImportOptions, *, nothing_read:
     _say_failures(report, "record")
     for file, thread_id in report.twins.items():
         say(
-            f"{file}: its first record is stored already as thread {thread_id}, under another id; give the same "
-            "--id-field or --thread-field each time you import a file"
+            f"{file}: its first record is already stored as thread {thread_id}, whose id came from another field; give "
+            "the same --id-field or --thread-field each time you import a file"
         )
     if options.format == AUTO:
         for line in _read_as(report):
@@ -267,15 +317,15 @@ def _print_sessions(report: ImportReport, options: StoreOptions) -> None:
 
 
 def _say_failures(report: ImportReport, unit: str) -> None:
-    """`unit` is the word for a source of a thread."""
+    """`unit` is the word for the source of a thread: record or session."""
     for line in failure_lines(report.failures, unit):
         say(line)
     for one in report.erased[:SHOWN_ERASED]:
         say(f"{one}; skipped")
     if len(report.erased) > SHOWN_ERASED:
-        say(f"… and {len(report.erased) - SHOWN_ERASED:,} {unit}s more of erased threads; --json lists them all")
+        say(f"… and {len(report.erased) - SHOWN_ERASED:,} more {unit}s of erased threads; --json lists them all")
     for name in report.empty:
-        say(f"{name}: no {unit} in it")
+        say(f"{name}: contains no {unit}s")
     if report.stopped:
         say(f"stopped at the first bad {unit}; the {unit}s before it are stored")
 
@@ -290,16 +340,16 @@ def _read_as(report: ImportReport) -> list[str]:
 
 
 def failure_lines(failures: Sequence[Failure], unit: str = "record") -> list[str]:
-    """One line per problem, with its first record: a wrong --field fails every record in the same way."""
+    """One line per problem, with the first record that has it: a wrong --field fails every record in the same way."""
     by_problem: dict[str, list[Failure]] = {}
     for failure in failures:
         by_problem.setdefault(failure.problem, []).append(failure)
     lines = [
-        str(same[0]) + (f" (and {plural(len(same) - 1, unit)} more)" if len(same) > 1 else "")
+        str(same[0]) + (f" (and {len(same) - 1:,} more {unit}{'s' if len(same) > 2 else ''})" if len(same) > 1 else "")
         for same in by_problem.values()
     ]
     more = len(lines) - SHOWN_FAILURES
-    return lines[:SHOWN_FAILURES] + ([f"… and {more:,} problems more; --json lists them all"] if more > 0 else [])
+    return lines[:SHOWN_FAILURES] + ([f"… and {more:,} more problems; --json lists them all"] if more > 0 else [])
 
 
 def describe(report: ImportReport, *, time_field: str | None = None, dry_run: bool = False) -> list[str]:
@@ -324,7 +374,7 @@ def _counted(report: ImportReport, unit: str, *, dry_run: bool) -> list[str]:
 
 
 def _times(report: ImportReport, time_field: str | None) -> list[str]:
-    """Say which records got the time of the import: a reader would take it for a time of the file."""
+    """Report records that got the time of the import, which a reader could mistake for a time from the file."""
     if not report.without_time or not report.created + report.grown:
         return []
     if time_field is None:

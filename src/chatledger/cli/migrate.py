@@ -1,4 +1,4 @@
-"""`migrate` and `schema`: change the schema of a database, and compare it with the one this release needs."""
+"""`migrate` and `schema`: change a database's schema, or compare it with the one that this release needs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError
 from chatledger.cli.options import Debug, Json, Tenant, Url, run
+from chatledger.cli.output import print_list, print_table
 from chatledger.cli.progress import working
 
 if TYPE_CHECKING:
+    from chatledger.storage.schema.view_columns import View
     from chatledger.storage.upgrade.versions import SchemaStatus
 
 
@@ -23,19 +25,34 @@ def add_to(app: typer.Typer) -> None:
 
 def migrate(
     to: Annotated[
-        str, typer.Option("--to", metavar="REV", help="A revision, head, or base, which drops all tables.")
+        str,
+        typer.Option(
+            "--to",
+            metavar="REV",
+            help="Revision to migrate to: head, one such as 0004, or base, which drops all tables.",
+        ),
     ] = "head",
-    sql: Annotated[bool, typer.Option("--sql", help="Print the statements instead of running them.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --to base: confirm that every table is dropped.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL statements instead of running them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --to base: confirm that all tables are dropped.")] = False,
     rls: Annotated[
-        bool | None, typer.Option("--rls/--no-rls", help="Switch PostgreSQL's row-level security on or off as well.")
+        bool | None,
+        typer.Option(
+            "--rls/--no-rls",
+            help="Also switch PostgreSQL's row-level security on or off.",
+            show_default="leave it as it is",
+        ),
     ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Bring a database to this release's schema, or to another revision."""
+    """Migrate a database to this release's schema.
+
+    Creates the tables in a new database. Back up the database first.
+
+    Example: chatledger migrate --url postgresql://app@db.example/chat
+    """
 
     def command() -> int:
         import chatledger
@@ -55,10 +72,23 @@ def migrate(
     run(command, debug=debug)
 
 
-def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, debug: Debug = False) -> None:
-    """Print the schema revision of a database and the one this release needs; exit code 1 if they do not match."""
+def schema(
+    views: Annotated[
+        bool, typer.Option("--views", help="Explain the views and their columns instead; no database is needed.")
+    ] = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print the schema revision of a database and the one needed.
+
+    The exit code is 1 if this release cannot use the database as it is.
+    """
 
     def command() -> int:
+        if views:
+            return _explain_views(as_json=as_json)
         import chatledger
 
         status = chatledger.schema_status(url)
@@ -73,13 +103,32 @@ def schema(url: Url = None, tenant: Tenant = "default", as_json: Json = False, d
     run(command, debug=debug)
 
 
+def _explain_views(*, as_json: bool) -> int:
+    from chatledger.storage.schema.view_columns import VIEW_COLUMNS
+
+    if as_json:
+        print_list([_as_item(name, view) for name, view in VIEW_COLUMNS.items()])
+        return ExitCode.OK
+    for name, view in VIEW_COLUMNS.items():
+        print(f"{name}: {view.meaning}\n")
+        rows = [(one.name, one.type.sqlite, one.type.postgresql, one.meaning) for one in view.columns]
+        print_table(("column", "sqlite", "postgresql", "meaning"), rows)
+        print()
+    return ExitCode.OK
+
+
+def _as_item(name: str, view: View) -> dict[str, object]:
+    columns = [{"name": one.name, **one.type._asdict(), "meaning": one.meaning} for one in view.columns]
+    return {"view": name, "meaning": view.meaning, "columns": columns}
+
+
 def _check_options(to: str, *, sql: bool, yes: bool, rls: bool | None) -> None:
     if to not in ("head", "base") and not to.isdigit():
         raise UsageError(f"--to takes a revision such as 0001, head or base, not {to!r}")
     if to == "base" and not (sql or yes):
-        raise UsageError("--to base drops every table with the data of every tenant; add --yes to do it")
+        raise UsageError("--to base drops all tables, with the data of every tenant; add --yes to confirm it")
     if rls is not None and (sql or to == "base"):
-        raise UsageError("--rls and --no-rls need the tables of a database; they do not go with --sql or --to base")
+        raise UsageError("--rls and --no-rls need the tables of a database; leave out --sql and --to base")
 
 
 def _as_json(status: SchemaStatus) -> str:

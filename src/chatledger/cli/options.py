@@ -13,6 +13,8 @@ import typer
 from chatledger.cli.exit_codes import UsageError, finish
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from chatledger.ledger import Ledger
     from chatledger.storage.rows.keys import Keys
 
@@ -20,18 +22,34 @@ Url = Annotated[
     str | None,
     typer.Option(
         "--url",
+        metavar="URL",
         envvar="CHATLEDGER_URL",
-        help="A path, sqlite:///… or postgresql://…; default: CHATLEDGER_URL, else chatledger.db.",
+        help="The database: a file path, sqlite:///PATH or postgresql://….",
+        show_default="chatledger.db",
     ),
 ]
-Tenant = Annotated[str, typer.Option("--tenant", help="The tenant whose conversations to use.")]
-THREAD_HELP = "The thread's id, or as much of its beginning as no other has."
-Latest = Annotated[bool, typer.Option("--latest", help="The thread with the newest activity.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if the command fails.")]
+Tenant = Annotated[str, typer.Option("--tenant", metavar="TENANT", help="The tenant that owns the conversations.")]
+THREAD_HELP = "The thread's id, or a unique prefix of it."
+Latest = Annotated[bool, typer.Option("--latest", help="Use the thread with the most recent activity.")]
+Branch = Annotated[
+    int | None,
+    typer.Option("--branch", metavar="N", help="Number of the branch.", show_default="the active branch"),
+]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default="standard output"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print a traceback if the command fails.")]
+
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Maximum number of items to list.")]
+Cursor = Annotated[
+    str | None,
+    typer.Option("--cursor", metavar="CURSOR", help="Continue after the page that ended with this cursor."),
+]
 
 KEY_FILE: ContextVar[str | None] = ContextVar("chatledger_keys", default=None)
-"""FILE of `chatledger --keys FILE COMMAND …`. It comes before the command, since it means the same to each of them."""
+"""FILE of `chatledger --keys FILE COMMAND …`: an option of the program, since it means the same to every command."""
 
 
 def run(command: Callable[[], int], *, debug: bool) -> None:
@@ -44,7 +62,7 @@ def run_async(command: Callable[[], Coroutine[Any, Any, int]], *, debug: bool) -
 
 
 def given_keys() -> Keys | None:
-    """Read the file named by --keys or CHATLEDGER_KEYS; None if there is neither."""
+    """Read the file named by --keys or CHATLEDGER_KEYS. Returns None if neither is given."""
     if (file := KEY_FILE.get()) is None:
         return None
     from chatledger.storage.rows.keys import read_keys
@@ -62,29 +80,31 @@ def with_ledger(
     plaintext: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `work` on an existing ledger and exit with the code that it returns. `check` judges the arguments before the
-    ledger is opened.
+    """Run `work` on an existing ledger and exit with the code that it returns. `check` validates the arguments before
+    the ledger is opened.
 
-    A missing file is an error: a typo in its name must not create a new, empty ledger.
+    A missing database file is an error: a typo in its name must not create a new, empty ledger.
     """
 
     async def opened() -> int:
         from chatledger import Ledger
 
         check()
-        _require_file(url)
+        require_database(url)
         async with Ledger.open(url, tenant=tenant, keys=given_keys(), plaintext=plaintext) as ledger:
             return await work(ledger)
 
     run_async(opened, debug=debug)
 
 
-def _require_file(url: str | None) -> None:
+def require_database(url: str | None) -> None:
     from chatledger.errors import StorageError
 
     path = file_path(url)
     if path is not None and not Path(path).exists():
-        raise StorageError(f"there is no database {path}; chatledger import, migrate and demo create one")
+        raise StorageError(
+            f"there is no database {path}; check --url, or create one with chatledger import, migrate or demo"
+        )
 
 
 def file_path(url: str | None) -> str | None:
@@ -98,17 +118,28 @@ def file_path(url: str | None) -> str | None:
     return None if path == MEMORY else path
 
 
+def read_time_option(text: str | None, option: str) -> datetime | None:
+    """The time of an option, with its zone. Raises UsageError."""
+    from chatledger.errors import DecodeError
+    from chatledger.transfer.fields import read_time
+
+    try:
+        return None if text is None else read_time(text, option)
+    except DecodeError as error:
+        raise UsageError(str(error)) from error
+
+
 def require_files(files: Sequence[str]) -> None:
     """Raises UsageError for a folder or a missing file. `-` is standard input."""
     for file in files:
         if file != "-" and Path(file).is_dir():
-            raise UsageError(f"{file} is a folder; give its files")
+            raise UsageError(f"{file} is a folder; give a file in it")
         if file != "-" and not Path(file).exists():
             raise UsageError(f"there is no file {file}")
 
 
 def require_folder(output: str | None) -> None:
-    """Raises UsageError if `output` is a folder or its folder does not exist. None is standard output."""
+    """Raises UsageError if `output` is a folder or its parent folder does not exist. None is standard output."""
     if output is not None and not Path(output).parent.is_dir():
         raise UsageError(f"cannot write {output}: there is no folder {Path(output).parent}")
     if output is not None and Path(output).is_dir():

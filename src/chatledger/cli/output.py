@@ -1,4 +1,4 @@
-"""Output: JSON for programs, tables for people. Tables escape stored text."""
+"""Output: JSON for programs, and tables for people. Tables escape stored text."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
+def print_list(items: Sequence[Any], next_cursor: str | None = None, **more: Any) -> None:
+    """Print a list as JSON, in the one shape that all commands have: `items` and `next_cursor`."""
+    print_json({"items": list(items), "next_cursor": next_cursor, **more})
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
@@ -34,7 +39,7 @@ def _plain(value: Any) -> Any:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that reads no text as markup, and writes plain text to a pipe."""
+    """A console that does not interpret text as markup, and writes plain text to a pipe."""
     from rich.console import Console
 
     class Plain(Console):
@@ -71,5 +76,5 @@ def plural(count: int, noun: str) -> str:
 
 
 def lost(losses: Mapping[str, int]) -> str:
-    """A line with the number of losses by code; `docs/formats/losses.md` explains the codes."""
+    """A line with the number of losses by code; `docs/reference/formats/losses.md` explains the codes."""
     return "lost: " + ", ".join(f"{code} × {count:,}" for code, count in sorted(losses.items()))

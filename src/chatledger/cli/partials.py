@@ -1,4 +1,4 @@
-"""`partials`: messages that are still being written, or that a dead process left behind."""
+"""`partials`: list messages that are still being written or were abandoned, and interrupt abandoned ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.output import moment, plural, print_json, print_table
+from chatledger.cli.output import moment, plural, print_list, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,14 +25,17 @@ def partials(
     older_than: Annotated[
         float | None,
         typer.Option(
-            "--older-than", min=0, metavar="SECONDS", help="Only messages whose last write is at least so old."
+            "--older-than",
+            min=0,
+            metavar="SECONDS",
+            help="Select only messages whose last write was at least SECONDS ago.",
         ),
     ] = None,
     interrupt: Annotated[
         bool,
         typer.Option(
             "--interrupt",
-            help="Mark abandoned messages as interrupted.",
+            help="Mark the selected messages as interrupted; without --older-than, the abandoned ones.",
         ),
     ] = False,
     url: Url = None,
@@ -40,7 +43,12 @@ def partials(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List partial messages: still being written, or left behind by a process that died."""
+    """List messages that are still being written or were abandoned.
+
+    A message is abandoned if its writer stopped without completing it, for example because the process died.
+
+    Example: chatledger partials --interrupt
+    """
 
     async def work(ledger: Ledger) -> int:
         everything = not interrupt and older_than is None
@@ -59,8 +67,8 @@ def _say_held(held: int) -> None:
     from chatledger.storage.append.request import LEASE
 
     say(
-        f"{plural(held, 'partial message')} left alone: for {LEASE:g} seconds after a write, or as long as its writer "
-        "asked for, a message may still be written; --older-than 0 interrupts it now"
+        f"{plural(held, 'partial message')} left alone, because a writer may still be active: for {LEASE:g} seconds "
+        "after its last write, or as long as it asked for; --older-than 0 interrupts anyway"
     )
 
 
@@ -69,7 +77,7 @@ def _print(found: Sequence[PartialMessage], done: list[bool] | None, *, as_json:
         said = [one.model_dump() for one in found]
         if done is not None:
             said = [{**one, "interrupted": interrupted} for one, interrupted in zip(said, done, strict=True)]
-        print_json({"partials": said})
+        print_list(said)
         return
     if found:
         rows = [(one.thread_id, one.branch, one.seq, one.run_id, moment(one.since)) for one in found]
@@ -79,5 +87,5 @@ def _print(found: Sequence[PartialMessage], done: list[bool] | None, *, as_json:
     else:
         say(
             f"{plural(sum(done), 'message')} interrupted"
-            + ("" if all(done) else "; their writers continued the others")
+            + ("" if all(done) else f"; {len(done) - sum(done):,} left alone, because they changed meanwhile")
         )

@@ -37,7 +37,7 @@ def byte_bar(total: int | None, *, quiet: bool = False) -> Iterator[Callable[[st
 @contextmanager
 def share_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """A bar of items whose total is not known yet. Yields a function that takes the number done and the total. The bar
-    is drawn once the work takes longer than a second.
+    appears once the work has taken a second.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda _done, _total: None

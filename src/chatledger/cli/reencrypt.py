@@ -1,4 +1,4 @@
-"""`reencrypt`: encrypt everything with the current key."""
+"""`reencrypt`: encrypt all data of a tenant with its current key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ def reencrypt(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Encrypt with the tenant's current key what older keys encrypted. Give --keys before the command."""
+    """Encrypt older data with the tenant's current key.
+
+    Afterwards the older keys are no longer needed. The database may stay in use. After an interruption, run the command
+    again to continue.
+
+    Example: chatledger --keys keys.json reencrypt
+    """
 
     async def work(ledger: Ledger) -> int:
         with share_bar("encrypting", quiet=as_json) as progress:
@@ -36,7 +42,7 @@ def reencrypt(
         elif rows:
             print_table(("table", "rows encrypted"), [(table, f"{count:,}") for table, count in rows.items()])
         else:
-            say("nothing to encrypt: everything has the current key")
+            say("nothing to encrypt: all data is encrypted with the current key")
         return ExitCode.OK
 
     with_ledger(url, tenant, work, debug=debug, plaintext=plaintext)

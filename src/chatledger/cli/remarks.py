@@ -1,4 +1,4 @@
-"""Losses and repairs for people: one line for all messages that have the same one, in the order of the first."""
+"""Losses and repairs as text: one line for each kind, with the number of its messages, in order of the first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 @dataclass(slots=True)
 class _Group:
-    """A remark on several messages. `first` is its first place; `last` is its last one, to count each message once."""
+    """A remark on several messages. `first` is its first place. `last` is its latest, to count a message once."""
 
     text: str
     first: str
@@ -38,14 +38,14 @@ class _Group:
 
 
 class Remarks:
-    """Gathers remarks while messages come, in memory for each remark and not for each message."""
+    """Collects remarks while messages are read. Its memory grows with the kinds of remarks, not with the messages."""
 
     def __init__(self) -> None:
         self._groups: dict[str, _Group] = {}
         self._codes: Counter[str] = Counter()
 
     def add_losses(self, losses: Iterable[Loss], place: str = "") -> None:
-        """`place` names the record or the thread of the messages, if there are several."""
+        """`place` names the record or thread of the messages, if the command reads several."""
         for loss in losses:
             self._codes[loss.code] += 1
             self._add(loss.code if loss.path in ("", loss.code) else f"{loss.code} at {loss.path}", loss.seq, place)
@@ -66,7 +66,7 @@ class Remarks:
         group.last = where
 
     def lines(self) -> Iterator[str]:
-        """A line for each remark, as many as a person reads."""
+        """A line for each of the first SHOWN remarks, and a count of the others."""
         for alike, group in list(self._groups.items())[:SHOWN]:
             yield group.line(alike)
         more = len(self._groups) - SHOWN

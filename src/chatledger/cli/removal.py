@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import Debug, Json, Tenant, Url, run, with_ledger
+from chatledger.cli.options import Branch, Debug, Json, Tenant, Url, run, with_ledger
 from chatledger.cli.output import plural, print_json, print_table
 from chatledger.cli.progress import working
 
@@ -21,22 +21,54 @@ if TYPE_CHECKING:
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
-Yes = Annotated[bool, typer.Option("--yes", help="Confirm; without it nothing is removed.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be removed, and write nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm the removal. Required, unless --dry-run is given.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed, without removing it.")]
 
 
 def add_to(app: typer.Typer) -> None:
+    app.command("delete")(delete)
     app.command("erase")(erase)
     app.command("redact")(redact)
     app.command("retain")(retain)
 
 
+def delete(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    yes: Yes = False,
+    url: Url = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Permanently delete a thread, with its messages, runs and scores.
+
+    The id may be used again. To keep it from being used again, for a request to be forgotten, use erase.
+    """
+
+    async def work(ledger: Ledger) -> int:
+        deleted = await ledger.threads.delete(thread)
+        if as_json:
+            print_json(deleted.model_dump())
+        else:
+            _say_rows(deleted.rows, dry_run=False)
+        return ExitCode.OK
+
+    if not yes:
+        run(_unconfirmed, debug=debug)
+    with_ledger(url, tenant, work, debug=debug)
+
+
 def erase(
     thread: Annotated[str | None, typer.Option("--thread", metavar="THREAD", help="Erase one thread.")] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="Erase every thread of a user.")] = None,
-    whole_tenant: Annotated[bool, typer.Option("--whole-tenant", help="Erase every thread of the tenant.")] = False,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="USER", help="Erase every thread of this user, and the user's other data."),
+    ] = None,
+    whole_tenant: Annotated[
+        bool, typer.Option("--whole-tenant", help="Erase every thread of the tenant, and its other data.")
+    ] = False,
     keep_scores: Annotated[
-        bool, typer.Option("--keep-scores", help="Keep the scores of feedback, without comments.")
+        bool, typer.Option("--keep-scores", help="Keep feedback scores, without comments and ids.")
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -45,7 +77,12 @@ def erase(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Permanently erase a thread, a user or a tenant. A tombstone keeps the threads' ids from being used again."""
+    """Permanently erase a thread, a user or a tenant.
+
+    Each erased thread leaves a tombstone without its content, so that its id cannot be used again.
+
+    Example: chatledger erase --user ada --dry-run
+    """
 
     async def work(ledger: Ledger) -> int:
         with working("counting" if dry_run else "erasing", quiet=as_json):
@@ -63,7 +100,7 @@ def erase(
 def redact(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
     seq: Annotated[int, typer.Argument(metavar="SEQ", help="The message's seq, as `show` prints it.")],
-    branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
+    branch: Branch = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: Url = None,
@@ -71,7 +108,7 @@ def redact(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Permanently remove the text of one message; its position, ids and links stay."""
+    """Permanently remove the content of one message. Its position, ids and links remain."""
 
     async def work(ledger: Ledger) -> int:
         redacted = await ledger.messages.redact(thread, seq, branch=branch, dry_run=dry_run)
@@ -90,7 +127,10 @@ def redact(
 
 
 def retain(
-    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="An age such as 12h, 90d or 52w.")],
+    older_than: Annotated[
+        str,
+        typer.Option("--older-than", metavar="AGE", help="Age in hours, days or weeks, such as 12h, 90d or 52w."),
+    ],
     dry_run: DryRun = False,
     yes: Yes = False,
     url: Url = None,
@@ -98,7 +138,10 @@ def retain(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Permanently delete threads without a write for longer than AGE."""
+    """Permanently delete threads whose last write is older than AGE.
+
+    Example: chatledger retain --older-than 90d --dry-run
+    """
 
     async def work(ledger: Ledger) -> int:
         with working("counting" if dry_run else "deleting", quiet=as_json):
@@ -145,7 +188,7 @@ def _say_erased(erasure: Erasure, *, dry_run: bool, as_json: bool) -> None:
 def _say_rows(rows: Mapping[str, int], *, dry_run: bool) -> None:
     gone = [(table, f"{count:,}") for table, count in rows.items() if count]
     if gone:
-        print_table(("table", "rows to go" if dry_run else "rows gone"), gone)
+        print_table(("table", "rows to remove" if dry_run else "rows removed"), gone)
     else:
         say("nothing to remove")
     if dry_run:
@@ -153,7 +196,7 @@ def _say_rows(rows: Mapping[str, int], *, dry_run: bool) -> None:
 
 
 def _unconfirmed() -> int:
-    return _refuse("this cannot be undone; add --yes to do it, or --dry-run to see what would go")
+    return _refuse("the removal cannot be undone; add --yes to confirm it, or --dry-run to see what it would remove")
 
 
 def _refuse(text: str) -> int:

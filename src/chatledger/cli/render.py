@@ -1,6 +1,6 @@
-"""A conversation as text for a terminal: each call with its result beneath it, and the rules that are broken.
+"""A conversation as text for a terminal: each call with its result beneath it, and the broken rules.
 
-All stored text passes through `escape` and is never read as markup.
+All stored text passes through `escape` and is never interpreted as markup.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _lines(thread: Thread, messages: Sequence[ChatMessage], *, full: bool) -> It
 
 
 def results_by_call(messages: Sequence[ChatMessage]) -> dict[tuple[int, int], ChatMessage]:
-    """The result of each call, keyed by the call's (seq, idx). The rules pair them, since ids may repeat."""
+    """The result of each call, keyed by the call's (seq, idx). The rules pair the two, since ids may repeat."""
     tip, results = Tip(), dict[tuple[int, int], ChatMessage]()
     for message in messages:
         tip = tip._replace(last_seq=(message.seq or 1) - 1)
@@ -85,7 +85,7 @@ def _short_id(id_: str | None) -> str:
 
 
 def _content(message: ChatMessage) -> Iterator[tuple[str, str]]:
-    """Each part as (text, style). Media are named, not shown."""
+    """Each part as (text, style). Media appear only by name."""
     if isinstance(message.content, str):
         if message.content or not message.tool_calls:
             yield (message.content, "") if message.content else ("(empty)", "dim")
@@ -134,7 +134,7 @@ def _block(text: str, mark: str, *, full: bool, style: str) -> Iterator[Text]:
 
 
 def cut(text: str) -> tuple[str, str]:
-    """The beginning of a long text, and a note on how much is missing."""
+    """The beginning of a long text, and a note that counts the missing characters."""
     lines = text.split("\n")
     shown = "\n".join(lines[:MAX_LINES])[:MAX_CHARACTERS]
     missing = len(text) - len(shown)

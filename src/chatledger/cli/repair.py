@@ -1,4 +1,4 @@
-"""`repair`: store results for calls that will never get one."""
+"""`repair`: store results for calls that will never get one, and interrupt abandoned messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from chatledger.cli.exit_codes import ExitCode, say
 from chatledger.cli.options import Debug, Json, Tenant, Url, with_ledger
-from chatledger.cli.output import plural, print_json, print_table
+from chatledger.cli.output import plural, print_list, print_table
 from chatledger.cli.progress import working
 from chatledger.cli.threads import say_damaged, thread_ids
 from chatledger.errors import ChatLedgerError
@@ -30,20 +30,25 @@ def add_to(app: typer.Typer) -> None:
 
 
 def repair(
-    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="A thread's id; default: all threads.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be done, and change nothing.")] = False,
+    thread: Annotated[
+        str | None, typer.Argument(metavar="THREAD", help="The thread's id.", show_default="all threads")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the repairs without making them.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Store "interrupted" results for the open calls at the end of every branch, and mark abandoned partial messages as
-    interrupted, so that any message can follow. Nothing else changes, and a second run does nothing. A branch is left
-    alone if its last message is still being written.
+    """Close calls and messages that were left unfinished.
 
-    Stop the agents first: a call that one of them is still working on looks like an abandoned one. With --dry-run the
-    exit code is 1 if there is anything to do. A thread whose rows are damaged is reported and left alone, and the exit
-    code is 1.
+    Stores an "interrupted" result for each open call at the end of a branch, and marks abandoned partial messages as
+    interrupted, so that any message can follow. It skips a branch whose last message is still being written. Nothing
+    else changes, and a second run finds nothing to do.
+
+    Stop your agents first: the command cannot tell a call that an agent is still working on from an abandoned one.
+
+    With --dry-run, the exit code is 1 if there is anything to repair. A thread with damaged rows is reported and
+    skipped, and the exit code is 1.
     """
 
     async def work(ledger: Ledger) -> int:
@@ -74,7 +79,7 @@ async def _repair(ledger: Ledger, thread_id: str, *, dry_run: bool) -> list[Repa
         place = {"thread_id": thread_id, "branch": branch.branch}
         waiting = [one for one in await ledger.threads.check(thread_id, branch=branch.branch) if one.open]
         if any(one.rule == PARTIAL for one in waiting) and not await _is_abandoned(ledger, thread_id, branch.branch):
-            say(f"branch {branch.branch} of thread {thread_id} is left alone: its last message is still being written")
+            say(f"branch {branch.branch} of thread {thread_id} skipped: its last message is still being written")
             continue
         done += [{**place, "seq": one.seq, **_said(one)} for one in waiting if dry_run or one.rule == PARTIAL]
         if waiting and not dry_run:
@@ -95,12 +100,12 @@ def _said(finding: Finding) -> dict[str, str]:
 
 
 def _answered(result: ChatMessage) -> str:
-    return f"{result.text} is the result of call {result.tool_call_id or 'without an id'} ({result.name})"
+    return f"stored {result.text!r} as the result of call {result.tool_call_id or 'without an id'} ({result.name})"
 
 
 def _report(checked: int, done: list[Repaired], *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        print_json({"checked": checked, "dry_run": dry_run, "repairs": done})
+        print_list(done, checked=checked, dry_run=dry_run)
         return
     if done:
         print_table(("thread", "branch", "seq", "what", "detail"), [tuple(one.values()) for one in done])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
-from chatledger.cli.options import THREAD_HELP, Debug, Json, Latest, Tenant, Url, require_one, with_ledger
-from chatledger.cli.output import console, moment, plural, print_json, print_table, short
+from chatledger.cli.options import THREAD_HELP, Branch, Debug, Json, Latest, Tenant, Url, require_one, with_ledger
+from chatledger.cli.output import console, moment, plural, print_json, print_list, print_table, short
 from chatledger.cli.progress import share_bar
 from chatledger.errors import ChatLedgerError
 
@@ -30,20 +30,30 @@ def add_to(app: typer.Typer) -> None:
 
 
 def threads(
-    user: Annotated[str | None, typer.Option("--user", help="Only threads of this user.")] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="Only threads of this kind.")] = None,
-    archived: Annotated[bool, typer.Option("--archived", help="Only archived threads; default: the others.")] = False,
-    order: Annotated[str, typer.Option("--order", help="By `active`, the last activity, or `created`.")] = "active",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="List at most so many.")] = 20,
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="List only threads of this user.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", metavar="KIND", help="List only threads of this kind.")] = None,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="List only archived threads, which are left out by default.")
+    ] = False,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order", metavar="active|created", help="Sort by time of last activity or of creation, newest first."
+        ),
+    ] = "active",
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Maximum number of threads to list.")
+    ] = 20,
     cursor: Annotated[
-        str | None, typer.Option("--cursor", help="Continue after the page that ended with this cursor.")
+        str | None,
+        typer.Option("--cursor", metavar="CURSOR", help="List the next page; the previous page printed its cursor."),
     ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the threads, newest first."""
+    """List threads, most recently active first."""
 
     async def work(ledger: Ledger) -> int:
         page = await ledger.threads.list(
@@ -55,7 +65,7 @@ def threads(
             cursor=cursor,
         )
         if as_json:
-            print_json({"threads": [one.model_dump() for one in page], "next_cursor": page.next_cursor})
+            print_list([one.model_dump() for one in page], page.next_cursor)
         else:
             _print_threads(page)
         return say_damaged(page.damaged)
@@ -64,34 +74,42 @@ def threads(
 
 
 def say_damaged(damaged: Sequence[ChatLedgerError]) -> ExitCode:
-    """Report what could not be read. Returns FOUND if there is any."""
+    """Report what could not be read. Returns FOUND if there is anything to report."""
     for error in damaged:
         say(str(error))
     return ExitCode.FOUND if damaged else ExitCode.OK
 
 
-def _print_threads(page: Page[Thread]) -> None:
+def print_page(headings: Sequence[str], rows: Sequence[Sequence[object]], page: Page[Any], nothing: str) -> None:
+    """Print the rows of a page as a table, and the option that reads on."""
     if not page.items and not page.damaged:
-        say("no threads")
-        return
+        say(nothing if page.next_cursor is None else "nothing on this page")
+    elif rows:
+        print_table(headings, rows)
+    if page.next_cursor is not None:
+        say(f"next page: --cursor {page.next_cursor}")
+
+
+def _print_threads(page: Page[Thread]) -> None:
     rows = [
         (one.thread_id, one.user_id, f"{one.message_count:,}", moment(one.active_at), short(one.title or one.preview))
         for one in page
     ]
-    print_table(("thread", "user", "messages", "active", "title or preview"), rows)
-    if page.next_cursor is not None:
-        say(f"for more: --cursor {page.next_cursor}")
+    print_page(("thread", "user", "messages", "active", "title or preview"), rows, page, "no threads")
 
 
 def archive(
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Show the thread in lists again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Bring the thread back into lists.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Leave a thread out of lists. It is read and written as before."""
+    """Hide a thread from lists. Reading and writing it work as before.
+
+    `threads --archived` lists archived threads.
+    """
 
     async def work(ledger: Ledger) -> int:
         found = await (ledger.threads.unarchive(thread) if undo else ledger.threads.archive(thread))
@@ -107,30 +125,53 @@ def archive(
 def show(
     thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP)] = None,
     latest: Latest = False,
-    branch: Annotated[int | None, typer.Option("--branch", help="The branch; default: the active one.")] = None,
+    branch: Branch = None,
     newest: Annotated[
         int | None,
-        typer.Option("--newest", min=0, help="So many messages at the end, or before --before, and whole groups."),
+        typer.Option(
+            "--newest",
+            metavar="N",
+            min=0,
+            help="Print the N newest messages, or the N before --before. May print more, to keep calls with their "
+            "results.",
+        ),
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--last", min=0, help="At most so many of the last messages, in whole turns.")
+        int | None,
+        typer.Option(
+            "--last",
+            metavar="N",
+            min=0,
+            help="Print the newest whole turns, at most N messages in all but at least one turn.",
+        ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=0, help="So many messages from the beginning, after --after or before --before."),
+        typer.Option(
+            "--limit",
+            metavar="N",
+            min=0,
+            help="Print N messages: the first ones, those after --after or those before --before.",
+        ),
     ] = None,
-    before: Annotated[int | None, typer.Option("--before", help="Only messages before this seq.")] = None,
-    after: Annotated[int | None, typer.Option("--after", help="Only messages after this seq.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Do not shorten long texts.")] = False,
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="SEQ", help="Print only messages before this seq.")
+    ] = None,
+    after: Annotated[
+        int | None, typer.Option("--after", metavar="SEQ", help="Print only messages after this seq.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print long texts in full.")] = False,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print a conversation, each call with its result, and the rules that are broken.
+    """Print a conversation with its calls, results and broken rules.
 
-    The whole branch, or a page of it: then the options that read on are reported on stderr, or as cursors by --json. A
-    group is a call with its results.
+    Prints the whole branch, or the part that --newest, --last, --limit, --before and --after choose. The options for
+    the neighbouring pages are then printed on stderr, or as cursors with --json.
+
+    Example: chatledger show --latest --newest 20
     """
 
     async def work(ledger: Ledger) -> int:
@@ -154,7 +195,7 @@ def show(
 
 
 def _say_neighbours(history: History, size: int | None) -> None:
-    """The options that print the messages before and after a page, in pages of the same size."""
+    """Print the options that show the messages before and after this page, in pages of the same size."""
     if history.previous_cursor is not None:
         say(f"earlier messages: {'' if size is None else f'--newest {size} '}--before {history.previous_cursor}")
     if history.next_cursor is not None:
@@ -162,22 +203,33 @@ def _say_neighbours(history: History, size: int | None) -> None:
 
 
 def check(
-    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help=f"{THREAD_HELP} Default: all threads.")] = None,
+    thread: Annotated[
+        str | None, typer.Argument(metavar="THREAD", help=THREAD_HELP, show_default="all threads")
+    ] = None,
     latest: Latest = False,
     provider: Annotated[
-        str | None, typer.Option("--provider", help="List what this provider, named by its format, would refuse.")
+        str | None,
+        typer.Option(
+            "--provider",
+            metavar="FORMAT",
+            help="List instead what the provider behind this format would refuse, e.g. anthropic.",
+        ),
     ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the errors of stored conversations: damaged cells, broken rules, calls without a result, abandoned partial
-    messages. The exit code is 1 if there are any. Advice changes no exit code: an order of roles and arguments of calls
-    that some providers refuse.
+    """Find errors in stored conversations.
 
-    With --provider, list instead what that provider would refuse in the conversations as they are stored, and why. Its
-    model view (history --view model) repairs all of these but damaged cells. The exit code is 1 if there are any.
+    Lists damaged cells, broken rules, calls without a result and abandoned partial messages; the exit code is 1 if
+    there are any. Findings of severity "advice" do not change the exit code: they name an order of roles, or arguments
+    of calls, that some providers refuse.
+
+    With --provider, list what that provider would refuse in the conversations as they are stored, and why. The exit
+    code is 1 if there is anything to list. `history --view model` repairs all of it except damaged cells.
+
+    Example: chatledger check --provider anthropic
     """
 
     async def work(ledger: Ledger) -> int:
@@ -188,7 +240,7 @@ def check(
             )
         errors = [one for one in found if one.get("severity") != "advice"]
         if as_json:
-            print_json({"checked": checked, "findings": found})
+            print_list(found, checked=checked)
         else:
             if found:
                 headings = ["reason"] if provider is not None else ["severity", "rule", "state"]
@@ -224,7 +276,7 @@ async def _check(
 
 
 async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[int, list[dict[str, object]]]:
-    """The number of threads checked, and what the provider would refuse in them."""
+    """The number of threads checked, and the findings that the provider would refuse."""
     from chatledger.errors import NothingToSend
     from chatledger.formats.model_view import get_provider, is_refusal
     from chatledger.storage.rows.messages import is_damage
@@ -237,7 +289,7 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
         try:
             viewed = await ledger.history(thread_id, format=provider, view="model")
         except NothingToSend as error:
-            if error.reasons:  # a thread without messages has no fault: nobody has spoken yet
+            if error.reasons:  # without reasons the thread has no messages yet, which is no fault
                 empty = {"seq": None, "reason": "nothing-to-send", "detail": str(error)}
                 found.append({"thread_id": thread_id, **empty})
             continue
@@ -255,16 +307,18 @@ async def _refused(ledger: Ledger, thread: str | None, provider: str) -> tuple[i
 
 
 def require_thread(thread: str | None, *, latest: bool) -> None:
-    """Raises UsageError unless the user named a thread, or asked for the latest one."""
+    """Raises UsageError unless either THREAD or --latest is given."""
     require_one({"THREAD": thread is not None, "--latest": latest})
 
 
 async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> str:
-    """The id that begins with `thread`, or that of the latest thread. An id that is there means itself, and one that is
-    not is returned for the command to refuse. Raises UsageError unless one of the two is given, and for the beginning
-    of several ids.
+    """The id of the thread that `thread` names, in full or by a unique prefix, or of the latest thread.
 
-    Only commands that read use it. After a deletion, the id of the deleted thread may begin that of another.
+    A full id wins over a longer id that begins with it. If no id begins with `thread`, returns it unchanged, and the
+    command raises ThreadNotFound. Raises UsageError for a prefix of several ids, and unless exactly one of the two
+    arguments is given.
+
+    Only commands that read use it: once a thread is deleted, its id could be a prefix of another thread's id.
     """
     from chatledger.errors import NotFound
 
@@ -274,17 +328,17 @@ async def thread_id_of(ledger: Ledger, thread: str | None, *, latest: bool) -> s
         if newest.damaged:
             raise newest.damaged[0]
         if not newest.items:
-            raise NotFound("there is no thread yet")
+            raise NotFound("--latest found no thread that is not archived")
         return newest.items[0].thread_id
     ids = await ledger.threads.complete(thread, limit=SHOWN_IDS + 1) if thread else []
     if thread in ids or len(ids) < 2:
         return thread if thread in ids or not ids else ids[0]
     more = ", …" if len(ids) > SHOWN_IDS else ""
-    raise UsageError(f"several threads begin with {thread!r}: {', '.join(ids[:SHOWN_IDS])}{more}")
+    raise UsageError(f"several thread ids begin with {thread!r}: {', '.join(ids[:SHOWN_IDS])}{more}")
 
 
 async def thread_ids(ledger: Ledger, thread: str | None) -> AsyncIterator[str]:
-    """The given thread, or all threads."""
+    """The given thread id, or the ids of all threads."""
     if thread is not None:
         yield thread
         return

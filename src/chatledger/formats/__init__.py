@@ -1,11 +1,10 @@
-"""Formats: how other programs and providers spell messages.
+"""Formats: the shapes in which providers and frameworks write messages.
 
-docs/formats/write-a-format.md shows how to add one, with the names that are for its author: `Codec` and its kin,
-`register`, `measured` with `Written`, `require_json`, `keep_deep` and `restore_deep`.
+docs/guides/write-a-format.md shows how to add one. The names here are for its author.
 """
 
 from chatledger.formats.codec import Codec, Decoded, EarlyCodec, Encoded, Kind, ModelCodec
-from chatledger.formats.losses.measure import Written, measured
+from chatledger.formats.losses.measure import Origins, Written, measured
 from chatledger.formats.registry import (
     asked_before,
     format_names,
@@ -26,6 +25,7 @@ __all__ = [
     "Encoded",
     "Kind",
     "ModelCodec",
+    "Origins",
     "Written",
     "asked_before",
     "format_names",

@@ -1,4 +1,4 @@
-"""The interface of a format: a name, `recognises`, `decode` and `encode`. docs/formats/write-a-format.md shows one.
+"""The interface of a format: a name, `recognises`, `decode` and `encode`. docs/guides/write-a-format.md shows one.
 
 A codec is pure and works on sequences. It promises two things:
 
@@ -22,23 +22,26 @@ from chatledger.models import ChatMessage, Loss, RulesLevel
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The messages of a payload; `losses` is empty unless lenient rules let something in that cannot be kept."""
+    """The messages that a codec read from a payload."""
 
     messages: list[ChatMessage]
+    """The messages, in order."""
     losses: list[Loss] = field(default_factory=list)
+    """The values that cannot be stored as they came. Empty unless lenient rules accepted the payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A payload as the format's own API takes it, and the losses of the messages that it could not express.
-
-    `origins` has, for each message that reading the payload gives, the indexes of the messages that it was written
-    from: usually one, the same one for each piece of a split message, several for merged ones, none for a made-up one.
-    """
+    """The payload that a codec wrote."""
 
     payload: Any
+    """The payload as the format's own API takes it."""
     losses: list[Loss] = field(default_factory=list)
+    """The values of the messages that the payload could not express."""
     origins: Sequence[tuple[int, ...]] = ()
+    """For each message that reading the payload gives, the indexes of the messages that it was written from: usually
+    one, the same one for each piece of a split message, several for a merged message, none for a made-up one.
+    """
 
 
 Kind: TypeAlias = Literal["models", "dicts"]
@@ -46,52 +49,54 @@ Kind: TypeAlias = Literal["models", "dicts"]
 
 
 class Codec(Protocol):
-    """One format. A class may inherit from this one, or only have its members."""
+    """A format: reads payloads as messages, and writes messages as payloads. A class may inherit from this one, or only
+    have its members.
+    """
 
     @property
     def name(self) -> str:
-        """The name that `format=` takes, and that is stored in `ChatMessage.format`. It never changes."""
+        """The name that `format=` takes, and that is stored in `ChatMessage.format`. It must never change."""
         ...
 
     def recognises(self, payload: object) -> bool:
-        """Whether the payload is certainly of this format. Cheap, False in doubt; raises nothing, whatever it gets."""
+        """Whether the payload is certainly of this format. Cheap; False in doubt; raises nothing for any object."""
         ...
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
-        """The payload as messages. Raises DecodeError with the path of the first thing that is not of the format.
+        """Read a payload as messages. Raises DecodeError with the path of the first value that is not of the format.
 
-        `rules="lenient"` keeps what an import would otherwise lose: an unknown role is kept as its text.
+        `rules="lenient"` accepts more, so that an import loses nothing: an unknown role is kept as its text.
         """
         ...
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """Messages of any origin as a payload. Never raises on stored messages.
+        """Write messages of any origin as a payload. Never raises for stored messages.
 
-        `carry` puts the residual of another format into a free slot of this one where it has one.
+        `carry=True` puts the residual of another format into a free slot of this one, if it has one.
         """
         ...
 
 
 @runtime_checkable
 class ModelCodec(Codec, Protocol):
-    """A format that has classes of its own, which can be given back instead of dicts."""
+    """A format that has classes of its own, so that it can return objects instead of dicts."""
 
     def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
-        """The kind of a payload for a reader that asks for none: usually the kind that came in."""
+        """The kind of payload to return by default: usually the kind that the messages came in as."""
         ...
 
     def as_models(self, payload: Any) -> Any:
-        """A payload that `encode` gave, as objects. Raises EncodeError for what no object can hold."""
+        """A payload that `encode` returned, as objects. Raises EncodeError for a value that no object can hold."""
         ...
 
 
 @runtime_checkable
 class EarlyCodec(Codec, Protocol):
-    """A format whose payloads another format is sure of as well, since they are a special case of it."""
+    """A format whose payloads another format recognises too, because they are a special case of that format."""
 
     @property
     def before(self) -> Sequence[str]:
-        """The names of the formats that are asked after this one whether they recognise a payload."""
+        """The names of the formats that must be asked after this one whether they recognise a payload."""
         ...
 
 
@@ -108,10 +113,10 @@ _MODEL_CALLS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 
 
 def checked(codec: object) -> Codec:
-    """The object as a codec. Raises InvalidArgument, which says what it lacks."""
+    """The object as a codec. Raises InvalidArgument with the member that it lacks."""
     kind = codec.__name__ if isinstance(codec, type) else type(codec).__name__
     if isinstance(codec, type):
-        raise InvalidArgument("codec", f"must be an object: give {kind}() and not the class")
+        raise InvalidArgument("codec", f"must be an instance: pass {kind}(), not the class")
     name = getattr(codec, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArgument("codec", f"needs {kind}.name: 1 to 64 letters, digits and '.', '_', '/', '+', '-'")
@@ -124,8 +129,8 @@ def checked(codec: object) -> Codec:
         try:
             inspect.signature(method).bind(None, **named)
         except TypeError:
-            raise InvalidArgument("codec", f"needs the method with these arguments: {spelled}") from None
+            raise InvalidArgument("codec", f"needs the method with the arguments {spelled}") from None
     before = getattr(codec, "before", ())
     if not isinstance(before, (list, tuple)) or not all(isinstance(other, str) for other in before):
-        raise InvalidArgument("codec", f"needs names of formats in {kind}.before, as a list or a tuple")
+        raise InvalidArgument("codec", f"needs a list or tuple of format names in {kind}.before")
     return cast(Codec, codec)

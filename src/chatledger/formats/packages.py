@@ -25,7 +25,7 @@ class Place:
         """Raises anything that the module of the package raises, and InvalidArgument for what is no codec."""
         codec = checked(self.point.load())
         if codec.name != self.point.name:
-            raise InvalidArgument("codec", f"is named {codec.name!r}, its entry point {self.point.name!r}")
+            raise InvalidArgument("codec", f"is named {codec.name!r}, but its entry point is named {self.point.name!r}")
         return codec
 
     def __str__(self) -> str:
@@ -44,9 +44,9 @@ def find_places(taken: Collection[str]) -> tuple[dict[str, Place], dict[str, str
     for name, named in found.items():
         spelled = " and ".join(sorted({str(place) for place in named}))
         if name in taken:
-            faults[name] = f"of {spelled} is not used: chatledger has that name itself"
+            faults[name] = f"of {spelled} is not used: the name belongs to chatledger"
         elif len({place.point.value for place in named}) > 1:
-            faults[name] = f"is not used, since {spelled} both have that name: uninstall one"
+            faults[name] = f"is not used: {spelled} have the same name; uninstall one of them"
         else:
             places[name] = named[0]
     return places, faults

@@ -1,8 +1,8 @@
-"""The formats by name: ours, those that a program registers, and those of installed packages.
+"""The formats by name: the built-in ones, those that a program registers, and those of installed packages.
 
-A format has a place, `module:attribute`, which is loaded when its name is first used. Ours stand in a table. A package
-names its own as entry points of the group `chatledger.formats`; they are looked for when a name is asked for that is
-not known yet, or when all formats are needed. `register` adds a codec that is loaded already.
+A format has a place, `module:attribute`, which is loaded when its name is first used. A table has the places of the
+built-in formats. A package names its own as entry points of the group `chatledger.formats`; they are looked up when an
+unknown name is requested, or when all formats are needed. `register` adds a codec that is loaded already.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chatledger.formats.codec import Codec, EarlyCodec, Kind, ModelCodec, checke
 from chatledger.formats.packages import Place, find_places
 from chatledger.models import ChatMessage
 
-# Name -> module and attribute, in the order of recognition: the more telling shape first.
+# Name -> module and attribute, in the order of recognition: more specific shapes first.
 _CODECS = {
     "google-adk": "chatledger.formats.google_adk:CODEC",
     "langchain": "chatledger.formats.langchain:CODEC",
@@ -35,13 +35,13 @@ _CODECS = {
 }
 _ALIASES = {"kosong": "kosong/0.30"}  # resolved before the write: the stored name has the revision
 RECORD_NAMES = frozenset({"auto", "oasst", "sharegpt", "swe-agent"})
-"""The names that an import has for other things, so that no format may have them."""
+"""The names that mean something else to an import, so that no format may have them."""
 
 _log = logging.getLogger("chatledger.formats")
 
 
 class Registry:
-    """The formats of a process. `own` has the places of those that are there from the beginning."""
+    """The formats of a process. `own` has the places of the built-in formats."""
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = own
@@ -54,20 +54,20 @@ class Registry:
     def add(self, codec: Codec) -> None:
         name = checked(codec).name
         if name in RECORD_NAMES or name in _ALIASES:
-            raise InvalidArgument("codec", f"cannot be named {name!r}, which means something else in chatledger")
+            raise InvalidArgument("codec", f"cannot be named {name!r}: chatledger uses this name for something else")
         with self._lock:
             known = self.find(name)
             if known is codec:
                 return
             if known is not None:
-                detail = f"there is a format {name!r} already, a {_class_of(known)}; give the other one another name"
+                detail = f"the format {name!r} is registered already, as {_class_of(known)}; choose another name"
                 raise AlreadyExists(name, detail)
             self._codecs[name] = codec
             self._order = None
             self._faults.pop(name, None)
 
     def find(self, name: str) -> Codec | None:
-        """The codec of a name; None if there is none, or one of an installed package that cannot be loaded."""
+        """The codec of a name; None if there is none, or if it belongs to a package and cannot be loaded."""
         if name in self._codecs:
             return self._codecs[name]
         with self._lock:
@@ -85,17 +85,17 @@ class Registry:
         return order
 
     def order_with(self, codec: Codec) -> list[str]:
-        """The order as it is if the codec is registered."""
+        """The order if the codec were registered."""
         self.order()
         return _ordered(list(self._own), {**self._codecs, codec.name: codec})
 
     def faults(self) -> dict[str, str]:
-        """The reason for each format of an installed package that cannot be loaded. Those not tried yet are tried."""
+        """The reason for each format of an installed package that cannot be loaded. Loads those not loaded yet."""
         self.order()
         return self._faults
 
     def _look(self) -> dict[str, Place]:
-        """The places that installed packages name and that nobody asked for yet. They are looked for once."""
+        """The places that installed packages name and that were not requested yet. They are looked up once."""
         if self._places is None:
             self._places, faults = find_places(self._own.keys() | RECORD_NAMES | _ALIASES.keys())
             for name, fault in faults.items():
@@ -121,67 +121,70 @@ _FORMATS = Registry(_CODECS)
 
 
 def register(codec: Codec) -> None:
-    """Make a format known to this process, so that it is used by its name wherever ours are.
+    """Make a format known to this process, so that its name can be used like those of the built-in formats.
 
-    Raises InvalidArgument, which says what the codec lacks, and AlreadyExists for the name of another format. The same
-    codec again changes nothing. A package can name its codec as an entry point of the group `chatledger.formats`
-    instead, under the codec's own name: then the command line knows it as well, and nobody has to call this.
+    Registering the same codec again changes nothing. A package can name its codec as an entry point of the group
+    `chatledger.formats` instead, under the codec's own name: then the command line knows it too, and no program needs
+    to call this. Raises InvalidArgument with the member that the codec lacks, and AlreadyExists for the name of another
+    format.
     """
     _FORMATS.add(codec)
 
 
 def unusable_formats() -> dict[str, str]:
-    """The formats of installed packages that cannot be used, each with the reason. Loads those not used so far."""
+    """The formats of installed packages that cannot be used, each with the reason. Loads those not loaded yet."""
     return dict(_FORMATS.faults())
 
 
 def format_names() -> list[str]:
-    """The names that `format=` takes, without aliases."""
+    """The names that `format=` takes, sorted and without aliases. Loads the formats of installed packages."""
     return sorted(recognition_order())
 
 
 def recognition_order() -> list[str]:
-    """The same names, the more telling shape first."""
+    """The names of all formats in the order in which `recognise` asks them: more specific shapes first. Loads the
+    formats of installed packages.
+    """
     return list(_FORMATS.order())
 
 
 def asked_before(codec: Codec) -> list[str]:
-    """The formats that are asked before this one whether they recognise a payload. It need not be registered."""
+    """The names of the formats that `recognise` asks before this one. The codec need not be registered."""
     order = _FORMATS.order_with(codec)
     return order[: order.index(codec.name)]
 
 
 def get_codec(name: str) -> Codec:
-    """The codec of a name or an alias. Raises UnknownFormat with the known names."""
+    """The codec of a name or an alias. Loads its module on first use. Raises UnknownFormat with the known names."""
     codec = _FORMATS.find(_ALIASES.get(name, name))
     if codec is not None:
         return codec
     if name in (faults := _FORMATS.faults()):
         raise UnknownFormat(name, f"the format {name!r} {faults[name]}")
-    raise UnknownFormat(name, f"unknown format {name!r}; there are {', '.join(format_names())}")
+    raise UnknownFormat(name, f"unknown format {name!r}; known formats: {', '.join(format_names())}")
 
 
 def recognise(payload: object) -> Codec:
-    """The first codec that is sure of the payload. Raises UnknownFormat when none is."""
+    """The first codec that recognises the payload. Loads the formats that it asks. Raises UnknownFormat."""
     for name in _FORMATS.order():
         codec = get_codec(name)
         if codec.recognises(payload):
             return codec
     raise UnknownFormat(
         None,
-        f"no format recognises this {type(payload).__name__}; give a list of messages, or say what it is with format= "
+        f"no format recognises this {type(payload).__name__}; pass a list of messages, or name its format with format= "
         f"({', '.join(format_names())})",
     )
 
 
 def in_kind(codec: Codec, payload: Any, messages: Sequence[ChatMessage], kind: Kind | None) -> Any:
-    """The payload as objects or as dicts; `kind` None is the kind that the messages came in as. Raises EncodeError for
-    objects of a format that has no classes.
+    """The payload as objects or as dicts; with `kind=None`, as the kind that the messages came in as. Raises
+    EncodeError for the objects of a format that has no classes.
     """
     if isinstance(codec, ModelCodec):
         return codec.as_models(payload) if (kind or codec.given_as(messages)) == "models" else payload
     if kind == "models":
-        raise EncodeError("", f"{codec.name} has no classes of its own; it is written as dicts")
+        raise EncodeError("", f"{codec.name} has no classes of its own; use as_='dicts'")
     return payload
 
 
@@ -195,8 +198,8 @@ def _class_of(codec: Codec) -> str:
 
 
 def _ordered(own: list[str], codecs: Mapping[str, Codec]) -> list[str]:
-    """Ours first, so that a package which is installed changes nothing for what they are sure of; then the others by
-    name. A codec with `before` moves before the formats that it names.
+    """The built-in formats first, so that an installed package changes nothing for payloads that these recognise; then
+    the others by name. A codec with `before` moves before the formats that it names.
     """
     others = sorted(codecs.keys() - set(own))
     order = [*own, *others]

@@ -1,9 +1,13 @@
 """MessageFile: a thread as a file of messages and function calls, with the agents that answer.
 
-The file is an object in memory: adding to it is immediate and touches no database. `save` writes the additions in one
-transaction, `load` reads everything anew. A committed message never changes: items become messages at the end of the
-branch, so any other format reads them too, and an output that comes when the conversation has gone on is stored beside
-its item.
+    file = await MessageFile.open(ledger, thread_id)
+    message = file.add_message("What is the weather in Tokyo?")
+    await file.save()
+
+The file is an object in memory: adding to it does not touch the database. `save` writes the additions in one
+transaction, and `load` reads everything anew. A stored message never changes: items become messages at the end of the
+branch, so every other format reads them too. An output that is added after the conversation has gone on is stored
+beside its item.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from chatledger.formats.message_file import (
     Message,
     MessageBuilder,
     MessageItem,
+    MessageOutput,
     UnknownItem,
 )
 from chatledger.formats.message_file.agents import Roster
@@ -36,11 +41,22 @@ _BATCH = 500
 _ATTEMPTS = 5
 _NUMBERED = re.compile(r"(.*_)([1-9][0-9]{0,17})", re.DOTALL)
 
-__all__ = ["MessageFile"]
+__all__ = [
+    "Agent",
+    "AgentFactoryProtocol",
+    "AgentProtocol",
+    "FunctionCall",
+    "Message",
+    "MessageFile",
+    "MessageItem",
+    "MessageOutput",
+]
 
 
 class MessageFile:
-    """Made by `MessageFile.open`. One task uses it at a time."""
+    """A thread as a file of messages and function calls. `MessageFile.open` reads one. Only one task may use it at a
+    time.
+    """
 
     def __init__(self, ledger: Ledger, thread_id: str, path: str | None, agents: AgentFactoryProtocol | None) -> None:
         self._ledger = ledger
@@ -65,9 +81,10 @@ class MessageFile:
         *,
         agents: AgentFactoryProtocol | None = None,
     ) -> Self:
-        """The active branch of a thread as a file. `add_agent` takes definitions from `agents`.
+        """Read the active branch of a thread as a file. A thread that was written in other formats is read as items
+        too.
 
-        Raises ThreadNotFound. A thread that was written in other formats is read as items as well.
+        `path` is any text that `get_path` returns. `add_agent` takes definitions from `agents`. Raises ThreadNotFound.
         """
         file = cls(ledger, thread_id, path, agents)
         await file.load()
@@ -76,15 +93,15 @@ class MessageFile:
     # --- The contents -------------------------------------------------------------------------------------------------
 
     def get_path(self) -> str | None:
-        """The path that the file was opened with; nothing is read from it or written to it."""
+        """The path that the file was opened with. Nothing is read from it or written to it."""
         return self._path
 
     def get_items(self) -> list[MessageItem]:
-        """Messages and function calls, in file order."""
+        """The messages and function calls, in the order of the file."""
         return [entry.item for entry in self._contents.entries]
 
     def get_item(self, index_or_name: int | str) -> MessageItem | None:
-        """The item at a position, counted from 0, or of a name; None where there is none."""
+        """The item at a position, counted from 0, or with a name; None if there is none."""
         if isinstance(index_or_name, str):
             found = self._contents.find(index_or_name)
             return None if found is None else found.item
@@ -92,31 +109,33 @@ class MessageFile:
         return items[index_or_name] if 0 <= index_or_name < len(items) else None
 
     def get_agents(self) -> list[Agent]:
-        """The agents of the file as they run in it, in the order in which they were added."""
+        """The agents of the file with the file's settings, in the order in which they were added."""
         return self._roster.all()
 
     def default_agent(self) -> Agent | None:
-        """The agent that answers where none is named. None until `set_default_agent` is called."""
+        """The agent that answers messages that name none. None until `set_default_agent` is called."""
         return self._roster.default
 
     # --- Adding to it -------------------------------------------------------------------------------------------------
 
     def add_agent(self, agent_name: str, override_settings: Mapping[str, Any] | None = None) -> Agent:
-        """Add an agent of the registry, or override more settings of one that is here; the agent as it then runs.
+        """Add an agent of the registry, or override more settings of an agent of the file. Returns the agent with its
+        settings.
 
         Raises UnknownAgent, and ValidationError for `models`, `system_prompt` and anything else that is no setting.
         """
         return self._roster.add(agent_name, override_settings or {})
 
     def add_agent_with_definition(self, agent_name: str, definition: AgentProtocol | Mapping[str, Any]) -> Agent:
-        """Add an agent by its definition. Raises AlreadyExists where the file has another of its name.
+        """Add an agent by its definition, and return it. Raises AlreadyExists if the file has another agent of its
+        name.
 
-        A definition has the fields of AgentProtocol and no others, so no key of a provider is ever stored.
+        A definition has the fields of AgentProtocol and no others, so no key of a provider is stored.
         """
         return self._roster.define(agent_name, definition)
 
     def set_default_agent(self, agent_name: str) -> None:
-        """Raises UnknownAgent for a name that is not in the file."""
+        """Let an agent of the file answer messages that name none. Raises UnknownAgent."""
         self._roster.set_default(agent_name)
 
     def add_message(
@@ -127,9 +146,10 @@ class MessageFile:
         agent_name: str | None = None,
         timeout: float | None = None,
     ) -> Message:
-        """Add a message for an agent, by default the default agent; without a name it is `message_{n}`.
+        """Add a message for an agent, by default the default agent, and return it. `name` is `message_{n}` by default,
+        and `timeout` a time limit in seconds.
 
-        Raises NoDefaultAgent, UnknownAgent, AlreadyExists for a name that the file has; nothing is added then.
+        Raises NoDefaultAgent, UnknownAgent, and AlreadyExists for a name that the file has, and then adds nothing.
         """
         agent = self._roster.choose(agent_name)
         self._contents.require_free(name)
@@ -148,10 +168,11 @@ class MessageFile:
         name: str | None = None,
         timeout: float | None = None,
     ) -> FunctionCall:
-        """Add a call to a message; `function_name` may be an agent's. Without a name it is `{message}_func_{k}`.
+        """Add a call to a message, and return it. `function_name` may be the name of an agent. `name` is
+        `{message}_func_{k}` by default, and `timeout` a time limit in seconds.
 
-        Raises NoDefaultAgent, UnknownItem for a message that is not in the file, AlreadyExists for a name that is;
-        nothing is added then.
+        Raises NoDefaultAgent, UnknownItem for a message that the file does not have, and AlreadyExists for a name that
+        it has, and then adds nothing.
         """
         self._roster.choose(None)
         found = self._contents.find(message_name)
@@ -167,11 +188,11 @@ class MessageFile:
     # --- The database -------------------------------------------------------------------------------------------------
 
     async def save(self) -> None:
-        """Store all additions or none. Raises VersionConflict if the branch was written since it was read, and
-        DraftLive if its last message is still being written.
+        """Store all additions or none, in one transaction. Raises VersionConflict if the branch was written since it
+        was read, and DraftLive if its last message is still being written.
 
-        The file is as before where it fails; after a conflict, `load` shows what others saved, without what is new
-        here. A call without an output is stored open: the messages behind it say that they broke the order.
+        If it fails, the file in memory stays as it was. After a conflict, `load` reads what others saved, and drops the
+        unsaved additions. A call without an output is stored open, and the messages behind it record the violation.
         """
         self._contents.require_names_once()
         changes = find_changes(self._contents.entries, self._branch, self._version)
@@ -183,7 +204,7 @@ class MessageFile:
             version = await self._append(tx, changes)
             await tx.outputs.add(self._thread_id, changes.beside)
             if not await tx.agents.replace(self._thread_id, agents, stored=self._stored_agents):
-                detail = "the agents were changed on another branch"
+                detail = "the agents were changed by another writer; load the file again"
                 raise VersionConflict(self._thread_id, self._branch, self._version, self._version, detail)
             mark = await tx.branches.mark(self._thread_id, self._branch)
         changes.apply()
@@ -201,7 +222,7 @@ class MessageFile:
         return version
 
     async def load(self) -> None:
-        """Read the file anew, as it is stored. Unsaved additions are lost; their names are not given again."""
+        """Read the file anew, as it is stored. Unsaved additions are lost; their names are not used again."""
         for _ in range(_ATTEMPTS):  # an equal mark before and after says that all reads saw one state
             await self._read()
             if await self._ledger.branches.mark(self._thread_id) == self._mark:
@@ -220,7 +241,7 @@ class MessageFile:
 
 
 class _Names:
-    """Numbered names for items. The highest number of each beginning only grows, so that no name is given twice."""
+    """Numbered names for items. The highest number of each beginning only grows, so that no name is used twice."""
 
     def __init__(self) -> None:
         self._highest: dict[str, int] = {}

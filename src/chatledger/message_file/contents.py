@@ -1,12 +1,12 @@
-"""The items of an open file, what of each is stored, and what a save has to write.
+"""The items of an open file, which of their outputs are stored, and the changes that a save writes.
 
-A call is an item of its own and stands in its message as well: it is one object at both places. A call that a program
-adds to a message directly joins the items when they are next read.
+A call is an item and is also listed in its message: both are the same object. A call that a program adds directly to a
+message becomes an item when the items are next read.
 
-A save writes new items and outputs as messages at the end of the branch. An output is written so as long as its item is
-of the last turn: then the message stands where a reader of the conversation expects it. A later output would be an
-answer out of place, and a second result of a call would answer nothing. It is stored beside the messages, as is every
-further output of the item. No committed message changes either way.
+A save writes new items and outputs as messages at the end of the branch. An output becomes a message if its item is in
+the last turn: then the message is at the place where a reader of the conversation expects it. A later output would be
+out of place, and a second result of a call would answer nothing. Such an output, and every further output of its item,
+is stored beside the messages. A save never changes a committed message.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Address:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An item. Its first `stored` outputs are stored; `beside` says that some of them are beside the messages."""
+    """An item. Its first `stored` outputs are stored; `beside` is True if some of them are beside the messages."""
 
     item: TextItem | CallItem
     owner: Entry | None = None
@@ -87,15 +87,15 @@ class Contents:
 
     def require_free(self, name: str | None) -> None:
         if name is not None and self.find(name) is not None:
-            raise AlreadyExists(name, f"the file has an item {name!r} already")
+            raise AlreadyExists(name, f"the file already has an item {name!r}")
 
     def require_names_once(self) -> None:
-        """Raises AlreadyExists for a new item whose name another item has: a call may bring such a name along."""
+        """Raises AlreadyExists for a new item whose name another item has, such as a call built with that name."""
         seen: set[str] = set()
         for entry in self.entries:
             name = entry.item.name
             if name in seen and entry.address is None:
-                raise AlreadyExists(name, f"the file has two items {name!r}")
+                raise AlreadyExists(name, f"two items of the file are named {name!r}")
             seen |= {name} if name is not None else set()
 
 
@@ -120,7 +120,7 @@ def _call_of(owner: Entry, draft: Draft) -> CallItem:
 
 @dataclass(slots=True)
 class Changes:
-    """The messages and outputs to write onto a branch that is at `version`, and the state of the entries after that."""
+    """The messages and outputs to write to a branch at `version`, and the state of the entries after that."""
 
     branch: int
     version: int

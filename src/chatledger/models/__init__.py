@@ -3,6 +3,8 @@
 from chatledger.models.deltas import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 from chatledger.models.erasures import Erasure, ErasureKind
 from chatledger.models.feedback import Feedback, FeedbackSummary
+from chatledger.models.hits import Hit, HitField
+from chatledger.models.json import Json, JsonObject, JsonValue
 from chatledger.models.kv import KvValue
 from chatledger.models.limits import Limits
 from chatledger.models.messages import (
@@ -19,6 +21,7 @@ from chatledger.models.messages import (
     is_redacted,
 )
 from chatledger.models.metrics import Metrics
+from chatledger.models.outputs import Output, ThreadAgent
 from chatledger.models.pages import Appended, FormattedHistory, History, Loss, Page, Repair
 from chatledger.models.partials import PartialMessage
 from chatledger.models.parts import (
@@ -32,8 +35,10 @@ from chatledger.models.parts import (
     ThinkPart,
     VideoPart,
 )
+from chatledger.models.progress import Progress
 from chatledger.models.revisions import ChangeKind, Revision
 from chatledger.models.runs import Run, RunStatus, Usage
+from chatledger.models.summaries import FeedbackComparison, IntervalMethod, LedgerStats, RunPrices, UsageSummary
 from chatledger.models.thread_changes import ThreadChange, ThreadChangeKind
 from chatledger.models.threads import Alternative, Branch, Deleted, RulesLevel, Thread
 
@@ -54,36 +59,49 @@ __all__ = [
     "Erasure",
     "ErasureKind",
     "Feedback",
+    "FeedbackComparison",
     "FeedbackSummary",
     "FilePart",
     "FormattedHistory",
     "History",
+    "Hit",
+    "HitField",
     "ImagePart",
+    "IntervalMethod",
+    "Json",
+    "JsonObject",
+    "JsonValue",
     "KvValue",
+    "LedgerStats",
     "Limits",
     "Loss",
     "MediaPart",
     "Metrics",
     "OpaquePart",
+    "Output",
     "Page",
     "Part",
     "PartialMessage",
+    "Progress",
     "ReasoningDelta",
     "Repair",
     "Revision",
     "RulesLevel",
     "Run",
+    "RunPrices",
     "RunStatus",
     "State",
     "TextDelta",
     "TextPart",
     "ThinkPart",
     "Thread",
+    "ThreadAgent",
     "ThreadChange",
     "ThreadChangeKind",
     "ToolCall",
     "ToolCallDelta",
     "Usage",
+    "UsageSummary",
     "VideoPart",
     "Violation",
     "continues",

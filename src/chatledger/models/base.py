@@ -1,4 +1,4 @@
-"""The base of all models: frozen, without unknown fields, and shown without the fields that say nothing."""
+"""The base of all models: frozen, without unknown fields, and without empty fields in `repr`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,34 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strict, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+)
 
 from chatledger.errors import InvalidArgument
 
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="constants")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The JSON schema, in which each field has the text after it as its description."""
+        from chatledger.models.descriptions import field_descriptions
+
+        schema = handler(core_schema)
+        texts = field_descriptions(cls)
+        for name, field in handler.resolve_ref_schema(schema).get("properties", {}).items():
+            if name in texts:
+                field.setdefault("description", texts[name])
+        return schema
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """The fields for `repr`, without those that are None or an empty list or dict by default."""
@@ -68,4 +89,13 @@ Text = Annotated[str, Strict()]
 """A text. By default Pydantic makes one of bytes: then b"x" and "x" would be the same id."""
 
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+_MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
+
+
+def read_moment(argument: str, moment: Any) -> datetime | None:
+    """The argument of a call as a time in UTC. Raises InvalidArgument for a time without a zone."""
+    with refusing(argument):
+        return _MOMENT.validate_python(moment)
+
+
 """A time with its zone, kept in UTC. A time without a zone is refused, since it could mean any of 26 hours."""

@@ -28,33 +28,44 @@ from chatledger.models.parts import (
 
 
 class TextDelta(Model):
+    """A piece of text. A plain str is the same."""
+
     text: Text
+    """The text to add."""
 
 
 class ReasoningDelta(Model):
-    """A piece of reasoning. A `signature` ends the part: reasoning that follows is another part."""
+    """A piece of reasoning."""
 
     text: Text = ""
+    """The text to add."""
     signature: Text | None = None
+    """The provider's signature of the reasoning so far. It ends the part: reasoning that follows is another part."""
 
 
 class ToolCallDelta(Model):
-    """A piece of a call. `index` tells parallel calls apart. Without it, a piece with a name begins the next call, and
-    any other piece belongs to the last call.
+    """A piece of a tool call. `index` tells parallel calls apart. Without it, a piece with a name begins the next call,
+    and any other piece belongs to the last call.
 
     A call keeps the first id and name that it gets. A new id and name on a known index begin a new call, since some
-    servers give all calls the index 0. In a draft that goes on after stored words (`resume="continue"`), the stored
+    servers give all calls the index 0. In a draft that continues stored content (`resume="continue"`), the stored
     calls have the indexes 0, 1 … in their order, and a piece with a name and another id, or none, begins a new call.
     """
 
     index: int | None = None
+    """The number that tells parallel calls apart, as the provider sends it."""
     id: Text | None = None
+    """The provider's id of the call, usually in its first piece."""
     name: Text | None = None
+    """The name of the tool, usually in the first piece of the call."""
     arguments: Text | None = None
+    """The piece of the arguments to add, as text."""
     extras: JsonObject | None = None
+    """Further fields of the call in its own format."""
 
 
 Delta: TypeAlias = str | TextDelta | ReasoningDelta | ToolCallDelta | Part
+"""A piece of a message that `draft.feed` takes: a text, a delta, or a whole part."""
 _PARTS = (TextPart, ThinkPart, ImagePart, AudioPart, VideoPart, FilePart, OpaquePart)
 DELTAS = (str, TextDelta, ReasoningDelta, ToolCallDelta, *_PARTS)
 

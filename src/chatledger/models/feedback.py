@@ -18,33 +18,48 @@ def _not_empty(key: str) -> str:
 
 
 class Feedback(Model):
-    """A score on a run under a key. `message_id` points it at one message of the run's thread, and `call_index` at one
-    call of that message, counted from 0.
-
-    `kwargs` holds more data, such as a comment or a correction. `author` is the name of who gave the score, `source`
-    says where (ui, eval, …). `user_id` says whose score it is; a user's later score of the same target and key replaces
-    it. Scores without a `user_id` are all one user's. `retracted_at` is set by `ledger.feedback.retract`.
-    """
+    """A score under a key, on a run, on one message of its thread, or on one call of that message."""
 
     run_id: Text
+    """The run that is scored."""
     key: Annotated[Text, AfterValidator(_not_empty)]
+    """What is scored, such as `thumb` or `helpfulness`. Not empty."""
     score: Annotated[float, Field(allow_inf_nan=False)]
+    """The score, any finite number."""
     kwargs: JsonObject = Field(default_factory=dict)
+    """Further data, such as a comment or a correction."""
     author: Text | None = None
+    """The name of the person or the program that gave the score."""
     source: Text | None = None
+    """The place where the score was given, such as `ui` or `eval`."""
     message_id: Text | None = None
+    """The message of the run's thread that is scored; None if the score is for the whole run."""
     feedback_id: Text | None = None
+    """The id of the score, unique in its tenant, of 1 to 512 bytes. `feedback.record` makes one if there is none."""
     created_at: UtcDatetime | None = None
+    """The time of the score in UTC. `feedback.record` sets the present time if there is none."""
     user_id: Text | None = None
+    """The user whose score it is. A later score of the same user, target and key counts in its place. All scores
+    without a user count as one user's.
+    """
     call_index: Annotated[int, Field(ge=0)] | None = None
+    """The call of the message that is scored, counted from 0; None if the score is for the message. Needs a
+    `message_id`.
+    """
     retracted_at: UtcDatetime | None = None
+    """The time when `feedback.retract` withdrew the score, in UTC; None if it was not withdrawn."""
 
 
 class FeedbackSummary(Model):
     """The count, mean, minimum and maximum of the scores of one key."""
 
     key: Text
+    """The key of the scores."""
     count: int
+    """The number of scores."""
     mean: float
+    """The arithmetic mean of the scores."""
     min: float
+    """The lowest score."""
     max: float
+    """The highest score."""

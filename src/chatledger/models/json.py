@@ -22,7 +22,8 @@ _INTEGER_BITS = 14_284
 _BYTES_AROUND = 4
 """About the bytes of the signs around a value, or of a short number."""
 
-JsonValue = Any
+JsonValue: TypeAlias = Any
+"""A JSON value: None, a bool, a number, a str, a list or a dict with str keys."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNJOINED_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -189,5 +190,7 @@ def same_json(left: JsonValue, right: JsonValue) -> bool:
     return True
 
 
-Json = Annotated[JsonValue, AfterValidator(check_json)]
-JsonObject = Annotated[dict[str, JsonValue], BeforeValidator(check_json)]
+Json: TypeAlias = Annotated[JsonValue, AfterValidator(check_json)]
+"""A JSON value in a field of a model, which refuses anything else with the path to it."""
+JsonObject: TypeAlias = Annotated[dict[str, JsonValue], BeforeValidator(check_json)]
+"""A JSON object, a dict with str keys, in a field of a model, which refuses anything else with the path to it."""

@@ -7,14 +7,16 @@ from chatledger.models.json import Json
 
 
 class KvValue(Model):
-    """A JSON value under a key.
-
-    `version` grows by 1 with each write of the value. The first version is the time of the first write, in microseconds
-    since 1970. So a value that is deleted and put again has no version that a reader of the old one may still hold. A
-    version is below 2**53, so every JSON reader keeps it exact.
-    """
+    """A JSON value under a key, in one scope of `ledger.kv`."""
 
     key: Text
+    """The key, of 1 to 512 bytes."""
     value: Json
+    """The value: any JSON, null included."""
     version: int
+    """The version to pass as `expected=`. It grows by 1 with each write. The first version is the time of the first
+    write in microseconds since 1970, so a value that was deleted and put again has a version that no reader of the old
+    one holds. It is below 2**53, so every JSON reader keeps it exact.
+    """
     updated_at: UtcDatetime
+    """The time of the last write in UTC."""

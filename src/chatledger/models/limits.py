@@ -12,10 +12,16 @@ MAX_KEY_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`messages` and `bytes` (of text and JSON, as UTF-8) of one append."""
+    """The maximum size of one append. A larger one raises LimitExceeded. `Limits(…)` raises InvalidArgument for a
+    number below 1.
+    """
 
     messages: int = 1_000
+    """Maximum number of messages in one append."""
     bytes: int = 64 * 1024 * 1024
+    """Maximum size of all text and JSON of one append, in bytes of UTF-8. It also limits a draft, and a value of
+    `ledger.kv`.
+    """
 
     def __post_init__(self) -> None:
         for name in ("messages", "bytes"):

@@ -18,7 +18,9 @@ from chatledger.models.trusted import copy_with
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "custom"})
 
 State: TypeAlias = Literal["complete", "partial", "interrupted", "synthetic"]
-"""partial: still being written. interrupted: never finished. synthetic: written by the ledger to close a call."""
+"""The state of a message. partial: still being written. interrupted: never finished. synthetic: a result that the
+ledger wrote to close a call.
+"""
 
 LENIENT: dict[str, str] = {"rules": "lenient"}
 """Validation context that accepts any role: `ChatMessage.model_validate(data, context=LENIENT)`."""
@@ -48,53 +50,94 @@ class Violation(Model):
     """A rule that a stored message breaks, recorded when lenient rules accepted the message."""
 
     rule: Text
+    """The name of the rule, R1 to R13."""
     detail: Text
+    """A sentence that says how the message breaks it."""
 
 
 class ToolCall(Model):
-    """A call that the assistant requests. `arguments` stay verbatim: a text (JSON or not), an object, or None.
-
-    `id` is the provider's, or None. It may have any length, and may occur again later in the thread.
-    """
+    """A call of a tool that an assistant message requests."""
 
     id: Text | None = None
+    """The provider's id of the call, or None. It may have any length, and may occur again later in the thread."""
     name: Text
+    """The name of the tool. The ledger refuses an empty name."""
     arguments: Text | JsonObject | None = None
+    """The arguments as they came: a text (JSON or not), an object, or None."""
     extras: JsonObject | None = None
+    """Further fields of the call in its own format."""
 
 
 class CallPlace(Model):
-    """The place of a call: the seq of its message on the branch, and its index in the message."""
+    """The place of a call on a branch."""
 
     seq: int
+    """The position of the message that requests the call."""
     index: int
+    """The index of the call in that message, counted from 0."""
 
 
 class ChatMessage(Model):
-    """`answers` is the call that a tool result answers. The ledger fills it in if the page that it read holds that call
-    and leaves no doubt; else it is None. So comparisons leave it out, and an append ignores it.
+    """One message of a conversation: an instruction, a question, an answer with its calls, or the result of a call.
+
+    A message to append needs a `role` and usually a `content`. The ledger fills in its id, place and time. Messages are
+    frozen; `message.model_copy(update={…})` makes a changed copy.
+
+        ChatMessage(role="user", content="What is the weather in Tokyo?")
+        ChatMessage(role="assistant", tool_calls=[ToolCall(id="c1", name="weather", arguments={"city": "Tokyo"})])
+        ChatMessage(role="tool", tool_call_id="c1", content="21 °C")
     """
 
     role: Annotated[Text, AfterValidator(_known_role)]
+    """The author: system, developer, user, assistant, tool or custom. No model is sent a custom message. Lenient rules
+    also keep other roles, as their text.
+    """
     content: Text | list[Part] | None = None
+    """The content: a text, a list of parts, or None."""
     reasoning: Text | list[Part] | None = None
+    """The reasoning of the model, if its format keeps it beside the content: a text, a list of parts, or None."""
     name: Text | None = None
+    """The name of the author; of a result, the name of the tool."""
     tool_calls: list[ToolCall] | None = None
+    """The calls that an assistant message requests, in order."""
     tool_call_id: Text | None = None
+    """The id of the call that a tool message answers."""
     is_error: bool | None = None
+    """Whether a result reports a failure; None if its source does not say."""
     message_id: Text | None = None
+    """The id of the message, unique in its thread, of 1 to 512 bytes. An append makes one if there is none. A second
+    append with the same id is a repeat and stores nothing.
+    """
     thread_id: Text | None = None
+    """The thread that holds the message. The ledger fills it in, and an append ignores it."""
     branch: int | None = None
+    """The branch that stores the message. Branches forked from it share the message, and show the same number here. The
+    ledger fills it in, and an append ignores it.
+    """
     seq: int | None = None
+    """The position on the branch, from 1. Some positions hold no message. The ledger fills it in, and an append ignores
+    it.
+    """
     created_at: UtcDatetime | None = None
+    """The time of the message in UTC. An append sets the present time if there is none."""
     run_id: Text | None = None
+    """The run of an agent that the message belongs to. An append creates a run that does not exist."""
     state: State = "complete"
+    """Whether the message is complete, is still being written, was interrupted, or was made by the ledger."""
     response_metadata: JsonObject | None = None
+    """Data of the provider about its response, such as the model, the finish reason and the usage."""
     custom_data: JsonObject | None = None
+    """Data of the application about the message. The ledger does not read it."""
     format: Text | None = None
+    """The format that the message came in, such as `openai-chat`. None for a message that the application built."""
     residual: Json | None = None
+    """The rest of the source that the other fields cannot express. Only the message's own format reads it."""
     violations: list[Violation] = Field(default_factory=list)
+    """The rules that the stored message breaks. The ledger fills it in, and an append ignores it."""
     answers: CallPlace | None = None
+    """The call that a result answers. The ledger fills it in if the page that it read holds that call beyond doubt. So
+    comparisons of messages leave it out, and an append ignores it.
+    """
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ChatMessage) and self.answers != other.answers:

@@ -14,14 +14,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items in order, and the cursor that continues after them; None at the end.
-
-    `damaged` are the errors of the items that cannot be read: they belong to the page, and stand nowhere in `items`.
-    """
+    """A page of a list. Iterating over the page iterates over its items."""
 
     items: list[T]
+    """The items in order."""
     next_cursor: str | None = None
+    """The text to pass as `cursor=` for the next page; None at the end of the list."""
     damaged: Sequence[DamagedCell | EncryptionError] = ()
+    """The errors of the items of this page that cannot be read. `items` does not contain those."""
+    complete: bool = True
+    """False if a search stopped because it had read as much as one page may, before it found `limit` items. Ask for the
+    next page to go on.
+    """
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)
@@ -32,29 +36,33 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One consistent state of a branch, or a window of it, in order of seq.
+    """A branch or a window of it, in one consistent state. Iterating over the history iterates over its messages.
 
-    `version` is the last seq of the branch. The cursors name the neighbours of the window, however it was read:
-    `before=previous_cursor` reads the messages before it, and `after=next_cursor` those after it. A cursor is None if
-    there is nothing to read there: at the ends of the branch, or of the run that `run_id` chose, and where a window
-    between `after` and `before` reaches one of them. A window by `max_tokens` has no cursors, because it may leave out
-    messages in its middle, and neither has a window of size 0.
+    A cursor is None if there are no messages in its direction: at the ends of the branch, or of the run that `run_id`
+    chose, and where a window between `after` and `before` reaches one of them. A window by `max_tokens` has no cursors,
+    because it may leave out messages in its middle, and neither has a window of size 0.
 
-    To poll for later messages, pass as `after=` the seq of the last message that you have, or 0. `next_cursor` is None
-    as soon as a page reaches the end. A partial message is completed in its place, so poll with `partials=False`, or
-    from the seq before it.
-
-    `mark` stands for the state of the branch, wherever the window ends: pass it on as `expected=`, and a write happens
-    only if nobody has written to the branch since. It is opaque, and has 32 characters that are safe in a URL.
+    To poll for later messages, pass as `after=` the seq of the last message that you have, or 0, and not `next_cursor`,
+    which is None once a page reaches the end. A partial message is completed in its place, so poll with
+    `partials=False`, or from the seq before it. `ledger.follow` does all this.
     """
 
     thread_id: str
+    """The thread."""
     branch: int
+    """The branch that was read."""
     messages: list[ChatMessage]
+    """The messages in order of seq."""
     version: int
+    """The last position of the branch; 0 if it is empty."""
     previous_cursor: int | None = None
+    """The seq to pass as `before=` for the messages before the window; None if there are none."""
     next_cursor: int | None = None
+    """The seq to pass as `after=` for the messages after the window; None if there are none."""
     mark: str = field(kw_only=True)
+    """The state of the branch, wherever the window ends. Pass it as `expected=`, and a write happens only if nobody has
+    written to the branch since. An opaque text of 32 characters that are safe in a URL.
+    """
 
     def __iter__(self) -> Iterator[ChatMessage]:
         return iter(self.messages)
@@ -65,61 +73,71 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that a conversion could not express: the kind, the seq of the message, and the path in it.
-
-    A loss of a payload that was read, and not written, has no seq: its path begins at the payload.
-    """
+    """Something that a conversion could not express."""
 
     code: str
+    """The kind of the loss, such as `media` or `content-form`. docs/reference/formats/losses.md lists the codes."""
     seq: int | None
+    """The position of the message; None for a payload that is read, and for a message that is not stored."""
     path: str
+    """The path of the lost value in the message, or in the payload if that was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The result of an append: the batch with ids, positions and times filled in.
-
-    `replayed`: an earlier call with the same ids stored all of it, and this call wrote nothing. The other fields are
-    then those of the earlier call.
-
-    `mark` stands for the state that the append left: pass it on as `expected=`. That of a replay is stale from the
-    beginning if other messages followed the first call.
-
-    `losses` are those of a payload that lenient rules let in: the values that could not be stored as they came. Only
-    `ledger.append` reads a payload, so an append of messages has none.
-    """
+    """The result of an append."""
 
     first_seq: int
+    """The position of the first message of the batch."""
     last_seq: int
+    """The position of the last message of the batch."""
     version: int
+    """The last position of the branch after the append."""
     messages: list[ChatMessage]
+    """The messages as they were stored, with ids, positions and times filled in."""
     replayed: bool = False
+    """Whether an earlier call with the same ids had stored the batch. This call then wrote nothing, and the other
+    fields are those of the earlier call.
+    """
     losses: Sequence[Loss] = ()
+    """The values of a payload that lenient rules accepted, and that could not be stored as they came. Only
+    `ledger.append` reads a payload, so `messages.append` has none.
+    """
     mark: str = field(kw_only=True)
+    """The state of the branch after the append, to pass as `expected=`. The mark of a replay is already stale if other
+    messages followed the first call.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A change by a model view, so that the provider accepts the history: kind, seq of the stored message, sentence."""
+    """A change that a model view made, so that the provider accepts the history."""
 
     code: str
+    """The kind of the repair. docs/guides/model-view.md lists the codes."""
     seq: int | None
+    """The position of the message; None for a message that is not stored."""
     detail: str
+    """A sentence that says what was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormattedHistory:
-    """A history in another format. The format's own API accepts the `payload`.
-
-    `messages` are the stored messages; `version`, `mark` and the cursors are those of their `History`. Only a model
-    view has `repairs`.
-    """
+    """A history in a provider's or framework's format."""
 
     payload: Any
+    """The history as the format's own API takes it."""
     messages: list[ChatMessage]
+    """The stored messages."""
     version: int
+    """The last position of the branch, as in History."""
     mark: str = field(kw_only=True)
+    """The state of the branch, as in History."""
     losses: Sequence[Loss] = field(default=())
+    """What the format could not express. Empty for messages that were stored in the same format."""
     repairs: Sequence[Repair] = field(default=())
+    """The changes that a model view made. Empty for the stored view."""
     previous_cursor: int | None = None
+    """The seq to pass as `before=` for the messages before the window, as in History."""
     next_cursor: int | None = None
+    """The seq to pass as `after=` for the messages after the window, as in History."""

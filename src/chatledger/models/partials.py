@@ -6,12 +6,19 @@ from chatledger.models.base import Model, UtcDatetime
 
 
 class PartialMessage(Model):
-    """The position of a partial message, and in `since` the time of its last write."""
+    """The place of a message that is still being written, or was abandoned by its writer."""
 
     thread_id: str
+    """The thread of the message."""
     branch: int
+    """The branch that the message ends."""
     seq: int
+    """The position of the message."""
     message_id: str | None
+    """The id of the message."""
     run_id: str | None
+    """The run of the message, if it has one."""
     created_at: UtcDatetime
+    """The time of the message in UTC."""
     since: UtcDatetime
+    """The time of the last write of the message, in UTC."""

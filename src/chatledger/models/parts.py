@@ -15,53 +15,85 @@ from chatledger.models.json import Json, JsonObject
 
 
 class TextPart(Model):
+    """A piece of text."""
+
     kind: Literal["text"] = "text"
+    """Tells the parts apart."""
     text: Text
+    """The text."""
     extras: JsonObject | None = None
+    """Further fields of the part in its own format, such as annotations or a cache control."""
 
 
 class ThinkPart(Model):
-    """A model's reasoning. The signature belongs to the text byte for byte: its provider checks it."""
+    """A piece of a model's reasoning."""
 
     kind: Literal["think"] = "think"
+    """Tells the parts apart."""
     text: Text
+    """The reasoning as text."""
     signature: Text | None = None
+    """The provider's signature of the text. The provider checks both byte for byte, so neither may change."""
     extras: JsonObject | None = None
+    """Further fields of the part in its own format."""
 
 
 class MediaPart(Model):
-    """The address of a medium (`url`, data URIs included) or its content (`data`, base64), as the source gave it."""
+    """The base of the parts for media: an address, an id or the content, as the source gave it. The ledger fetches
+    nothing.
+    """
 
     url: Text | None = None
+    """The address of the medium. It may be a data URI."""
     data: Text | None = None
+    """The content in base64."""
     mime_type: Text | None = None
+    """The type of the content, such as `image/png`."""
     name: Text | None = None
+    """The file name."""
     id: Text | None = None
+    """The provider's id of an uploaded file."""
     extras: JsonObject | None = None
+    """Further fields of the part in its own format."""
 
 
 class ImagePart(MediaPart):
+    """An image."""
+
     kind: Literal["image"] = "image"
+    """Tells the parts apart."""
 
 
 class AudioPart(MediaPart):
+    """A piece of audio."""
+
     kind: Literal["audio"] = "audio"
+    """Tells the parts apart."""
 
 
 class VideoPart(MediaPart):
+    """A video."""
+
     kind: Literal["video"] = "video"
+    """Tells the parts apart."""
 
 
 class FilePart(MediaPart):
+    """A file of another type, such as a PDF."""
+
     kind: Literal["file"] = "file"
+    """Tells the parts apart."""
 
 
 class OpaquePart(Model):
-    """A part of unknown kind, verbatim. `type` is its name in its own format."""
+    """A part of a kind that this release does not know, kept as it came."""
 
     kind: Literal["opaque"] = "opaque"
+    """Tells the parts apart."""
     type: Text | None = None
+    """The name of the kind in the part's own format."""
     value: Json
+    """The whole part, verbatim."""
 
     @model_validator(mode="before")
     @classmethod
@@ -89,3 +121,4 @@ Part: TypeAlias = Annotated[
     | Annotated[OpaquePart, Tag("opaque")],
     Discriminator(_kind_of),
 ]
+"""A part of a content or of a reasoning. `kind` says which; a part of an unknown kind is read as an OpaquePart."""

@@ -11,23 +11,33 @@ from chatledger.models.base import Model, Text, UtcDatetime
 from chatledger.models.json import Json, JsonObject
 
 RunStatus: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
+"""The status of a run: running, or how it ended."""
 
 Tokens: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
-
+"""A number of tokens."""
 
 Cost: TypeAlias = Annotated[Decimal, Field(allow_inf_nan=False, max_digits=1_000)]
-_EXACT = Context(prec=2_001)
+"""An exact amount of at most 1,000 digits."""
+EXACT = Context(prec=2_001)
 """Enough digits for any sum of two costs: the default context would round at 28."""
 
 
 class Usage(Model):
-    """The usage of a run. None means "not reported", also as a sum of Nones; 0 means "none used". `cost` is exact."""
+    """The tokens and the cost of a run. None means "not reported", and 0 means "none used".
+
+    Usages can be added: `first + second`. A field is None in the sum if both have None.
+    """
 
     input_tokens: Tokens | None = None
+    """The tokens that the model read."""
     output_tokens: Tokens | None = None
+    """The tokens that the model wrote."""
     total_tokens: Tokens | None = None
+    """All tokens, as the provider reported them. The ledger does not compute it."""
     details: dict[Text, Tokens] | None = None
+    """Further counts by name, such as cached or reasoning tokens."""
     cost: Cost | None = None
+    """The cost as an exact Decimal, in the application's own currency."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -44,7 +54,7 @@ def _sum(left: int | None, right: int | None) -> int | None:
 
 
 def _sum_costs(left: Decimal | None, right: Decimal | None) -> Decimal | None:
-    return left if right is None else right if left is None else _EXACT.add(left, right)
+    return left if right is None else right if left is None else EXACT.add(left, right)
 
 
 def _sum_details(left: dict[str, int] | None, right: dict[str, int] | None) -> dict[str, int] | None:
@@ -54,16 +64,29 @@ def _sum_details(left: dict[str, int] | None, right: dict[str, int] | None) -> d
 
 
 class Run(Model):
-    """One execution of an agent. A run that an append creates has no agent or model until `runs.start` sets them."""
+    """One execution of an agent on a thread. A run that an append creates has no agent or model until `runs.start` sets
+    them.
+    """
 
     run_id: Text
+    """The id of the run, unique in its tenant, of 1 to 512 bytes."""
     thread_id: Text
+    """The thread that the run belongs to."""
     agent: Text | None = None
+    """The name of the agent."""
     model: Text | None = None
+    """The name of the model."""
     status: RunStatus = "running"
+    """Whether the run is running, or how it ended."""
     input: Json | None = None
+    """The input of the run, any JSON. Values under names such as `api_key` are stored as `"***"`."""
     usage: Usage | None = None
+    """The tokens and the cost; None if nothing was reported."""
     error: Text | None = None
+    """Why the run failed. Text that looks like a key is stored as `"***"`."""
     metadata: JsonObject | None = None
+    """Data of the application about the run. Values under names such as `api_key` are stored as `"***"`."""
     started_at: UtcDatetime
+    """The time when the run was stored first, in UTC."""
     ended_at: UtcDatetime | None = None
+    """The time when the run ended, in UTC; None while it is running."""

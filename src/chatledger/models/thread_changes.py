@@ -1,4 +1,4 @@
-"""A change of a thread, as a follower hears of it."""
+"""A change of a thread, as `ledger.follow` yields it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from chatledger.models.base import Model
 from chatledger.models.messages import ChatMessage
 
 ThreadChangeKind: TypeAlias = Literal["appended", "grown", "completed", "revised", "retracted", "rewound", "activated"]
+"""What happened on the active branch. ThreadChange explains each word."""
 
 
 class ThreadChange(Model):
@@ -15,24 +16,31 @@ class ThreadChange(Model):
     order to the history that it began with always has the history of the active branch.
 
     - `appended`: `message` follows. It may be partial.
-    - `grown`: `message` is still being written, and has more than before: all of it, not only what is new.
-    - `completed`: `message` was being written, and is complete now, or interrupted, as its `state` says.
-    - `revised`: `message` has other words.
+    - `grown`: `message` is still being written, and is longer than before. It is the whole message, not only the new
+      content.
+    - `completed`: `message` was being written, and is now complete or interrupted, as its `state` says.
+    - `revised`: the content of `message` changed.
     - `retracted`: the message `message_id` at `seq` was removed, by a retraction or a pop.
     - `rewound`: all messages from `seq` on were removed.
-    - `activated`: `branch` is the active branch now. It shares the messages up to `seq` with the branch before; all
-      others are gone, and those of the new branch follow as `appended`.
+    - `activated`: `branch` is the active branch now. It shares the messages up to `seq` with the branch before. Drop
+      all later messages; those of the new branch follow as `appended`.
 
-    `message` is the message as it is stored when the change is read. A message that was removed by then is not told any
-    more, so a removal may be of a message that the reader never had; a message that grows or is completed may be one
-    that the reader left out. `cursor` is an opaque text, safe in a URL: pass it
-    on as `after=` to hear of all that follows this change.
+    A change has the message as it is stored when the change is read. If a message is removed before it is read, only
+    the removal is reported. So a removal may be of a message that the reader never had, and a message that grows or is
+    completed may be one that the reader left out.
     """
 
     kind: ThreadChangeKind
+    """What happened."""
     cursor: str
+    """An opaque text, safe in a URL. Pass it as `after=` to continue behind this change."""
     thread_id: str
+    """The thread that changed."""
     branch: int
+    """The active branch."""
     seq: int
+    """The position of the message; for `rewound` the first removed position, for `activated` the last shared one."""
     message_id: str | None = None
+    """The id of the message; None for `rewound` and `activated`."""
     message: ChatMessage | None = None
+    """The message as it is stored now; None for `retracted`, `rewound` and `activated`."""

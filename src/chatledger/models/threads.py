@@ -9,65 +9,83 @@ from chatledger.models.json import JsonObject
 from chatledger.models.messages import ChatMessage
 
 RulesLevel: TypeAlias = Literal["lenient", "strict", "ordered"]
+"""How strictly messages are judged. lenient: keeps a message that breaks a rule, and records that in its `violations`.
+strict: refuses it with RuleViolation. ordered: strict, and also refuses an order that some providers refuse (R13).
+"""
 
 
 class Thread(Model):
-    """A conversation. `rules` is its own level; None means the level of the ledger.
-
-    `message_count` and `preview` describe the active branch. `preview` is the beginning, at most 200 characters, of the
-    last user or assistant text. It is None if the last 50 positions have none, and if that text is encrypted in more
-    than 8,192 bytes.
-
-    `active_at` is the time of the last write, exact to a second. `kind` is a word of the application's, set when the
-    thread is created. `archived_at` is None unless the thread is archived. `revision` counts the updates.
-    """
+    """One conversation of a tenant."""
 
     thread_id: Text
+    """The id of the thread, unique in its tenant, of 1 to 512 bytes."""
     user_id: Text | None = None
+    """The user who owns the thread. It is set when the thread is created, and never changes."""
     title: Text | None = None
+    """A title for people."""
     metadata: JsonObject | None = None
+    """Data of the application about the thread."""
     rules: RulesLevel | None = None
+    """The level at which messages are judged; None for the level of the ledger."""
     active_branch: int = 0
+    """The branch that calls use by default."""
     created_at: UtcDatetime
+    """The time when the thread was created, in UTC."""
     active_at: UtcDatetime
+    """The time of the last write in UTC, exact to a second."""
     kind: Text | None = None
+    """A word of the application's, by which `threads.list` can filter. It is set when the thread is created, and never
+    changes.
+    """
     archived_at: UtcDatetime | None = None
+    """The time when the thread was archived; None unless it is archived."""
     revision: int = 0
+    """The number of updates by `threads.update`. Pass it as `expected=` to update only what you have read."""
     message_count: int = 0
+    """The number of messages of the active branch."""
     preview: Text | None = None
+    """The beginning of the last user or assistant text of the active branch, at most 200 characters. None if the last
+    50 positions have no such text, or if the text is encrypted in more than 8,192 bytes.
+    """
 
 
 class Branch(Model):
-    """One path through a thread. It shares the messages up to and including seq `forked_at`, the last of which belongs
-    to branch `forked_from`. Both are None if it shares none: in the first branch, and in a fork at 0.
-    """
+    """One path through a thread. A fork shares the messages up to its fork point, and copies none."""
 
     thread_id: Text
+    """The thread of the branch."""
     branch: int
+    """The number of the branch in its thread. The first branch is 0."""
     forked_from: int | None = None
+    """The branch that stores the last shared message; None if no message is shared."""
     forked_at: int | None = None
+    """The seq of the last shared message; None if no message is shared: in the first branch, and in a fork at 0."""
     version: int
+    """The last position of the branch; 0 if it is empty. It grows with each message and each change."""
     active: bool
+    """Whether this is the active branch of the thread, which calls use by default."""
     created_at: UtcDatetime
+    """The time when the branch was created, in UTC."""
 
 
 class Alternative(Model):
-    """A message that stands in one place of a thread, beside others that follow the same message before it.
-
-    `message.branch` stores it. `branch` is the one to activate to see it: the branch that was asked for, if that shows
-    it, else the one that was made last of those that do. `current`: it stands on the branch that was asked for.
-    """
+    """One of the messages that follow the same message, such as two answers to one question."""
 
     message: ChatMessage
+    """The message. `message.branch` is the branch that stores it."""
     branch: int
+    """The branch to activate to see the message: the requested branch if that shows it, else the newest that does."""
     current: bool
+    """Whether the message stands on the requested branch."""
 
 
 class Deleted(Model):
     """The number of rows that a deletion removed, by table."""
 
     rows: dict[Text, int]
+    """The number of removed rows by table name."""
 
     @property
     def total(self) -> int:
+        """The number of removed rows in all tables."""
         return sum(self.rows.values())

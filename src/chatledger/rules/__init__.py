@@ -1,6 +1,15 @@
 """The rules of a thread, as pure functions."""
 
-from chatledger.rules.check import CheckedThread, Finding, Links, check_messages, fold, linked_call, missing
+from chatledger.rules.check import (
+    CheckedThread,
+    Finding,
+    Links,
+    Severity,
+    check_messages,
+    fold,
+    linked_call,
+    missing,
+)
 from chatledger.rules.invariants import Judged, Judgement, advance, arguments_not_json, judge, judge_one
 from chatledger.rules.partials import close_interrupted, complete, grow
 from chatledger.rules.synthetic_results import INTERRUPTED, close_gaps, closing_results
@@ -15,6 +24,7 @@ __all__ = [
     "Lease",
     "Links",
     "OpenCall",
+    "Severity",
     "Tip",
     "advance",
     "arguments_not_json",

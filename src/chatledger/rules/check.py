@@ -11,6 +11,7 @@ from chatledger.rules.invariants import advance, broken_order, judge_one
 from chatledger.rules.tip import OpenCall, Tip, interrupted
 
 Severity: TypeAlias = Literal["error", "advice"]
+"""How serious a finding is. advice: strict rules accept it, but a provider may not."""
 ADVICE = frozenset({"R9", "R13"})
 """The rules that strict rules only report: a provider may refuse the messages, but they are stored as they were meant.
 """
@@ -18,30 +19,36 @@ ADVICE = frozenset({"R9", "R13"})
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken rule of a stored branch, and the seq of its message; 0 if it is not about a message.
+    """A rule that a stored branch breaks, or something unfinished at its end.
 
-    An `open` finding is unfinished, not broken, and an append can still complete it: a call without a result, or a
-    partial message at the end. Damaged and missing rows break R11, because they are not as they were committed.
+    Damaged and missing rows break R11, because they are not as they were committed.
     """
 
     seq: int
+    """The position of the message; 0 if the finding is not about a message."""
     rule: str
+    """The name of the rule, R1 to R13."""
     detail: str
+    """A sentence that says how it is broken."""
     open: bool = False
+    """Whether it is unfinished and not broken, so that an append can complete it: a call without a result, or a partial
+    message at the end.
+    """
 
     @property
     def severity(self) -> Severity:
+        """`advice` for R9 and R13, which strict rules only report, and else `error`."""
         return "advice" if self.rule in ADVICE else "error"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedThread:
-    """A thread that was checked, and what was found in it. The values of users and of the tenant are in no thread: what
-    was found in them has the `thread_id` None.
-    """
+    """A thread that `ledger.check` read, with its findings."""
 
     thread_id: str | None
+    """The thread; None for the values of users and of the tenant, which are in no thread."""
     findings: Sequence[Finding]
+    """The broken rules, damaged cells and unfinished calls, in order of seq. Empty if the thread is sound."""
 
 
 Links: TypeAlias = Mapping[tuple[int, int], tuple[int, int, int]]
@@ -52,8 +59,8 @@ def fold(tip: Tip, messages: Iterable[ChatMessage], links: Links | None = None) 
     """The tip after these stored messages. Each message names the branch that holds it, and stands at its own seq: the
     positions between them may hold no message.
 
-    Without `links`, results are paired as they were when they were appended. Where a message was removed since, that
-    may be another call: one with the same id, or for a result without an id the first that is open.
+    Without `links`, results are paired as they were when they were appended. If a message was removed since, that may
+    be another call: one with the same id, or for a result without an id the first that is open.
     """
     for message in messages:
         tip = tip._replace(last_seq=(message.seq or 1) - 1)
@@ -80,7 +87,7 @@ def _answers_nothing(message: ChatMessage) -> bool:
 
 def check_messages(messages: Iterable[ChatMessage], empty: Container[int] = ()) -> list[Finding]:
     """The findings of a whole branch, R13 included, in order of seq. One pass; holds only open calls and findings.
-    `empty` are the positions of which a record says that they hold no message.
+    `empty` holds the positions that are recorded as holding no message.
 
     Arguments that are not JSON break both R9 and R13, and are reported once, as the recorded R9.
     """
@@ -92,11 +99,11 @@ def check_messages(messages: Iterable[ChatMessage], empty: Container[int] = ()) 
                 findings.append(Finding(message.seq, "R2", f"seq {message.seq} follows seq {tip.last_seq}"))
             tip = tip._replace(last_seq=message.seq - 1)
         if tip.partial_seq is not None:
-            findings.append(Finding(tip.partial_seq, "R10", "partial, but not at the end"))
+            findings.append(Finding(tip.partial_seq, "R10", "partial, but not the last message of the branch"))
             tip = interrupted(tip)
         order = list(broken_order(tip, message))  # before the message moves the tip
         if message.tool_calls and not all(call.name for call in message.tool_calls):
-            findings.append(Finding(tip.last_seq + 1, "R11", "a tool call without a name, which no rules let in"))
+            findings.append(Finding(tip.last_seq + 1, "R11", "a tool call without a name, which every level refuses"))
             message = message.model_copy(update={"tool_calls": list(map(_named, message.tool_calls))})
         tip, judged = judge_one(tip, message, branch=message.branch or 0, index=0, level="lenient")
         recorded = {violation.detail for violation in judged.violations}
@@ -109,7 +116,7 @@ def check_messages(messages: Iterable[ChatMessage], empty: Container[int] = ()) 
 
 
 def missing(before: int, after: int, empty: Container[int]) -> bool:
-    """Whether a message should stand between two positions."""
+    """Whether a message is missing between two positions."""
     return after <= before or any(seq not in empty for seq in range(before + 1, after))
 
 

@@ -75,7 +75,7 @@ def judge_one(tip: Tip, message: ChatMessage, *, branch: int, index: int, level:
 
 def refuse_unless_lenient(level: RulesLevel, index: int, broken: Sequence[Violation]) -> None:
     for violation in broken:
-        # Nobody can run or match a call with an empty name, so even an import is refused.
+        # A call with an empty name cannot be run or matched, so even an import is refused.
         if level != "lenient" or violation.rule == "R9":
             raise RuleViolation(violation.rule, index, violation.detail)
 
@@ -103,7 +103,7 @@ def _broken_calls(calls: Sequence[ToolCall]) -> Iterator[Violation]:
     if len(set(ids)) < len(ids):
         repeated = [id_ for id_, count in Counter(ids).items() if count > 1]
         yield from (
-            Violation(rule="R5", detail=f"call id {_short(id_)} stands twice in one message") for id_ in repeated
+            Violation(rule="R5", detail=f"call id {_short(id_)} occurs twice in one message") for id_ in repeated
         )
 
 
@@ -228,7 +228,7 @@ def answer(tip: Tip, result: ChatMessage) -> tuple[OpenCall | None, Violation | 
         return call, None
     wanted = _wanted(result)
     if result.tool_call_id is not None and result.tool_call_id in tip.answered:
-        return None, Violation(rule="R7", detail=f"the call with {wanted[:80]} has its result already")
+        return None, Violation(rule="R7", detail=f"the call with {wanted[:80]} already has its result")
     if not tip.open_calls:
         return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no call is open")
     return None, Violation(rule="R6", detail=f"a tool result with {wanted[:80]}, but no open call has it")

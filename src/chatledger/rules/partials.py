@@ -50,7 +50,7 @@ def complete(
 def close_interrupted(tip: Tip, messages: Sequence[ChatMessage]) -> tuple[int, list[ChatMessage]]:
     """Answer the calls of the tip's partial message, which the batch interrupts: their position in it, and the results.
 
-    The message was never complete, so nobody will answer its calls; only results in the batch count. Calls of earlier
+    The message was never complete, so its calls get no answer; only results in the batch count. Calls of earlier
     messages may still be running and stay open.
     """
     own = {(call.seq, call.idx) for call in tip.partial_calls}

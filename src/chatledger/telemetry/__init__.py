@@ -1,1 +1,1 @@
-"""Seeing what a ledger does: counters, slow calls, and OpenTelemetry. Nothing here reads or keeps content."""
+"""Observability: counters, a log of slow calls, and OpenTelemetry. Nothing here reads or stores content."""

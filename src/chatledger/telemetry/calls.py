@@ -1,7 +1,7 @@
-"""Observes public calls. Where somebody asked for it, a ledger is made of subclasses whose public calls are wrapped.
+"""Observes public calls. A ledger with an observer is made of subclasses whose public calls are wrapped.
 
-Each wrapper tells the observer of the ledger that the call begins and ends. A ledger without an observer is made of the
-plain classes, so there a call costs nothing more.
+Each wrapper tells the ledger's observer when a call begins and ends. A ledger without an observer is made of the plain
+classes, so its calls cost nothing extra.
 """
 
 from __future__ import annotations
@@ -19,24 +19,28 @@ from chatledger.models import Thread
 T = TypeVar("T")
 
 Shape: TypeAlias = Literal["call", "block", "iteration"]
-"""A block is a transaction or a draft. During a block and an iteration, the caller's own code runs as well."""
+"""A block is a transaction or a draft. During a block or an iteration, the caller's own code runs as well."""
 End: TypeAlias = Callable[[BaseException | None, str | None], None]
-"""Told how the call ended: with which error, and of which thread it turned out to be."""
+"""Called at the end of a call with its error, if any, and the id of the thread that it returned, if any."""
 
 VIEWS = {"tenant", "user", "metrics", "prepare"}
-"""Calls that ask the database for nothing."""
+"""Calls that send nothing to the database."""
 
 _log = logging.getLogger("chatledger.calls")
 
 
 class Observer(Protocol):
     def begin(self, name: str, thread_id: str | None, shape: Shape) -> End:
-        """Called with the name of the call, such as `messages.append`, and the thread that it names, if it does."""
+        """Called with the name of the call, such as `messages.append`, and the id of the thread in its arguments, or
+        None.
+        """
         ...
 
 
 class SlowCalls:
-    """Logs the calls that take so many seconds or more. Blocks and iterations take as long as their caller likes."""
+    """Logs calls that take at least `seconds`. It ignores blocks and iterations, whose callers decide how long they
+    take.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -54,7 +58,7 @@ class SlowCalls:
 
 
 class Observers:
-    """Several observers as one. The one that was told of the beginning first is told of the end last."""
+    """Several observers as one. They are told of the end of a call in reverse order."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
@@ -70,18 +74,20 @@ class Observers:
 
 
 def shown(thread_id: str | None) -> str:
-    """A thread's id for a log: on one line, and not longer than a line."""
+    """A thread's id for a log: on one line, with at most 80 characters of the id."""
     return "-" if thread_id is None else ascii(thread_id[:80])
 
 
 class _HasScope(Protocol):
-    """What a repository, a ledger and a transaction have: a scope with the observer of the ledger."""
+    """A repository, ledger or transaction: an object with a scope, which holds the ledger's observer."""
 
     _scope: Any
 
 
 def observed(kind: type[T], noun: str, observer: Observer | None) -> type[T]:
-    """The class itself, or a subclass that tells the observer. `noun`: the name before the dot; "" for a ledger."""
+    """The class itself, or with an observer a subclass that tells it of each call. `noun` is the part before the dot
+    of a call's name; "" for a ledger.
+    """
     return kind if observer is None else cast(type[T], _observed(cast(Any, kind), noun))
 
 
@@ -132,7 +138,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _thread_finder(function: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[str, Any]], str | None]:
-    """Finds the argument `thread_id` in a call."""
+    """A function that finds the argument `thread_id` in the arguments of a call."""
     names = list(inspect.signature(function).parameters)[1:]
     if "thread_id" not in names:
         return lambda args, kwargs: None
@@ -151,7 +157,7 @@ async def _iterate(items: AsyncIterator[Any], begin: Callable[[], End]) -> Async
         async with aclosing(cast(Any, items)):
             async for item in items:
                 yield item
-    except GeneratorExit:  # the caller has had enough
+    except GeneratorExit:  # the caller stopped the iteration
         raise
     except BaseException as error:
         failure = error
@@ -162,7 +168,7 @@ async def _iterate(items: AsyncIterator[Any], begin: Callable[[], End]) -> Async
 
 @lru_cache(maxsize=64)
 def _block(kind: type[Any]) -> type[Any]:
-    """A subclass of a context manager that tells the observer when it is entered and left."""
+    """A subclass of a context manager that tells the observer when the block is entered and left."""
 
     async def enter(self: Any) -> Any:
         self.end_observed = self.begin_observed()

@@ -10,8 +10,8 @@ _NOW = {"queue_length", "running"}
 
 
 class Counters:
-    """The values by their names in `Metrics`. `listener` hears of each single amount of what is measured rather than
-    counted, the bytes of an append and the seconds of a wait; None where nobody asked for more.
+    """The values by their names in `Metrics`. `listener` is called with each measured amount, such as the bytes of an
+    append or the seconds of a wait; None without telemetry.
     """
 
     __slots__ = ("listener", "values")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer, TracerProvider
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
-"""The boundaries of durations that the conventions recommend."""
+"""The histogram boundaries for durations that the conventions recommend."""
 _SIZES = (256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304)
 _CONVERSATION = "gen_ai.conversation.id"
 _Attributes: TypeAlias = Mapping[str, str | int]
@@ -41,9 +41,12 @@ _UNITS = {
 
 
 class OpenTelemetry:
-    """Spans and metrics of ledgers: `Ledger.open(…, telemetry=OpenTelemetry())`. Several ledgers may share it.
+    """Spans and metrics of ledgers. Several ledgers may share one.
 
-    Without providers it uses the global ones. Raises MissingExtra if opentelemetry-api is not installed.
+        async with Ledger.open(url, telemetry=OpenTelemetry()) as ledger: ...
+
+    `tracer_provider` and `meter_provider` are the global ones by default. Raises MissingExtra if opentelemetry-api is
+    not installed.
     """
 
     def __init__(
@@ -58,13 +61,13 @@ class OpenTelemetry:
         self._ended: dict[tuple[tuple[str, str | int], ...], Counter[str]] = defaultdict(Counter)
         meter = metrics.get_meter("chatledger", meter_provider=meter_provider)
         meter.create_observable_up_down_counter("chatledger.queue_length", [self._queue_lengths], "{write}")
-        # The ledgers count by themselves, so an append pays nothing for these.
+        # The ledgers count in any case, so these cost an append nothing.
         for name, unit in _UNITS.items():
             meter.create_observable_counter(f"chatledger.{name}", [partial(self._totals, name)], unit)
         self._histograms = _Histograms(meter)
 
     def observe(self, counters: Counters, database: _Attributes, queue_length: Callable[[], int]) -> Observer:
-        """The observer of one ledger. `database` are the attributes that say which database it is."""
+        """The observer of one ledger, which the ledger asks for. `database` has the attributes of its database."""
         observer = _ObservedLedger(self._tracer, self._histograms, counters, database, queue_length)
         counters.listener = observer.record
         self._open.add(observer)
@@ -72,7 +75,7 @@ class OpenTelemetry:
         return observer
 
     def _totals(self, name: str, _: CallbackOptions) -> Iterable[Observation]:
-        """Of all ledgers that were ever observed, by their databases: a counter never falls."""
+        """The totals by database of all ledgers ever observed, closed ones included, since a counter must not fall."""
         totals = {database: float(ended[name]) for database, ended in self._ended.items()}
         for one in list(self._open):
             totals[tuple(one.database.items())] += one.counters.values[name]
@@ -130,7 +133,7 @@ class _ObservedLedger:
         attributes: dict[str, str | int] = {**self.database, "db.operation.name": name}
         place = attributes if thread_id is None else {**attributes, _CONVERSATION: thread_id}
         span = self._tracer.start_span(name, kind=self._client, attributes=place)
-        # The code that reads an iteration goes on in its own context between two items, so it stays outside.
+        # Between two items, the caller's code runs in its own context, so the span of an iteration is not made current.
         token = None if shape == "iteration" else self._attach(self._put(span))
 
         def end(error: BaseException | None, found: str | None) -> None:
@@ -139,7 +142,7 @@ class _ObservedLedger:
             if error is not None:
                 attributes["error.type"] = kind = type(error).__name__
                 span.set_attribute("error.type", kind)
-                span.set_status(self._error)  # without the error's words, which may quote ids and keys
+                span.set_status(self._error)  # without the error's text, which may quote ids and keys
             elif thread_id is None and found is not None:
                 span.set_attribute(_CONVERSATION, found)
             span.end()

@@ -1,1 +1,1 @@
-"""Import and export of files. An imported record is exported as it came in."""
+"""Import and export of files. An export returns an imported record as it was."""

@@ -1,8 +1,8 @@
 """Put conversations back into their records, for export and conversion.
 
-A record in its own format comes out as it came in. In another format, a message list takes the place of the record's
-own message list. Any other conversation goes under the keys where the readers of its format look for it: what is
-written here is read again, by the name of the format and by detection.
+A record in its own format equals the imported record. In another format, a message list replaces the record's own
+message list. Any other conversation is written under the keys that the readers of its format expect, so that an import
+can read the result, with the format named or detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chatledger.transfer.shapes.message_list import MessageList
 from chatledger.transfer.shapes.requests import request_path
 
 INTERACTION = "interaction"
-"""The key of a recorded request in a record whose conversation is no longer in the format of its endpoint."""
+"""The key that holds a recorded request once its conversation is no longer in the format of its endpoint."""
 
 
 def own_record(
@@ -69,8 +69,8 @@ def in_place(
     envelope: Envelope,
     format: str,  # noqa: A002
 ) -> Encoded:
-    """The record with a payload in another format. Each key of the rest that would be read as a part of the
-    conversation is a loss.
+    """The record with a payload in another format. A key of the rest that a reader would take for a part of the
+    conversation is left out, as a loss.
     """
     conversation = conversation_object(payload, format)
     if request_path(rest):

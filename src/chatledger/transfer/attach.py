@@ -1,8 +1,8 @@
 """Find the messages of a record that are not stored yet, and the branches to append them to.
 
 Messages are matched by their ids along the path from the first message. So a tree may grow anywhere: stored messages
-are compared and left alone, and new replies go to the end of a branch or to a new branch. For a new thread, nothing is
-stored.
+are compared and left as they are, and new replies go to the end of a branch or to a new branch. For a new thread, all
+messages are new.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot
             return count
         spot, there = replies[message.message_id]
         if encode_message(there) != encode_message(message):
-            detail = f"message {message.message_id!r} of the record is not what is stored there"
+            detail = f"message {message.message_id!r} of the record differs from the stored message"
             raise VersionConflict(thread_id, spot.branch, spot.seq, stored.versions[spot.branch], detail)
         spots[Spot(number, branch.at + count + 1)] = spot
     return len(branch.messages)

@@ -1,7 +1,7 @@
 """Convert a file from one format to another, without a ledger.
 
-Conversion uses the same shapes as import and export, so that its result is the same as that of an import followed by an
-export in the other format.
+Conversion uses the shapes of import and export, so its result equals that of an import followed by an export in the
+other format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatledger.transfer.shapes.requests import each_request
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """From one format, or "auto", to another. `field` names the field of the messages, if it is not the usual one."""
+    """From one format, or "auto", to another. `field` is the field of the messages; None is the format's usual one."""
 
     source: str
     target: str
@@ -35,7 +35,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A record in the other format. `losses` lists what that format cannot express, by the seq of the message."""
+    """A record in the other format. `losses` lists the values that it cannot express, by the seq of their message."""
 
     value: JsonValue
     container: Container
@@ -47,9 +47,9 @@ class Converted:
 def convert_file(
     stream: BinaryIO, conversion: Conversion, *, file: str, lines: bool = False
 ) -> Iterator[Converted | Failure]:
-    """Convert the records of a stream one by one; a bad record gives a Failure.
+    """Convert the records of a stream one by one. Yields a Failure for a bad record.
 
-    Raises UnknownFormat for an unknown name, and for a file whose first record is of unknown format.
+    Raises UnknownFormat for an unknown name, and for a file whose first record matches no known format.
     """
     shapes = ShapeOfFile(conversion.source, conversion.field)
     if conversion.target not in shape_names():
@@ -80,7 +80,7 @@ def _convert(record: Record, shape: Shape, conversion: Conversion) -> Converted:
     conversation = shape.decode(parcel.payload, "lenient")
     written = _written(parcel, _envelope(record, shape, parcel), _with_seqs(conversation.branches), conversion)
     losses = [*conversation.losses, *(Loss("repeated-key", None, key) for key in record.repeated), *written.losses]
-    # The requests of a recording become an array, though the recording was one object.
+    # A recording is one object, but its requests become an array.
     container = record.container if record.item is None else "array"
     return Converted(written.payload, container, record.place, shape.name, losses)
 
@@ -89,7 +89,7 @@ def _written(parcel: Parcel, envelope: Envelope, branches: list[BranchMessages],
     if conversion.target == envelope.format:
         return own_record(parcel.rest, envelope, branches, carry=conversion.carry)
     if conversion.target in set(shape_names()) - set(format_names()):
-        detail = f"{conversion.target!r} is written from {conversion.target!r} only; others become one of"
+        detail = f"cannot write {conversion.target}, except from a file of that format; convert to one of"
         raise UnknownFormat(conversion.target, f"{detail} {', '.join(format_names())}")
     return foreign_record(parcel.rest, envelope, branches, conversion.target, carry=conversion.carry)
 
@@ -101,7 +101,7 @@ def _envelope(record: Record, shape: Shape, parcel: Parcel) -> Envelope:
 
 
 def _with_seqs(branches: Sequence[BranchMessages]) -> list[BranchMessages]:
-    """Number the messages as a ledger would: losses name the seq, and ids derive from it."""
+    """Number the messages as a ledger would. Losses name the seq, and ids are derived from it."""
     return [replace(branch, messages=_numbered(branch.messages, branch.at + 1)) for branch in branches]
 
 

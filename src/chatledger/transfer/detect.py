@@ -1,12 +1,13 @@
-"""The shape of a file's records: the one the caller names, or else the one that each record has.
+"""Choose the shape of a file's records: the one that the caller names, or else the one detected in each record.
 
-A record of plain texts looks alike in most formats. It is read as the records before it that tell more, and so is a
-record that no shape recognises.
+A record with only plain texts looks the same in most formats. It is read in the shape of the last record that was
+recognised with more certainty, and so is a record that no shape recognises.
 """
 
 from __future__ import annotations
 
 from chatledger.errors import DecodeError, UnknownFormat
+from chatledger.formats.wire.fields import kind_of
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import take_out
 from chatledger.transfer.fields import other_lists
@@ -26,7 +27,7 @@ class ShapeOfFile:
         self._known: Shape | None = None
 
     def of(self, record: Record) -> Shape:
-        """Raises UnknownFormat if no shape recognises the first record, or a recorded request."""
+        """Raises UnknownFormat if no shape recognises a recorded request or the first record of the file."""
         if self._asked is not None:
             return self._asked
         found = recognise_record(record.value, self._field)
@@ -41,7 +42,7 @@ class ShapeOfFile:
         return self._known
 
     def _is_plain(self, found: Shape, record: JsonValue) -> bool:
-        """Whether the record has nothing but texts, which every format reads."""
+        """Whether the record has only texts, which every format reads."""
         if found.name != DEFAULT_FORMAT:
             return False
         messages = take_out(record, found.locate(record, self._field)).payload
@@ -58,7 +59,9 @@ class ShapeOfFile:
         if found is None and self._field is not None:
             found = get_shape(DEFAULT_FORMAT)  # a caller who names the field has messages there
         if found is None:
-            raise UnknownFormat(None, f"{_description(record.value)} is of no known format{other_lists(record.value)}")
+            raise UnknownFormat(
+                None, f"{_description(record.value)} matches no known format{other_lists(record.value)}"
+            )
         return found
 
 
@@ -69,7 +72,7 @@ def _is_text(content: JsonValue) -> bool:
 
 def _description(value: JsonValue) -> str:
     if not isinstance(value, dict):
-        return "a list" if isinstance(value, list) else f"{type(value).__name__}"
+        return kind_of(value)
     if spoken_by(value) is not None:
         return f"a request to {value['endpoint']}"
     keys = list(map(repr, value))

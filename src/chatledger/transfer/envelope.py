@@ -1,8 +1,8 @@
 """Take a record apart for import, and put it together again for export.
 
-The conversation becomes messages, and every other key becomes the thread's metadata unchanged. The metadata also holds
-an envelope, which says how to join the two: the format, the object that held the conversation, and the positions of its
-keys there.
+The conversation becomes messages, and every other key becomes the thread's metadata, unchanged. The metadata also holds
+an envelope, which records how to join the two: the format, the object that held the conversation, and the positions of
+its keys in that object.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Location:
 
 
 def locate_in(record: JsonValue, path: Sequence[str], keys: Sequence[str]) -> Location:
-    """The location of a conversation at the path: the value there, or if that is an object with the last of the keys,
-    their values.
+    """The location of a conversation at the path: the value there. If that value is an object with the last of the
+    keys, the location is those keys in it.
     """
     value = record
     for key in path:
@@ -60,8 +60,8 @@ class Parcel:
 class Envelope:
     """How to put a thread back into its record.
 
-    `imported_at`, `index` and `item` give the order of the records. `own` is a value that the record itself had under
-    KEY. `around` is the recording that held the request, without its requests.
+    `imported_at`, `index` and `item` give the order of the records. `own` is the position and the value of a key of the
+    record that equals KEY. `around` is the recording that held the request, without its requests.
     """
 
     format: str
@@ -127,7 +127,7 @@ def _as_list(value: Any) -> Any:
 
 
 def from_metadata(metadata: Mapping[str, JsonValue] | None) -> tuple[dict[str, JsonValue], Envelope] | None:
-    """The inverse of `to_metadata`; None for a thread that was not imported."""
+    """The inverse of `to_metadata`. None for a thread that was not imported."""
     said = (metadata or {}).get(KEY)
     if metadata is None or not isinstance(said, dict) or not said.keys() >= _REQUIRED:
         return None

@@ -1,6 +1,6 @@
 """Export: an imported thread as its original record, any other thread as a record of our own.
 
-Export streams. It holds the ids of all threads in their order, and the messages of one thread at a time.
+An export streams. It holds in memory the ids of all threads, and the messages of one thread at a time.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from chatledger.errors import ChatLedgerError, NothingToSend, ThreadNotFound
@@ -23,6 +24,7 @@ from chatledger.transfer.store import read_branches
 
 THREADS_PAGE = 1_000
 FEEDBACK_PAGE = 500
+RUNS_PAGE = 1_000
 
 View: TypeAlias = Literal["stored", "model"]
 
@@ -39,9 +41,10 @@ class Exported:
 
 @dataclass(slots=True)
 class Index:
-    """The ids of the threads to export, in order. `arrays`: all of them were imported from arrays. `damaged`: why the
-    others cannot be read, including those that only their export finds. `left_out`: why no provider would accept a
-    thread, by its id.
+    """The ids of the threads to export, in order.
+
+    `arrays`: all of them were imported from arrays. `damaged`: the errors of unreadable threads; an export adds
+    those that it finds. `left_out`: the threads that no provider would accept, by id, with the reason.
     """
 
     thread_ids: list[str] = field(default_factory=list)
@@ -57,7 +60,9 @@ class Index:
 
 
 async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = None) -> Exported:  # noqa: A002
-    """The record of an imported thread, or the messages of any other. With `format`, the messages in that format."""
+    """The record of an imported thread, or the messages of any other thread. With `format`, the messages in that
+    format.
+    """
     thread = await ledger.threads.get(thread_id)
     imported = from_metadata(thread.metadata)
     if format is None and imported is not None:
@@ -66,8 +71,8 @@ async def export_thread(ledger: Ledger, thread_id: str, *, format: str | None = 
 
 
 async def export_all(ledger: Ledger, index: Index, *, format: str | None = None) -> AsyncIterator[Exported]:  # noqa: A002
-    """Each thread of the index as a record. Skips threads that were deleted meanwhile, and adds damaged ones to
-    `index.damaged`.
+    """Yields each thread of the index as a record. Skips threads that were deleted meanwhile, and adds the errors of
+    damaged ones to `index.damaged`.
     """
     for thread_id in index.thread_ids:
         try:
@@ -88,12 +93,12 @@ async def export_conversations(
     format: str,  # noqa: A002
     view: View = "stored",
 ) -> AsyncIterator[Exported]:
-    """Each thread as the object that trainers expect, `{"messages": […]}` or the keys of the format's requests, without
-    the other keys of its record.
+    """Yields each thread as the object that trainers expect, `{"messages": […]}` or the keys of the format's requests,
+    without the other keys of its record.
 
-    Skips threads without messages and threads that were deleted meanwhile. Adds damaged ones to `index.damaged`, and
-    those of which the model view can send nothing to `index.left_out`. Raises UnknownFormat for the model view of a
-    format without a provider.
+    Skips threads without messages and threads that were deleted meanwhile. Adds the errors of damaged threads to
+    `index.damaged`, and threads whose model view has nothing to send to `index.left_out`. Raises UnknownFormat for the
+    model view of a format without a provider.
     """
     for thread_id in index.thread_ids:
         try:
@@ -111,14 +116,20 @@ async def export_conversations(
             yield replace(messages, value=conversation_object(messages.value, format))
 
 
-async def read_index(ledger: Ledger) -> Index:
-    """Imported threads in the order of their records, then the others in the order of their creation."""
+async def read_index(
+    ledger: Ledger, *, user_id: str | None = None, since: datetime | None = None, until: datetime | None = None
+) -> Index:
+    """The index of the threads that fit the filters: imported ones in the order of their records, then the others by
+    time of creation. The filters are those of `threads.list`.
+    """
     found: list[tuple[tuple[Any, ...], str]] = []
     damaged: list[ChatLedgerError] = []
     arrays = True
     cursor = None
     while True:
-        page = await ledger.threads.list(archived=None, limit=THREADS_PAGE, cursor=cursor)
+        page = await ledger.threads.list(
+            user_id=user_id, archived=None, since=since, until=until, limit=THREADS_PAGE, cursor=cursor
+        )
         damaged += page.damaged
         for thread in page:
             imported = from_metadata(thread.metadata)
@@ -136,10 +147,24 @@ def _place(thread: Thread, envelope: Envelope | None) -> tuple[Any, ...]:
     return 0, envelope.imported_at, envelope.index, envelope.item
 
 
-async def keep_scored(ledger: Ledger, index: Index, minima: Mapping[str, float]) -> None:
-    """Keep the threads of the index whose mean score reaches the minimum of every key. One query a thread.
+async def keep_run_by(ledger: Ledger, index: Index, *, model: str | None, agent: str | None) -> None:
+    """Keep the threads of the index that have a run of this model and agent. Reads all runs of the tenant."""
+    found: set[str] = set()
+    cursor = None
+    while True:
+        page = await ledger.runs.list(limit=RUNS_PAGE, cursor=cursor)
+        index.damaged += page.damaged
+        found.update(run.thread_id for run in page if model in (None, run.model) and agent in (None, run.agent))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    index.thread_ids = [thread_id for thread_id in index.thread_ids if thread_id in found]
 
-    A thread without a score under a key is left out, and one with a damaged score is added to `index.damaged`.
+
+async def keep_scored(ledger: Ledger, index: Index, minima: Mapping[str, float]) -> None:
+    """Keep the threads of the index whose mean score reaches the minimum of every key. Reads the scores of each thread.
+
+    Removes a thread without a score of a key. Adds the error of a damaged score to `index.damaged`.
     """
     chosen = []
     for thread_id in index.thread_ids:
@@ -154,14 +179,12 @@ async def keep_scored(ledger: Ledger, index: Index, minima: Mapping[str, float])
 
 
 async def mean_scores(ledger: Ledger, thread_id: str, keys: Sequence[str]) -> dict[str, float]:
-    """The mean of the scores of a thread that count (`ledger.feedback.current`), by key. A key without one is missing.
-    Reads all of them.
-    """
+    """The mean of a thread's current scores (`ledger.feedback.current`) by key. A key without scores is missing."""
     scores: dict[str, list[float]] = {key: [] for key in keys}
     cursor = None
     while True:
         page = await ledger.feedback.current(thread_id=thread_id, limit=FEEDBACK_PAGE, cursor=cursor)
-        if page.damaged:  # without it, another score would count
+        if page.damaged:  # the mean of the readable scores would be wrong
             raise page.damaged[0]
         for one in page:
             if one.key in scores:
@@ -198,7 +221,7 @@ async def _as_record(
 
 
 async def _read_branches(ledger: Ledger, thread_id: str, envelope: Envelope) -> list[BranchMessages]:
-    """All branches if the record's shape can have several, else the active one."""
+    """All branches if the record's shape can hold several, else the active branch."""
     if not get_shape(envelope.format).branching:
         return [BranchMessages((await ledger.messages.history(thread_id)).messages)]
     return await read_branches(ledger, thread_id)

@@ -1,8 +1,8 @@
 """Import: one thread per record, stored completely or not at all.
 
-Records are planned without the ledger. New threads are loaded in batches. If a thread of a batch exists already, each
-record of the batch is compared with the stored thread, and only missing messages are written. So the same file can be
-imported any number of times, and the next import completes one that was killed.
+Records are planned without the ledger. New threads are loaded in batches. If a thread of a batch exists already, the
+import compares each record of the batch with its stored thread and writes only missing messages. So you can import the
+same file any number of times, and the next import completes one that was killed.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ async def import_file(
     report: ImportReport | None = None,
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> ImportReport:
-    """Import the records of a stream while reading it. Adds to the report, or returns a new one.
+    """Import the records of a stream while reading it. Adds to `report`, or to a new one, and returns it.
 
     `file` is the name for reports and metadata. With `lines`, each line is a record. `on_bytes` is called with the
-    number of bytes read. A bad record is reported and the others are imported, unless `stop_on_error` is set. A record
-    whose thread was erased is skipped, and listed in the report's `erased`.
+    number of bytes read. The import reports a bad record and continues, unless `stop_on_error` is set. It skips a
+    record whose thread was erased, and lists it in the report's `erased`.
 
-    Raises UnknownFormat before it stores anything of the file: for an unknown format name, with "auto" for a file of
-    unknown format, and for a file in which no record has its conversation where it was looked for. Raises StorageError
-    if the database fails; the records reported until then are stored.
+    Raises UnknownFormat before it stores anything of the file: for an unknown format name, for a file that matches no
+    known format, and for a file in which no record has a conversation in the expected field. Raises StorageError if the
+    database fails; the records reported until then are stored.
     """
     report = ImportReport() if report is None else report
     importing = _FileImport(ledger, options, file, report)
@@ -88,7 +88,7 @@ class _FileImport:
         self._report = report
         self._planner = Planner(options, file)
         self._new = NewThreads(ledger)
-        # With either option, the outcome of a record must be known before the next one is read.
+        # With either option, the import must know the outcome of a record before it reads the next one.
         self._one_by_one = options.dry_run or options.stop_on_error
         self._loading: asyncio.Task[Loaded] | None = None
         self._read_as: Counter[str] = Counter()
@@ -130,7 +130,7 @@ class _FileImport:
             await asyncio.sleep(0)  # let the load continue
 
     async def finish(self) -> None:
-        """Store the gathered records. Raises UnknownFormat if no record has its conversation in its place."""
+        """Store the gathered records. Raises UnknownFormat if no record has a conversation in the expected field."""
         await self.store_gathered()
         if self._refused:
             more = f" (and {len(self._refused) - 1:,} more)" if len(self._refused) > 1 else ""
@@ -149,7 +149,7 @@ class _FileImport:
         self._loading = asyncio.create_task(self._new.load())
 
     async def abandon(self) -> None:
-        """Cancel a running load. After an error its batch may be stored or not, as if the process had died."""
+        """Cancel a running load. Its batch may be stored or not, as if the process had died."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -166,8 +166,8 @@ class _FileImport:
                 await self._store(one.record, one.planned, found.get(one.planned.thread_id))
 
     def _refuse(self, record: Record | BadRecord, error: UnknownFormat | DecodeError) -> None:
-        """Refuse a file whose first record is of unknown format. In a recording, refuse only that request. A record
-        without its conversation is a bad one, unless the file has no other.
+        """Refuse a file whose first record matches no known format; in a recording, refuse only that request. A record
+        without a conversation is a bad record, unless no record of the file has one.
         """
         failure = Failure(self._file, record.place, error)
         if isinstance(error, UnknownFormat) and not (isinstance(record, Record) and record.item is not None):
@@ -180,7 +180,7 @@ class _FileImport:
         self._refused = []
 
     async def _look_for_others(self, record: Record, planned: PlannedThread) -> None:
-        """Report the first record if it is stored under another id: then the whole file would be stored twice."""
+        """Report the first record if it is stored under another id. The whole file would then be stored twice."""
         others = self._planner.other_ids(record, planned)
         found = await self._ledger.threads.find_many([planned.thread_id, *others])
         twins = [thread for thread in found.values() if from_metadata(thread.metadata) is not None]

@@ -1,7 +1,7 @@
-"""Import of a framework's store: a thread for each session, as the framework's adapter would have written it.
+"""Import of a framework's store: each session becomes a thread, as the framework's adapter would have written it.
 
-A session is stored completely or not at all. A value beside its thread says how far it was imported, so the next import
-adds what the session got since, and goes on where one that was killed stopped.
+A session is stored completely or not at all. A value in `kv` beside its thread records how far it was imported.
+So the next import adds only new rows, and continues an import that was killed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from chatledger.transfer.stores.store import SharedValues, SourceSession, Store
 _OF_A_SESSION = (DecodeError, RuleViolation, Conflict, LimitExceeded, NotFound, InvalidArgument, ValidationError)
 _NAMESPACE = "chatledger-import"
 _STATE = "state"
-"""The key of how far a session was imported, and of the shared values as they were imported."""
+"""The key under which `kv` records how far a session was imported, and the shared values as they were imported."""
 _ABSENT: Final = object()
 
 STORES = ("openai-agents", "langchain", "adk")
@@ -46,10 +46,10 @@ STORES = ("openai-agents", "langchain", "adk")
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """`store` is one of STORES. `table` is the table of the messages, if it is not the framework's usual one.
+    """`store` is one of STORES. `table` is the table of the messages; None is the framework's usual one.
 
-    `user_id` becomes the owner of all threads; ADK's sessions have users already. `sessions` chooses sessions by their
-    ids; without any, all are imported. With `stop_on_error`, the first bad session ends the import.
+    `user_id` becomes the owner of all threads; ADK's sessions name their users. `sessions` are the ids of the sessions
+    to import; empty means all. With `stop_on_error`, the first bad session ends the import.
     """
 
     store: str
@@ -63,10 +63,10 @@ class StoreOptions:
 
 @asynccontextmanager
 async def open_store(url: Address, options: StoreOptions) -> AsyncIterator[Store]:
-    """The store in the database at a path, `sqlite:///…` or `postgresql://…`, to be read only.
+    """Open the store in the database at a path, `sqlite:///…` or `postgresql://…`, read-only.
 
-    Raises InvalidArgument for options that do not go together, and StorageError if the database is not there or holds
-    no store of the framework.
+    Raises InvalidArgument for options that do not go together, and StorageError if the database does not exist or has
+    no tables of the framework.
     """
     async with open_source(url) as database:
         store = _store_of(database, options)
@@ -81,12 +81,12 @@ async def import_store(
     *,
     on_session: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ImportReport:
-    """Import the sessions of a store. `on_session` is called with the number of sessions read, and with how many there
-    are. One session is held in memory at a time, or fifty with ADK.
+    """Import the sessions of a store. `on_session` is called with the number of sessions read and their total. Holds
+    one session in memory at a time, or fifty with ADK.
 
-    A bad session is reported and the others are imported, unless `stop_on_error` is set. A session whose thread was
-    erased is skipped, and listed in the report's `erased`. Raises StorageError if a database fails; the sessions
-    reported until then are stored.
+    The import reports a bad session and continues, unless `stop_on_error` is set. It skips a session whose thread was
+    erased, and lists it in the report's `erased`. Raises StorageError if a database fails; the sessions reported until
+    then are stored.
     """
     return await _Import(ledger, store, options).run(on_session)
 
@@ -137,7 +137,7 @@ class _Import:
         return report
 
     async def _judged(self, found: Any, add: Callable[[Any], Any]) -> None:
-        """Add a session or shared values, or report why not."""
+        """Add a session or shared values, or report the error."""
         place = found.path if isinstance(found, DecodeError) else found.label
         try:
             if isinstance(found, DecodeError):
@@ -163,12 +163,12 @@ class _Import:
         except AlreadyExists:
             if state is not None:
                 raise
-            await self._add(session)  # an import at the same time made the thread first: compare
+            await self._add(session)  # a concurrent import created the thread first: compare
             return
         except VersionConflict as error:
             detail = (
-                "the session went on in its store, and the thread in the ledger; nothing was imported. To take the"
-                " store's session, delete the thread with ledger.threads.delete and import again"
+                "both the session in the store and the thread in the ledger have changed; nothing was imported. To"
+                " take the store's session, delete the thread with ledger.threads.delete and import again"
             )
             raise VersionConflict(error.thread_id, error.branch, error.expected, error.actual, detail) from error
         outcome: Outcome = "created" if state is None else "grown"
@@ -177,10 +177,10 @@ class _Import:
         self._report.without_time += any(one.created_at is None for one in decoded.messages)
 
     async def _stored(self, session: SourceSession) -> dict[str, Any] | None:
-        """How far the session was imported; None if it was not.
+        """How far the session was imported; None if it was not imported yet.
 
-        Raises AlreadyExists for a thread that somebody else made or owns, and for rows that were imported and are no
-        longer the same.
+        Raises AlreadyExists if the thread was not imported from this session or has another owner, and if imported rows
+        have changed.
         """
         thread = (await self._ledger.threads.find_many([session.thread_id])).get(session.thread_id)
         if thread is None:
@@ -191,16 +191,16 @@ class _Import:
             detail = f"thread {session.thread_id!r} exists already and was not imported from this session"
             raise AlreadyExists(session.thread_id, detail)
         if thread.user_id != self._owner(session):
-            whom = "nobody" if thread.user_id is None else "another user"
+            whom = "without an owner" if thread.user_id is None else "for another user"
             detail = (
-                f"thread {session.thread_id!r} was imported for {whom}, and an owner never changes; delete the thread"
-                " with ledger.threads.delete to import the session for somebody else"
+                f"thread {session.thread_id!r} was imported {whom}, and the owner of a thread cannot change; to import"
+                " the session for another owner, delete the thread with ledger.threads.delete first"
             )
             raise AlreadyExists(session.thread_id, detail)
         if len(session.rows) < state["rows"] or session.digest(state["rows"]) != state["digest"]:
             detail = (
-                "rows that were imported were changed or removed since; delete the thread with ledger.threads.delete to"
-                " import the session anew (an erased thread stays erased)"
+                "imported rows have been changed or removed in the store; to import the session again, delete the"
+                " thread with ledger.threads.delete first (after an erasure it cannot be imported again)"
             )
             raise AlreadyExists(session.thread_id, f"thread {session.thread_id!r}: {detail}")
         return state
@@ -211,7 +211,9 @@ class _Import:
     async def _write(
         self, session: SourceSession, messages: Sequence[ChatMessage], state: Mapping[str, Any] | None
     ) -> list[ChatMessage]:
-        """One transaction, which a dry run rolls back. The thread must be as the last import left it."""
+        """Write the session in one transaction, which a dry run rolls back. Raises VersionConflict if the thread has
+        changed since the last import.
+        """
         thread_id, rules = session.thread_id, self._options.rules
         stored: list[ChatMessage] = []
         async with written(self._ledger, dry_run=self._options.dry_run) as tx:
@@ -247,8 +249,8 @@ class _Import:
     # --- Values that belong to no session -----------------------------------------------------------------------------
 
     async def _add_shared(self, shared: SharedValues) -> None:
-        """Put the values that are new in the store since the last import. One that the ledger changed meanwhile stays,
-        and if the store changed it as well, the call raises AlreadyExists.
+        """Put the values that changed in the store since the last import. Raises AlreadyExists if the ledger holds
+        another value by now. A value that changed only in the ledger stays.
         """
         async with written(self._ledger, dry_run=self._options.dry_run) as tx:
             place = (*shared.scope[:-1], f"{_NAMESPACE}/{shared.scope[-1]}")
@@ -266,7 +268,7 @@ class _Import:
         found = await tx.kv.get(shared.scope, key)
         current = _ABSENT if found is None else found.value
         if current is not _ABSENT and not same_json(current, before) and not same_json(current, value):
-            raise AlreadyExists(key, f"{key!r} has another value in the ledger already, and in the store a new one")
+            raise AlreadyExists(key, f"the store has a new value of {key!r}, but the ledger holds another one")
         await tx.kv.put(shared.scope, key, value)
 
 

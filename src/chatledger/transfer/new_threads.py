@@ -1,7 +1,7 @@
-"""Gathers records for new threads, to load them in batches.
+"""Gathers records of new threads, to load them in batches.
 
-Loading shows whether their threads are new. Looking for each thread first would cost more than the load itself, and
-most imports bring new threads.
+The load itself finds out whether the threads are new. A look-up of each thread would cost more than the load, and most
+imports bring new threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chatledger.transfer.plan import PlannedThread
 from chatledger.transfer.records import Record
 
 MAX_BYTES = 1024 * 1024
-"""Bytes of a file that are gathered before they are loaded. A record of this size is stored alone."""
+"""Bytes of a file to gather before loading them. A record of this size is stored alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,9 @@ class NewThreads:
         return self._bytes >= MAX_BYTES
 
     def add(self, record: Record, planned: PlannedThread) -> bool:
-        """Gather a record; False for one that must be stored alone.
-
-        These are large records, records with several branches, the second record of a thread, and refused records: if
-        such a record is stored already, nothing is wrong with it.
+        """Gather a record. Returns False for a record that must be stored alone: a large one, one with several
+        branches, the second record of a thread, or one that the rules or limits refuse. A refused record may be stored
+        already, and is then no error.
         """
         large = record.end - record.byte >= MAX_BYTES or planned.count > Limits().messages
         if large or len(planned.branches) > 1 or planned.thread_id in self._gathered:

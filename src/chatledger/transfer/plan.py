@@ -1,7 +1,7 @@
 """Plan the thread of a record without the ledger: its ids, messages, times and metadata.
 
-Every id is derived: the thread's id from the identity of the record, a message's id from its thread and position. So
-the same record gives the same rows on any day and any machine, and an import finds stored messages by their ids.
+Every id is derived: a thread's id from the identity of its record, a message's id from its thread and position. So the
+same record gives the same rows at any time and on any machine, and an import finds stored messages by their ids.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ImportOptions:
     """Options of an import. Fields are paths into a record, with dots between the keys.
 
     Without `field`, messages are read from the format's usual field, such as `messages`, or from the record itself.
-    `format` is the name of a shape, or "auto" to detect it in each record. `time_field` is read from the record
-    and from each message. With `stop_on_error`, the first bad record ends the import.
+    `format` is the name of a shape, or "auto" to detect it in each record. `time_field` applies to the record and to
+    each message. With `stop_on_error`, the first bad record ends the import.
     """
 
     field: str | None = None
@@ -66,7 +66,7 @@ class PlannedThread:
         return to_metadata(self.rest, self.envelope)
 
     def metadata_over(self, stored: Envelope) -> dict[str, JsonValue]:
-        """The metadata for a stored thread, which keeps its place in the order of its first import."""
+        """The metadata for a stored thread, which keeps its position in the order of its first import."""
         first = replace(
             self.envelope,
             container=stored.container,
@@ -80,7 +80,7 @@ class PlannedThread:
 
 
 class Planner:
-    """Plans the records of one file. It counts equal records without an id, to tell them apart."""
+    """Plans the records of one file. It numbers equal records without an id, to tell them apart."""
 
     def __init__(self, options: ImportOptions, file: str) -> None:
         self._options = options
@@ -116,7 +116,7 @@ class Planner:
         )
 
     def other_ids(self, record: Record, planned: PlannedThread) -> set[str]:
-        """The ids that the record would get from another id field, or from none."""
+        """The ids that the record would have with another id field, or with none."""
         shape = self._shapes.of(record)
         payload = take_out(record.value, shape.locate(record.value, self._options.field)).payload
         ids = {derived_id("record", _digest(shape.identify(record.value, payload)), "1")}
@@ -146,7 +146,9 @@ class Planner:
     def _message_times(
         self, conversation: Conversation, where: str, otherwise: datetime | None
     ) -> Sequence[datetime | None]:
-        """The time of each message: its own, else the record's. Its own is known only if each object is one message."""
+        """The time of each message: its own, else the record's. A message has its own only if each object of the record
+        is one message.
+        """
         name = self._options.time_field
         if name is None or len(conversation.sources) != conversation.count:
             return [otherwise] * conversation.count
@@ -181,7 +183,7 @@ def _decoded(shape: Shape, parcel: Parcel, location: Location, rules: RulesLevel
 
 
 def _path_in_record(path: str, location: Location) -> str:
-    """Replace the codec's name for the root of a list by the record's key for it."""
+    """Replace the codec's name for the root of a list with the record's key."""
     if not location.single or not location.keys:
         return ".".join([*location.path, path])
     return ".".join([*location.path, location.keys[0]]) + _BEFORE_ROOT.sub("", path)
@@ -193,7 +195,7 @@ _BEFORE_ROOT = re.compile(r"^(?!\[|\.)[^.\[]*")
 def _identified(
     branches: Sequence[BranchMessages], thread_id: str, times: Sequence[datetime | None]
 ) -> list[BranchMessages]:
-    """Give each message an id derived from its position, unless the format has one."""
+    """Give each message an id derived from its position, unless the format supplies one."""
     left = iter(times)
     id_of = deriving("imported message", thread_id)
     return [

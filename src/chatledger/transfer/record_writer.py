@@ -10,7 +10,7 @@ from chatledger.models.json import JsonValue
 
 
 def json_text(value: JsonValue, *, indent: int | None = None) -> str:
-    """JSON text that UTF-8 can encode. Text with a lone surrogate, which UTF-8 lacks, is escaped."""
+    """JSON text that UTF-8 can encode: text with a lone surrogate is escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()

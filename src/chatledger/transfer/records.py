@@ -1,8 +1,8 @@
 """Reads the records of a file one at a time, each with its position.
 
 A file is an array of records, one record per line, or records over several lines, one after the other. A record is an
-object with a message list under a field, or is such a list itself. An unreadable record gives a BadRecord, and reading
-continues with the next one. It ends only if the bounds of the following records cannot be found.
+object with a message list in a field, or is such a list itself. An unreadable record gives a BadRecord, and reading
+continues with the next one. Reading ends early only if it cannot find where the next record begins.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Container: TypeAlias = Literal["array", "lines", "object"]
 class Record:
     """A record as read. `index` counts from 0, `line` from 1 (None in an array); `byte` and `end` are its bounds.
 
-    `repeated` names keys that occur twice in one object; the JSON parser keeps the last. A request of a recording has
-    its number in `item`, and the rest of the recording in `around`.
+    `repeated` names keys that occur twice in one object, of which the JSON parser keeps the last. For a request in a
+    recording, `item` is its number and `around` the rest of the recording.
     """
 
     value: JsonValue
@@ -64,12 +64,12 @@ def record_place(index: int, line: int | None) -> str:
 
 
 def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = False) -> Iterator[Record | BadRecord]:
-    """The records of a file. With `lines`, the name of the file says that each line is a record, and an empty file has
-    none.
+    """Yields the records of a file. `lines` means that the file's name promises one record per line; an empty file then
+    has no records.
 
-    Otherwise the form is detected, and an empty file is a bad record. An array whose first element is a message is a
-    single record, unless `field` says that records are objects. In a file of either name, an object that was printed
-    over several lines is one record, and a file that is no JSON at all is one bad record.
+    Without `lines`, the form is detected, and an empty file is a bad record. An array whose first element is a message
+    is a single record, unless `field` is given, because records are then objects. With and without `lines`, an object
+    that was printed over several lines is one record, and a file that is not JSON is one bad record.
     """
     source = ByteSource(stream)
     first = source.peek()
@@ -89,33 +89,33 @@ def read_records(stream: BinaryIO, *, field: str | None = None, lines: bool = Fa
 
 
 def _is_line(source: ByteSource, *, named_so: bool) -> bool:
-    """Whether the first line is a record, or a broken one in a file whose name says that its lines are records."""
+    """Whether the first line is a record, or a broken record in a file whose name promises lines (`named_so`)."""
     line = source.look(source.line_length())
     if _is_json(line):
         return True
-    # A printer for people puts a bracket alone on the first line, or the first key beside it.
+    # An indented object has only a bracket on its first line, or a bracket and the first key.
     goes_on = line[:1] in _BRACKETS and (line.strip() in _BRACKETS or not source.begins_value(len(line)))
     return named_so and not goes_on
 
 
 _HEAD = 4096
-"""Bytes at the beginning of a file that show what it is if it is no JSON."""
+"""Bytes at the beginning of a file from which the kind of a file that is not JSON is guessed."""
 _KINDS = (
     (b"\x1f\x8b", "gzip; decompress it first (gunzip)"),
     (b"PK\x03\x04", "a zip archive; unpack it first"),
     (b"\x28\xb5\x2f\xfd", "zstd; decompress it first (unzstd)"),
     (
         b"SQLite format 3\x00",
-        "a SQLite database; give it as --url if it is chatledger's, with --from and --store if a framework's",
+        "a SQLite database; open chatledger's own with --url, and import a framework's with --from and --store",
     ),
-    (b"PAR1", "Parquet; write it as JSON lines first"),
+    (b"PAR1", "Parquet; convert it to JSON lines first"),
     (b"\xff\xfe", "perhaps UTF-16; save it as UTF-8"),
     (b"\xfe\xff", "perhaps UTF-16; save it as UTF-8"),
 )
 
 
 def _no_json(source: ByteSource) -> str | None:
-    """The problem of a file that is no JSON; None if its first line is JSON, or a line begins with a bracket."""
+    """The problem of a file that is not JSON. None if its first line is JSON, or any line begins with a bracket."""
     head = source.look(_HEAD)
     if not head:
         return "the file is empty"
@@ -137,7 +137,7 @@ def _kind_of_text(head: bytes) -> str:
         return "HTML or XML; is it an error page?"
     first, second, *_ = [*text.split("\n"), "", ""]
     if any(0 < first.count(mark) == second.count(mark) for mark in ",;\t"):
-        return "perhaps CSV; write it as JSON lines, one record a line"
+        return "perhaps CSV; convert it to JSON lines first"
     return "other text"
 
 
@@ -179,8 +179,8 @@ def _read_lines(source: ByteSource) -> Iterator[Record | BadRecord]:
 
 
 def _read_values(source: ByteSource) -> Iterator[Record | BadRecord]:
-    """Objects or lists one after the other, whatever their lines. A value that does not end tells nothing of where the
-    next one begins; from then on, a value begins at a line that begins with a bracket.
+    """Objects or lists one after the other, on any lines. If a value has no end, the next one cannot be found by
+    brackets; from then on, each line that begins with a bracket begins a value.
     """
     index = 0
     torn = False
@@ -224,7 +224,7 @@ def _read_array(source: ByteSource) -> Iterator[Record | BadRecord]:
 
 
 def _read_good(source: ByteSource, index: int) -> Record | None:
-    """Parse a valid record in the buffer; None for any other. Searching for its end first would cost more."""
+    """Parse a valid record in the buffer. None if it is invalid or incomplete. A search for its end costs more."""
     byte = source.byte
     read = source.take_parsed(_load_at)
     return None if read is None else Record(read[0], "array", index, None, byte, source.byte, read[1])
@@ -257,7 +257,7 @@ class _NotRead(Exception):
 
 
 def _loads(raw: bytes) -> tuple[JsonValue, tuple[str, ...]]:
-    """The value, and the keys that occur twice. Raises _NotRead with the offset in bytes."""
+    """The value, and the keys that occur twice in an object. Raises _NotRead with the offset in bytes."""
     objects = _Objects()
     try:
         text = raw.decode()
@@ -276,7 +276,7 @@ def _loads(raw: bytes) -> tuple[JsonValue, tuple[str, ...]]:
 
 
 def _load_at(text: str, at: int) -> tuple[tuple[JsonValue, tuple[str, ...]], int]:
-    """The same for the value at a position of a text, and its end. Raises ValueError or RecursionError."""
+    """The same for the value at a position in a text, with its end. Raises ValueError or RecursionError."""
     objects = _Objects()
     value, end = json.JSONDecoder(object_pairs_hook=objects).raw_decode(text, at)
     if _is_too_deep(value):
@@ -299,7 +299,7 @@ class _Objects:
 
 
 def _is_too_deep(value: JsonValue) -> bool:
-    """Depth is the only fault that a parsed JSON value can have."""
+    """Depth is the only problem that a parsed JSON value can have."""
     return json_problem(value, max_depth=MAX_DEPTH) is not None
 
 

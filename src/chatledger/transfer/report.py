@@ -37,12 +37,15 @@ class Failure:
 class ImportReport:
     """Counts of threads by outcome, of stored messages, of violations by rule and of losses by code.
 
-    A `grown` thread got new messages or other keys. `without_time` counts records without a time, whose messages got
-    the time of the import. `read_as` counts records by file and format. `twins` maps a file to the thread that already
-    holds its first record under an id from another field. `refused` lists files of unknown format, `empty` files
-    without any record, good or bad. `erased` lists records that were skipped because their threads were erased; each
-    error is an `Erased` with the thread's id. `stopped`: the first failure ended the import. `values` counts stored
-    values that belong to no thread.
+    - `grown` threads got new messages or other metadata.
+    - `without_time` counts records without a time, whose messages got the time of the import.
+    - `read_as` counts records by file and format.
+    - `twins` maps a file to the thread that already holds its first record under an id from another field.
+    - `refused` lists files of unknown format; `empty` lists files without any record, good or bad.
+    - `erased` lists records that were skipped because their threads were erased. Each error is an `Erased` with the
+      thread's id.
+    - `stopped` tells whether the first failure ended the import.
+    - `values` counts stored values that belong to no thread.
     """
 
     created: int = 0

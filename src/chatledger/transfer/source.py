@@ -1,7 +1,7 @@
 """Finds the end of a JSON value in a stream of bytes, without reading beyond it.
 
-The search knows only brackets and strings; the parser decides whether a value is JSON. So a broken value does not hide
-the values after it, as long as its brackets and quotes close. UTF-8 never has an ASCII byte inside a character, so
+The search looks only at brackets and strings; the parser decides whether a value is JSON. So a broken value does not
+hide the values after it, as long as its brackets and quotes close. UTF-8 never has an ASCII byte inside a character, so
 bytes can be searched before they are decoded.
 """
 
@@ -25,7 +25,7 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(slots=True)
 class _Text:
-    """The valid part of the buffer as text. Its character `at` begins at the byte `byte` of the buffer."""
+    """The valid part of the buffer as text. The character at index `at` begins at index `byte` of the buffer."""
 
     text: str
     at: int
@@ -33,7 +33,7 @@ class _Text:
 
     @classmethod
     def of(cls, data: bytes, byte: int) -> _Text:
-        """Decode from that byte up to the first invalid or incomplete character."""
+        """Decode from byte `byte` up to the first invalid or incomplete character."""
         rest = data[byte:]
         try:
             return cls(utf_8_decode(rest, "strict", False)[0], 0, byte)
@@ -41,12 +41,12 @@ class _Text:
             return cls(rest[: error.start].decode(), 0, byte)
 
     def move_to(self, data: bytes, byte: int) -> None:
-        """Raises UnicodeDecodeError if the bytes in between are not UTF-8."""
+        """Move to byte `byte`. Raises UnicodeDecodeError if the bytes in between are not UTF-8."""
         self.at += len(data[self.byte : byte].decode())
         self.byte = byte
 
     def move_over(self, end: int) -> int:
-        """Move to that character, and return the number of bytes passed."""
+        """Move to the character at index `end`, and return the number of bytes passed."""
         passed = self.text[self.at : end]
         size = len(passed) if passed.isascii() else len(passed.encode())
         self.at, self.byte = end, self.byte + size
@@ -54,7 +54,7 @@ class _Text:
 
 
 class ByteSource:
-    """A buffer over a stream. It grows to the size of the value being read, and no further."""
+    """A buffer over a stream. It grows to the size of the value being read, and no larger."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ class ByteSource:
         return self._dropped + self._at
 
     def peek(self) -> bytes:
-        """The next byte that is not blank, without taking it; empty at the end."""
+        """The next byte that is not blank, without taking it. Empty at the end of the stream."""
         while True:
             match = _NOT_BLANK.search(self._data, self._at)
             if match is not None:
@@ -98,10 +98,10 @@ class ByteSource:
         return self.take(len(self._data))
 
     def take_parsed(self, parse: Callable[[str, int], tuple[T, int]]) -> T | None:
-        """Take the next object or list, as `parse` reads it.
+        """Take the next object or list, as `parse` reads it. Returns None and takes nothing if `parse` raises.
 
-        `parse` gets a text and the position of the value, and returns the value and the position of its end. If it
-        raises ValueError or RecursionError, the value is invalid or not completely buffered: then nothing is taken.
+        `parse` gets a text and the position of the value, and returns the value and the position of its end. It raises
+        ValueError or RecursionError if the value is invalid or not completely buffered.
         """
         self._has(CHUNK >> 2)
         here = self._as_text()
@@ -124,24 +124,24 @@ class ByteSource:
         return self._text
 
     def value_length(self) -> int | None:
-        """The length of the next value; None if the stream ends inside it."""
+        """The length of the next value in bytes. None if the stream ends inside it."""
         first = self.peek()
         if first in (b"{", b"["):
             return self._composite_length()
         return self._string_length(1) if first == b'"' else self._scalar_length()
 
     def look(self, length: int) -> bytes:
-        """The next bytes, without taking them; fewer at the end of the stream."""
+        """The next `length` bytes, without taking them. Fewer at the end of the stream."""
         self._has(length)
         return self._data[self._at : self._at + length]
 
     def begins_value(self, offset: int) -> bool:
-        """Whether an object or a list begins that many bytes from here."""
+        """Whether an object or a list begins `offset` bytes from here."""
         self._has(offset + 1)
         return self._data[self._at + offset : self._at + offset + 1] in (b"{", b"[")
 
     def first_element(self) -> bytes:
-        """The first element of the next array, without taking it; empty if there is none."""
+        """The first element of the next array, without taking it. Empty if there is none."""
         self._mark = self.byte
         self._at += 1
         element = self.look(self.value_length() or 0)
@@ -149,11 +149,11 @@ class ByteSource:
         return element
 
     def line_length(self) -> int:
-        """The length of the next line, with its line end."""
+        """The length of the next line in bytes, with its line end."""
         return self._line_end(0)
 
     def _line_end(self, offset: int) -> int:
-        """The offset of the end of the line that `offset` is in."""
+        """The offset of the end of the line that contains `offset`."""
         while True:
             end = self._data.find(b"\n", self._at + offset)
             if end >= 0:
@@ -163,7 +163,7 @@ class ByteSource:
                 return offset
 
     def lines_to_a_value(self) -> int:
-        """The length of the next line and of those after it, up to a line that begins with an object or a list."""
+        """The length of the lines from here up to the next line that begins with an object or a list."""
         length = 0
         while (end := self._line_end(length)) > length:
             length = end
@@ -215,7 +215,7 @@ class ByteSource:
         return True
 
     def _fill(self) -> bool:
-        """Read as many bytes as the buffer holds, so that a long string is not searched over and over."""
+        """Read as many bytes as the buffer already holds. Doubling it keeps the search of a long string linear."""
         start = self._at if self._mark is None else self._mark - self._dropped
         kept = self._data[start:]
         chunk = self._stream.read(max(CHUNK, len(kept)))

@@ -1,6 +1,6 @@
 """Store one record: compare it with the stored thread, and write only the missing messages.
 
-The thread and its messages are one transaction, so that a record is stored completely or not at all. A long record is
+One transaction writes the thread and its messages, so a record is stored completely or not at all. A long record is
 appended in batches. The branches of a record keep their numbers. A thread may have more messages than its record, added
 since the import.
 """
@@ -25,9 +25,9 @@ from chatledger.transfer.shapes import BranchMessages, get_shape
 async def store_record(
     ledger: Ledger, planned: PlannedThread, options: ImportOptions, thread: Thread | None
 ) -> tuple[Outcome, Sequence[ChatMessage]]:
-    """Returns the outcome for the thread, and the messages that were stored. Raises the error of a bad record.
+    """Store a record. Returns the outcome for the thread and the stored messages. Raises the error of a bad record.
 
-    `thread` is the stored thread of that id, or None if none was found.
+    `thread` is the stored thread with the planned id, or None if there is none.
     """
     if thread is None:
         try:
@@ -44,7 +44,7 @@ async def store_record(
 
 
 def _require_imported(thread: Thread) -> Envelope:
-    """Raises AlreadyExists for a thread that the application created: an import must not continue it."""
+    """Raises AlreadyExists for a thread that the application created. An import must not add to it."""
     imported = from_metadata(thread.metadata)
     if imported is None:
         raise AlreadyExists(thread.thread_id, f"thread {thread.thread_id!r} exists already and was not imported")
@@ -60,7 +60,7 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
     for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
         if encode_message(stored) != encode_message(given):
-            detail = f"message {position} of the record is not what is stored there"
+            detail = f"message {position} of the record differs from the stored message"
             raise VersionConflict(thread_id, 0, position, history.version, detail)
     rest = messages[len(history) :]
     return [Tail(rest)] if rest else []
@@ -74,7 +74,7 @@ async def _new_replies(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
 
 
 async def read_branches(ledger: Ledger, thread_id: str) -> list[BranchMessages]:
-    """The messages of each branch of a thread that none before it has. One query per branch."""
+    """The messages of each branch of a thread that no earlier branch has. One query per branch."""
     branches: list[BranchMessages] = []
     paths: list[list[ChatMessage]] = []
     for history in await _read_paths(ledger, thread_id):
@@ -135,11 +135,11 @@ async def written(ledger: Ledger, *, dry_run: bool) -> AsyncIterator[Transaction
 
 
 async def _append(tx: Transaction, thread_id: str, tail: Tail, options: ImportOptions) -> list[ChatMessage]:
-    """Raises VersionConflict if somebody else forked the thread meanwhile."""
+    """Raises VersionConflict if another writer forked the thread meanwhile."""
     if tail.fork_at is not None:
         made = await tx.branches.fork(thread_id, tail.fork_at.seq, branch=tail.fork_at.branch, activate=False)
         if made.branch != tail.branch:
-            raise VersionConflict(thread_id, tail.branch, 0, made.branch, "it was forked by somebody else meanwhile")
+            raise VersionConflict(thread_id, tail.branch, 0, made.branch, "another writer forked it meanwhile")
     stored: list[ChatMessage] = []
     for batch in batches(tail.messages):
         appended = await tx.messages.append(thread_id, batch, branch=tail.branch, rules=options.rules)
@@ -152,7 +152,9 @@ class _DryRun(Exception):
 
 
 def batches(messages: Sequence[ChatMessage], limits: Limits | None = None) -> Iterator[Sequence[ChatMessage]]:
-    """Split the messages into batches within the limits of an append. It will refuse a message too large by itself."""
+    """Split the messages into batches within the limits of an append. A message that exceeds them by itself is a batch
+    of its own, which the append refuses.
+    """
     limits = limits or Limits()
     first = size = 0
     for index, message in enumerate(messages):

@@ -92,7 +92,7 @@ def test_a_message_that_the_framework_refuses_is_named() -> None:
     assert raised.value.path == "$[1]"
 
 
-def test_what_the_framework_gets_of_another_format_is_a_message() -> None:
+def test_messages_of_another_format_load_as_messages_of_the_framework() -> None:
     call = {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}}
     chat = [
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]},

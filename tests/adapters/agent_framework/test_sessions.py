@@ -66,7 +66,7 @@ class Odd(AgentSession):  # type: ignore[misc]  # the type checker's environment
         ("s", TypeError, "str"),
     ],
 )
-async def test_what_would_not_come_back_is_refused(ledger: Ledger, given: Any, error: Any, path: str) -> None:
+async def test_values_that_would_not_come_back_are_refused(ledger: Ledger, given: Any, error: Any, path: str) -> None:
     store = LedgerSessionStore(ledger)
     await store.set("k", session(old=True))
     with pytest.raises(error, match=path):
@@ -81,7 +81,7 @@ async def test_an_id_must_be_a_text(ledger: Ledger) -> None:
             await call()
 
 
-async def test_a_snapshot_of_another_version_is_not_guessed_at(ledger: Ledger) -> None:
+async def test_a_snapshot_of_another_version_is_refused(ledger: Ledger) -> None:
     await ledger.kv.put(("tenant", "agent-framework"), "k", {"version": "2"})
     with pytest.raises(ValueError, match="version"):
         await LedgerSessionStore(ledger).get("k")

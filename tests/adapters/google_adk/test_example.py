@@ -13,7 +13,7 @@ from google.adk import agents
 from chatledger import Ledger
 from tests.adapters.google_adk.scripted import Scripted, says, thinks_and_calls
 
-PAGE = Path(__file__).parents[3] / "docs" / "adapters" / "google-adk.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "adapters" / "google-adk.md"
 
 
 async def test_the_example_goes_on_where_it_stopped(ledger: Ledger) -> None:

@@ -33,7 +33,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Any]:
     return url, DatabaseSessionService(url)
 
 
-async def test_adk_s_reader_and_ours_give_the_same(ledger: Ledger, made: tuple[str, Any]) -> None:
+async def test_adks_reader_and_ours_return_the_same(ledger: Ledger, made: tuple[str, Any]) -> None:
     url, theirs = made
     script, store = Script(random.Random(5)), Store(theirs)
     await played(script, store, 400, {"create", "append", "append unknown", "get", "list", "delete", "user state"})
@@ -79,7 +79,7 @@ def told(session: Any) -> Any:
     return session.app_name, session.user_id, session.id, session.state, session.events, session.last_update_time
 
 
-async def test_a_session_goes_on_in_ours(ledger: Ledger, tmp_path: Path) -> None:
+async def test_an_imported_session_continues_in_the_ledger(ledger: Ledger, tmp_path: Path) -> None:
     path = str(tmp_path / "source.db")
     theirs = SqliteSessionService(path)
     where = {"app_name": "demo", "user_id": "ada", "session_id": "s"}

@@ -1,4 +1,4 @@
-"""The session service, call by call: what is stored, what is refused, and who sees what."""
+"""The session service, call by call: what it stores and refuses, and which user sees what."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_session_is_made_once_and_a_blank_id_is_minted(ledger: Ledger) -
     assert await service.get_session(**WHO, session_id="other") is None
 
 
-async def test_what_a_session_is_asked_for_counts_events(ledger: Ledger) -> None:
+async def test_a_session_is_read_by_a_number_of_events(ledger: Ledger) -> None:
     service = ChatLedgerSessionService(ledger)
     session = await service.create_session(**WHO, session_id="s")
     for number in range(4):
@@ -101,7 +101,7 @@ async def test_a_session_without_a_marker_is_compared_by_its_last_event(ledger: 
     assert texts(await loaded(service)) == ["one", "two"]
 
 
-async def test_a_session_that_was_deleted_and_made_again_is_another_one(ledger: Ledger) -> None:
+async def test_a_session_recreated_after_its_deletion_is_another_session(ledger: Ledger) -> None:
     service = ChatLedgerSessionService(ledger)
     session = await service.create_session(**WHO, session_id="s", state={"old": 1})
     await service.delete_session(**WHO, session_id="s")
@@ -128,7 +128,7 @@ async def test_a_repeated_event_is_stored_once_and_its_state_too(ledger: Ledger)
     assert texts(session) == ["one", "two"]
 
 
-async def test_state_lies_where_it_belongs(ledger: Ledger) -> None:
+async def test_state_is_stored_in_its_scope(ledger: Ledger) -> None:
     service = ChatLedgerSessionService(ledger)
     session = await service.create_session(**WHO, session_id="s")
     many = {f"k{number}": number for number in range(100)}

@@ -91,7 +91,7 @@ async def test_a_live_object_is_refused_and_nothing_is_stored(ledger: Ledger) ->
     assert await ledger.threads.find("t") is None
 
 
-async def test_steps_that_come_twice_at_once_are_stored_once(database: Database) -> None:
+async def test_steps_sent_twice_at_once_are_stored_once(database: Database) -> None:
     messages = CODEC.as_models([{"type": "human", "data": {"content": str(n), "type": "human"}} for n in range(5)])
     async with database.open() as one, database.open() as other:
         await asyncio.gather(*(project([one, other][n % 2], "t", messages) for n in range(16)))

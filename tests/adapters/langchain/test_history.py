@@ -172,7 +172,7 @@ async def outcome_of(call: Awaitable[Any]) -> Any:
 
 
 @deprecated
-async def test_the_same_calls_give_the_same_on_the_store_of_the_framework(ledger: Ledger) -> None:
+async def test_the_same_calls_return_the_same_as_the_frameworks_store(ledger: Ledger) -> None:
     chance = random.Random(1)
     ours = [LedgerChatMessageHistory(f"s{n}", ledger) for n in range(SESSIONS)]
     theirs = [InMemoryChatMessageHistory() for _ in range(SESSIONS)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "adapters" / "langchain.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "adapters" / "langchain.md"
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")

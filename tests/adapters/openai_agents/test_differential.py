@@ -206,7 +206,7 @@ OBJECT = {"role": "user", "content": "Hi"}
 
 
 @pytest.mark.parametrize("item", ["a text", 7, None, [OBJECT], {1: "a key"}, {"type": "message", "parts": (1, 2)}])
-async def test_what_is_no_json_object_is_refused(database: Database, tmp_path: Path, item: Any) -> None:
+async def test_items_that_are_not_json_objects_are_refused(database: Database, tmp_path: Path, item: Any) -> None:
     """Theirs stores any JSON, and coerces keys and tuples; a run that reads a text as an item fails later."""
     async with opened("SQLiteSession", database, tmp_path) as (ours, theirs):
         assert await outcome_of(theirs.call(0, "add_items", ([OBJECT, item],))) is None

@@ -13,7 +13,7 @@ from examples.openai_agents import talk
 from chatledger import Ledger
 from tests.adapters.openai_agents.scripted import Scripted, calls, says
 
-PAGE = Path(__file__).parents[3] / "docs" / "adapters" / "openai-agents.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "adapters" / "openai-agents.md"
 
 
 async def test_the_example_goes_on_where_it_stopped(ledger: Ledger) -> None:

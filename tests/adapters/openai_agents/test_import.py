@@ -78,7 +78,7 @@ async def compared(ledger: Ledger, url: str, theirs: list[Any]) -> list[Any]:
     return expected
 
 
-async def test_a_session_goes_on_in_ours(ledger: Ledger, tmp_path: Path) -> None:
+async def test_an_imported_session_continues_in_the_ledger(ledger: Ledger, tmp_path: Path) -> None:
     async with sqlite_sessions(tmp_path / "source.db") as (url, (first, *_)):
         await first.add_items([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}])
         await moved(ledger, url, OPTIONS)

@@ -81,7 +81,7 @@ async def test_the_settings_have_a_limit(ledger: Ledger) -> None:
         assert await session.get_items() == ITEMS
 
 
-async def test_a_window_of_turns_parts_no_call_from_its_result(ledger: Ledger) -> None:
+async def test_a_window_of_turns_keeps_calls_with_their_results(ledger: Ledger) -> None:
     session = ChatLedgerSession("s", ledger, window="turns", session_settings={"limit": 1})
     await session.add_items([*ITEMS, {"role": "user", "content": "And now?"}, CALL_A, RESULT_A])
     assert [item.get("type") for item in await session.get_items()] == [None, "function_call", "function_call_output"]
@@ -221,7 +221,7 @@ async def test_items_are_popped_one_by_one(session: ChatLedgerSession, ledger: L
     assert await session.get_items() == ITEMS
 
 
-async def test_what_a_pop_leaves_of_a_message_keeps_its_identity(session: ChatLedgerSession, ledger: Ledger) -> None:
+async def test_the_rest_of_a_popped_message_keeps_its_identity(session: ChatLedgerSession, ledger: Ledger) -> None:
     await session.add_items(ITEMS[:4])
     before = (await ledger.messages.history("s")).messages[-1]
     assert await session.pop_item() == CALL_B
@@ -292,7 +292,7 @@ async def test_a_message_being_written_is_left_to_its_writer(session: ChatLedger
     assert await session.get_items() == ITEMS
 
 
-async def test_an_abandoned_message_is_cut_short_by_a_pop(database: Database) -> None:
+async def test_a_pop_interrupts_an_abandoned_message(database: Database) -> None:
     """Its writer died in the middle of two calls."""
     async with database.open() as ledger:
         session = ChatLedgerSession("s", ledger)

@@ -23,7 +23,7 @@ SUMMARY = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gBBB"}
 
 
 class Client:
-    """As much of the provider's client as compaction asks: it returns the summary, and records what it was given."""
+    """The part of the provider's client that compaction uses: it returns the summary and records its input."""
 
     def __init__(self) -> None:
         self.given: list[Any] = []
@@ -79,7 +79,7 @@ async def test_a_suffix_that_moved_is_not_replaced(session: ChatLedgerSession, l
     found = await session._get_compaction_snapshot(3)
     await session.add_items([USER])
     await session.pop_item()
-    assert await found.replace_suffix(1, [SUMMARY])  # it came back to what it was
+    assert await found.replace_suffix(1, [SUMMARY])  # it is again as it was
     assert await session.get_items() == [*ITEMS[:5], SUMMARY]
     assert not await found.replace_suffix(0, [SUMMARY])
     found = await session._get_compaction_snapshot(3)
@@ -88,7 +88,7 @@ async def test_a_suffix_that_moved_is_not_replaced(session: ChatLedgerSession, l
     assert await ledger.threads.find("s") is None
 
 
-async def test_a_thread_that_was_made_again_is_another(session: ChatLedgerSession) -> None:
+async def test_a_recreated_thread_is_another_thread(session: ChatLedgerSession) -> None:
     await session.add_items(ITEMS)
     found = await session._get_compaction_snapshot(1)
     await session.clear_session()
@@ -107,7 +107,7 @@ async def test_items_that_depend_on_others_have_no_snapshot(session: ChatLedgerS
     assert await session._get_compaction_snapshot(3) is None
 
 
-async def test_of_two_replacements_one_counts(session: ChatLedgerSession) -> None:
+async def test_one_of_two_replacements_at_once_wins(session: ChatLedgerSession) -> None:
     await session.add_items(ITEMS)
     found = [await session._get_compaction_snapshot(3) for _ in range(4)]
     done = await asyncio.gather(*(one.replace_suffix(0, [SUMMARY]) for one in found))

@@ -1,4 +1,4 @@
-"""Objects of the real framework. `python -m tests.adapters.pydantic_ai.objects` writes the sample anew."""
+"""Objects of the real framework. `python -m tests.adapters.pydantic_ai.objects` rewrites the sample."""
 
 from __future__ import annotations
 

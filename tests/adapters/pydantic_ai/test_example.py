@@ -15,7 +15,7 @@ from pydantic_ai.models.test import TestModel
 
 from chatledger import Ledger
 
-PAGE = Path(__file__).parents[3] / "docs" / "adapters" / "pydantic-ai.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "adapters" / "pydantic-ai.md"
 
 
 def scripted(*outputs: ai.ModelResponsePart) -> tuple[FunctionModel, list[list[Any]]]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +20,6 @@ from tests.adapters.pydantic_ai.objects import HISTORY
 from tests.formats.any_messages import conversations
 from tests.formats.pydantic_ai.samples import history
 
-PAGE = Path(__file__).parents[3] / "docs" / "formats" / "pydantic-ai.md"
 CODEC: Any = get_codec("pydantic-ai")
 
 
@@ -125,13 +120,3 @@ async def test_an_agent_goes_on_from_what_the_ledger_stored(ledger: Ledger) -> N
     assert [message.role for message in both.messages][:4] == ["user", "assistant", "tool", "assistant"]
     for name in ("openai-chat", "openai-responses", "anthropic"):
         assert (await ledger.history("t", format=name, view="model")).payload
-
-
-async def test_the_example_of_the_page_runs(ledger: Ledger) -> None:
-    [example] = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    await ledger.threads.create(thread_id="t")
-    names = {"agent": Agent(TestModel()), "ledger": ledger, "thread_id": "t", "history": []}
-    running = eval(compile(example, str(PAGE), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
-    assert inspect.iscoroutine(running)
-    await running
-    assert [message.kind for message in names["stored"].payload] == ["request", "response"]

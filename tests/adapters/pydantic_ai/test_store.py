@@ -1,4 +1,4 @@
-"""The store, call by call: what is stored where, what is refused, and who sees what."""
+"""The store, call by call: what it stores where, what it refuses, and which user sees what."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def texts(ledger: Ledger, thread_id: str = "c") -> list[str | None]:
 # --- What is stored ---------------------------------------------------------------------------------------------------
 
 
-async def test_an_entry_is_as_many_messages_as_its_request_has_parts(ledger: Ledger) -> None:
+async def test_an_entry_has_one_message_for_each_part_of_its_request(ledger: Ledger) -> None:
     store = LedgerConversationStore(ledger)
     entries = await store.save(Conversation(messages=HISTORY, conversation_id="c"))
     stored = (await ledger.messages.history("c")).messages
@@ -183,7 +183,7 @@ async def test_a_deleted_conversation_is_deleted_and_its_fork_stays(ledger: Ledg
     assert await ledger.threads.count(archived=None) == 0
 
 
-async def test_a_head_of_another_conversation_shares_what_is_there_already(ledger: Ledger) -> None:
+async def test_a_head_of_another_conversation_shares_the_stored_messages(ledger: Ledger) -> None:
     store = LedgerConversationStore(ledger)
     source = await saved(store, talk(1, 2, 3, 4, 5, 6))
     fork = await store.fork("c", at=3, new_conversation_id="f")
@@ -361,7 +361,7 @@ async def test_arguments_are_checked(ledger: Ledger, wrong: dict[str, Any]) -> N
         LedgerConversationStore(**{"ledger": ledger, **wrong})
 
 
-async def test_the_level_is_the_stores(ledger: Ledger) -> None:
+async def test_the_store_sets_the_rules_level(ledger: Ledger) -> None:
     store = LedgerConversationStore(ledger, rules="strict")
     call = ai.ModelResponse(parts=[ai.ToolCallPart("f", {}, tool_call_id="c1")], timestamp=TIME)
     with pytest.raises(Exception, match="R8"):
@@ -495,7 +495,7 @@ def read_records_by(monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
         monkeypatch.setattr(module, "read_stored", read)
 
 
-async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
+async def test_a_conversation_recreated_after_its_deletion_is_another_one(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if that happens between the reads of a save and its write."""
@@ -526,7 +526,9 @@ async def test_a_conversation_that_is_deleted_and_made_again_is_another_one(
         assert (await texts(one), (await here.load("c")).revision) == (["1?", "2."], "another")
 
 
-async def test_a_message_from_elsewhere_does_not_come_between(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_from_elsewhere_does_not_split_an_entry(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the reads of a save and its write, somebody appends to the thread."""
     read = records.read_stored
     store = LedgerConversationStore(ledger)

@@ -1,4 +1,4 @@
-"""What all rules of the machine need: the ledger, the model, and a way to make a call and to expect its error."""
+"""The base of all rules of the machine: the ledger, the model, and a way to make a call and to expect its error."""
 
 from __future__ import annotations
 

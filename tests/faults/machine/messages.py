@@ -57,7 +57,7 @@ class MessageRules(Base):
 
     @rule(thread=threads)
     def repeat_by_ids(self, thread: str) -> None:
-        """What stands on the path is found there, inherited or not; what stands only on another one is a conflict. Each
+        """Ids on the path are found there, inherited or not; ids that are only on another path are a conflict. Each
         form that the message had is a repeat of it.
         """
         found = self.model.threads.get(thread)

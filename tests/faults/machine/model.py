@@ -205,7 +205,7 @@ class Model:
     """The thread and the status of each."""
     scores: list[tuple[str, str, float]] = field(default_factory=list)
     keys: dict[tuple[str, str], list[ChatMessage]] = field(default_factory=dict)
-    """What was appended to a thread under an idempotency key."""
+    """The messages that were appended to a thread with an idempotency key."""
     values: dict[Scope, dict[str, tuple[Any, int]]] = field(default_factory=dict)
     """Each value with its version."""
     versions: dict[tuple[Scope, str], int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a message of the framework becomes, and what is refused by name."""
+"""How messages of the framework are read, and which values are refused by name."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def test_a_result_of_several_items_has_parts() -> None:
     assert read("a result with an image")[1].content == [TextPart(text="The chart."), picture, TextPart(text="Done.")]
 
 
-def test_what_is_no_result_in_a_message_of_results_answers_no_call() -> None:
+def test_other_contents_in_a_message_of_results_answer_no_call() -> None:
     rows = read("approval")
     assert [row.role for row in rows] == ["assistant", "user", "custom", "tool"]
     assert [type(part) for part in parts_of(rows[2])] == [OpaquePart]
 
 
-def test_a_call_that_the_provider_answered_is_no_open_call() -> None:
+def test_a_call_that_the_provider_answered_is_not_open() -> None:
     [row] = read("tools of a provider")
     assert row.tool_calls is None
     kinds = [part.type if isinstance(part, OpaquePart) else part.kind for part in parts_of(row)]
@@ -67,7 +67,7 @@ def test_a_call_that_the_provider_answered_is_no_open_call() -> None:
     assert kinds[5:8] == ["function_call", "function_result", "text"]
 
 
-def test_media_are_told_apart_by_their_type() -> None:
+def test_media_are_distinguished_by_their_type() -> None:
     [row] = read("media")
     kinds = [part.kind for part in parts_of(row)]
     assert kinds == ["text", "image", "audio", "video", "file", "file", "file", "opaque"]
@@ -103,7 +103,7 @@ def test_the_id_of_openais_reasoning_tells_who_signed_it() -> None:
         ([{**message(), "author_name": 1}], "$[0].author_name"),
     ],
 )
-def test_what_is_refused_is_named(payload: Any, path: str) -> None:
+def test_a_rejected_message_is_named(payload: Any, path: str) -> None:
     with pytest.raises(DecodeError) as raised:
         CODEC.decode(payload)
     assert raised.value.path == path

@@ -38,7 +38,7 @@ chat_messages = given_fields.map(lambda given: ChatMessage(**given))
 
 
 def shuffled(row: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    """The same keys in any order, with some that nobody knows."""
+    """The same keys in any order, with some unknown keys."""
     unknown = st.dictionaries(texts.map("x-{}".format), values, max_size=2)
     merged = st.tuples(row, unknown).map(lambda pair: list({**pair[0], **pair[1]}.items()))
     return merged.flatmap(st.permutations).map(dict)

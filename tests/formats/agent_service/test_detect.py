@@ -41,5 +41,5 @@ def test_messages_of_this_format_are_recognised(payload: object) -> None:
         [LedgerMessage(role="user", content="x")],
     ],
 )
-def test_what_may_be_of_another_format_is_not(payload: object) -> None:
+def test_payloads_of_other_formats_are_not_recognised(payload: object) -> None:
     assert not CODEC.recognises(payload)

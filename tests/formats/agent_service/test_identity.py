@@ -114,5 +114,5 @@ def test_the_codec_is_one_to_the_ledger_and_gives_models_by_default() -> None:
 
 
 @pytest.mark.parametrize("history", [ChatHistory(messages=[]), [], {"messages": []}, ()])
-def test_an_empty_history_is_no_message(history: object) -> None:
+def test_an_empty_history_has_no_message(history: object) -> None:
     assert CODEC.decode(history).messages == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs" / "formats" / "agent-service.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "formats" / "agent-service.md"
 
 
 def test_the_example_of_the_page_runs() -> None:

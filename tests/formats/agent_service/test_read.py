@@ -103,7 +103,7 @@ def test_an_unknown_type_is_custom_to_the_models() -> None:
 
 
 @pytest.mark.parametrize(("args", "arguments"), [("{", "{"), ([1, 2.0], "[1,2.0]"), (None, None), (7, "7")])
-def test_lenient_keeps_args_that_are_no_object_as_text(args: Any, arguments: str | None) -> None:
+def test_lenient_keeps_args_that_are_not_an_object_as_text(args: Any, arguments: str | None) -> None:
     row = {"type": "ai", "content": "x", "tool_calls": [{"name": "f", "args": args, "id": "1"}]}
     assert decoded(row, "lenient").tool_calls == [ToolCall(id="1", name="f", arguments=arguments)]
 
@@ -119,14 +119,14 @@ def test_a_message_without_a_type_is_refused_at_every_level(row: dict[str, Any],
 @pytest.mark.parametrize(
     "payload", [None, "x", 7, {}, {"messages": None}, {"messages": "x"}, SimpleNamespace(messages=[])]
 )
-def test_what_holds_no_messages_is_refused(payload: object) -> None:
+def test_a_payload_without_messages_is_refused(payload: object) -> None:
     with pytest.raises(DecodeError) as error:
         CODEC.decode(payload)
     assert error.value.path == "$"
 
 
 @pytest.mark.parametrize("message", [None, "x", SimpleNamespace(type="ai", content="x")])
-def test_what_is_no_message_is_refused(message: object) -> None:
+def test_a_value_that_is_not_a_message_is_refused(message: object) -> None:
     with pytest.raises(DecodeError) as error:
         CODEC.decode([{"type": "ai", "content": "x"}, message])
     assert error.value.path == "$[1]"
@@ -149,7 +149,7 @@ NOT_JSON: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("as_object", [True, False])
 @pytest.mark.parametrize(("data", "path", "_coerced"), NOT_JSON)
-def test_what_is_not_json_is_refused_with_its_path(
+def test_a_value_that_is_not_json_is_refused_with_its_path(
     data: dict[str, Any], path: str, _coerced: object, as_object: bool
 ) -> None:
     row = {"type": "ai", "content": "x", "custom_data": data}
@@ -159,7 +159,9 @@ def test_what_is_not_json_is_refused_with_its_path(
 
 
 @pytest.mark.parametrize(("data", "path", "coerced"), NOT_JSON)
-def test_lenient_keeps_the_nearest_json_and_says_so(data: dict[str, Any], path: str, coerced: dict[str, Any]) -> None:
+def test_lenient_keeps_the_nearest_json_and_reports_it(
+    data: dict[str, Any], path: str, coerced: dict[str, Any]
+) -> None:
     result = CODEC.decode([{"type": "ai", "content": "x", "custom_data": data}], rules="lenient")
     assert result.messages[0].custom_data == coerced
     assert result.losses == [Loss("coerced", None, f"$[0]{path}")]
@@ -196,7 +198,7 @@ def test_a_cycle_is_refused_even_leniently() -> None:
         CODEC.decode([{"type": "ai", "content": "x", "custom_data": data}], rules="lenient")
 
 
-def test_keys_around_no_message_are_refused_or_told() -> None:
+def test_keys_without_a_message_are_refused_or_reported() -> None:
     with pytest.raises(DecodeError):
         CODEC.decode({"messages": [], "next": 1})
     assert CODEC.decode({"messages": [], "next": 1}, rules="lenient").losses == [Loss("around", None, "$")]

@@ -59,7 +59,7 @@ def test_credentials_are_never_part_of_it(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["max_tokens", "stream_tokens", "key", "keyboard", "tokenizer", "author"])
-def test_what_only_sounds_like_a_credential_stays(key: str) -> None:
+def test_a_key_that_only_sounds_like_a_credential_stays(key: str) -> None:
     assert run_input(UserInput(message="Hello", agent_config={key: 1}))["agent_config"] == {key: 1}
 
 
@@ -113,6 +113,6 @@ def test_a_score_that_is_not_finite_and_an_empty_key_are_refused() -> None:
             to_ledger_feedback(theirs)
 
 
-def test_what_is_no_feedback_is_refused() -> None:
+def test_a_value_that_is_not_feedback_is_refused() -> None:
     with pytest.raises(DecodeError):
         to_ledger_feedback("five stars")

@@ -36,7 +36,7 @@ def test_a_role_in_the_data_gives_way_to_the_messages_own() -> None:
     assert encoded(message)[1] == [("role", "role"), ("custom-data", "custom_data")]
 
 
-def test_texts_are_joined_by_nothing_and_other_parts_are_told() -> None:
+def test_texts_are_joined_without_a_separator_and_other_parts_are_reported() -> None:
     content: list[Part] = [
         ThinkPart(text="hm"),
         TextPart(text="a", extras={"citations": []}),
@@ -58,7 +58,7 @@ def test_texts_are_joined_by_nothing_and_other_parts_are_told() -> None:
     )
 
 
-def test_fields_that_the_format_does_not_have_are_told() -> None:
+def test_fields_that_the_format_does_not_have_are_reported() -> None:
     message = LedgerMessage(
         role="tool",
         reasoning="hm",
@@ -96,7 +96,7 @@ def test_fields_that_the_format_does_not_have_are_told() -> None:
         ('{"a":' * 600 + "1" + "}" * 600, {"_raw": '{"a":' * 600 + "1" + "}" * 600}, ["arguments"]),
     ],
 )
-def test_arguments_are_an_object_or_stand_raw(arguments: Any, args: dict[str, Any], losses: list[str]) -> None:
+def test_arguments_are_an_object_or_raw_text(arguments: Any, args: dict[str, Any], losses: list[str]) -> None:
     call = ToolCall(id="call_1", name="f", arguments=arguments)
     written = {"name": "f", "args": args, "id": "call_1", "type": "tool_call"}
     assert encoded(LedgerMessage(role="assistant", content="", tool_calls=[call])) == (
@@ -105,7 +105,7 @@ def test_arguments_are_an_object_or_stand_raw(arguments: Any, args: dict[str, An
     )
 
 
-def test_extras_of_a_call_are_told() -> None:
+def test_extras_of_a_call_are_reported() -> None:
     call = ToolCall(name="f", arguments={}, extras={"signature": "x"})
     assert encoded(LedgerMessage(role="assistant", content="", tool_calls=[call]))[1] == [
         ("extras", "tool_calls[0].extras")

@@ -1,4 +1,4 @@
-"""Which payloads are taken for requests to the Messages API when nobody says so."""
+"""Which payloads are recognised as requests to the Messages API without `format=`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def named(payload: Json) -> str | None:
         [{"id": "msg_1", "type": "message", "role": "assistant", "content": [TEXT, USE]}],
     ],
 )
-def test_what_no_other_format_writes_is_claimed(payload: Json) -> None:
+def test_payloads_of_this_format_alone_are_recognised(payload: Json) -> None:
     assert named(payload) == "anthropic"
 
 
@@ -53,5 +53,5 @@ def test_what_no_other_format_writes_is_claimed(payload: Json) -> None:
         ([{"role": "user", "content": [{"type": "image", "image": "u"}]}], None),
     ],
 )
-def test_what_others_write_is_left_to_them(payload: Json, name: str | None) -> None:
+def test_payloads_of_other_systems_are_not_recognised(payload: Json, name: str | None) -> None:
     assert named(payload) == name

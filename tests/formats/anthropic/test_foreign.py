@@ -1,4 +1,4 @@
-"""What messages of other origin become."""
+"""How messages of other formats are written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_turn_with_parallel_calls() -> None:
     }
 
 
-def test_what_the_user_says_after_results_is_in_their_message() -> None:
+def test_a_user_text_after_results_is_in_their_message() -> None:
     [_, answered] = written(assistant(calls=[call("a")]), result("a"), user("and now?"))["messages"]
     assert answered["content"][1:] == [{"type": "text", "text": "and now?"}]
     assert len(written(assistant(calls=[call("a")]), result("a"), user(""))["messages"]) == 3
@@ -88,7 +88,7 @@ def test_an_object_that_is_too_deep_is_text() -> None:
     assert len(CODEC.decode(payload).messages) == 1
 
 
-def test_ids_are_made_where_there_are_none_and_kept_where_they_are() -> None:
+def test_missing_ids_are_generated_and_others_kept() -> None:
     messages = [assistant(calls=[call(None), call("functions.f:0")], seq=7), result(None), result("functions.f:0")]
     asked, answered = written(*messages)["messages"]
     assert [one["id"] for one in asked["content"]] == ["call_7_0", "functions.f:0"]
@@ -96,12 +96,12 @@ def test_ids_are_made_where_there_are_none_and_kept_where_they_are() -> None:
     assert written(result(None, seq=3))["messages"][0]["content"][0]["tool_use_id"] == "call_3"
 
 
-def test_errors_are_said() -> None:
+def test_errors_are_written() -> None:
     [message] = written(result("a", "gone", is_error=True))["messages"]
     assert message["content"][0]["is_error"] is True
 
 
-def test_reasoning_is_said_if_somebody_signed_it() -> None:
+def test_signed_reasoning_is_written() -> None:
     signed, unsigned = ThinkPart(text="Hm", signature="s"), ThinkPart(text="Hm")
     said = {"type": "thinking", "thinking": "Hm", "signature": "s"}
     assert block(signed, "assistant") == said
@@ -134,7 +134,7 @@ def test_reasoning_is_said_if_somebody_signed_it() -> None:
         (OpaquePart(type="x", value={"type": "x"}), None),
     ],
 )
-def test_media_are_said_by_their_source(part: Part, source: Json) -> None:
+def test_media_are_written_by_their_source(part: Part, source: Json) -> None:
     said = block(part)
     assert (said and said["source"]) == source
     assert block(part, "assistant") is None

@@ -1,4 +1,4 @@
-"""What must hold of anthropic for any payload and for any stored message."""
+"""Properties of anthropic for any payload and any stored message."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_any_end_of_a_payload_is_written(payload: dict[str, Json], start: int) -
 
 @settings(max_examples=100)
 @given(json_values | misshapen_payloads, levels)
-def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
+def test_any_payload_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
     try:
         decoded = CODEC.decode(payload, rules=rules)
     except DecodeError:
@@ -89,7 +89,7 @@ def test_recognising_never_raises(payload: Json) -> None:
 
 @settings(max_examples=150)
 @given(st.lists(stored([None, "openai-chat", "kosong/0.30"]), max_size=4))
-def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMessage]) -> None:
+def test_messages_of_any_format_are_accepted_by_the_api(history: list[ChatMessage]) -> None:
     payload = CODEC.encode(history).payload
     validate(payload)
     assert same_json(CODEC.encode(CODEC.decode(payload, rules="lenient").messages).payload, payload)
@@ -118,7 +118,7 @@ def test_origins_of_payloads_in_a_row_are_their_messages(first: dict[str, Json],
 
 @settings(max_examples=100)
 @given(payloads)
-def test_what_is_taken_at_its_word_has_nothing_to_lose(payload: dict[str, Json]) -> None:
+def test_a_message_that_is_not_measured_has_no_losses(payload: dict[str, Json]) -> None:
     """Of messages as they were read measuring finds nothing, so that it may be left out."""
     messages = CODEC.decode(payload).messages
     written = write_payload(messages)
@@ -129,7 +129,7 @@ def test_what_is_taken_at_its_word_has_nothing_to_lose(payload: dict[str, Json])
 
 @settings(max_examples=150)
 @given(st.lists(stored(["anthropic"]), max_size=3))
-def test_no_message_that_a_program_changed_is_taken_at_its_word(history: list[ChatMessage]) -> None:
+def test_a_message_that_a_program_changed_is_measured(history: list[ChatMessage]) -> None:
     written = write_payload(history)
     if written.as_read:
         read = CODEC.decode(written.payload, rules="lenient").messages

@@ -1,4 +1,4 @@
-"""What a request to the API reads as, and which payloads are refused."""
+"""How requests to the API are read, and which payloads are refused."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def test_messages_in_a_row_stay_apart_and_a_group_can_be_cut() -> None:
     assert CODEC.encode([rest]).payload["messages"] == [user(cached)]
 
 
-def test_strict_rules_take_what_the_user_says_beside_results() -> None:
+def test_strict_rules_accept_a_user_text_beside_results() -> None:
     asked = [assistant(use("a"), use("b")), user(text("Look:"), result("b"), result("a"))]
     judgement = judge(Tip(), decoded(asked), branch=0, level="strict")
     assert judgement.tip.open_calls == ()
 
 
-def test_results_hold_texts_images_and_what_nobody_knows() -> None:
+def test_results_hold_texts_images_and_unknown_blocks() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}}
     reference = {"type": "tool_reference", "tool_name": "f"}
     [message] = decoded([user(result("a", content=[text("Here"), image, reference]))])
@@ -149,7 +149,7 @@ def test_other_blocks_are_kept_whole_in_their_place(block: Json) -> None:
     assert message.content == [TextPart(text="a"), opaque, TextPart(text="b")]
 
 
-def test_what_a_reply_says_of_itself_is_its_metadata() -> None:
+def test_the_other_keys_of_a_reply_are_its_metadata() -> None:
     said = {"id": "msg_1", "type": "message", "model": "m", "stop_reason": "end_turn", "usage": {"output_tokens": 3}}
     reply = {**said, "role": "assistant", "content": [text("Hi")]}
     [message] = decoded([reply])
@@ -174,7 +174,7 @@ def test_other_keys_of_a_request_stay_with_its_first_message() -> None:
 
 
 def test_keys_of_a_request_without_messages_cannot_be_kept() -> None:
-    with pytest.raises(DecodeError, match="model: there is no message"):
+    with pytest.raises(DecodeError, match="model: the request has no message"):
         decoded({"model": "m", "messages": []})
     assert CODEC.decode({"messages": [], "model": "m"}, rules="lenient").losses == [Loss("payload", None, "model")]
 
@@ -208,7 +208,7 @@ def test_keys_of_a_request_without_messages_cannot_be_kept() -> None:
         ([{"role": "user", "content": "Hi", "more": {1: 2}}], "messages[0].more"),
     ],
 )
-def test_what_is_not_of_the_format_is_refused_with_its_path(payload: Json, path: str) -> None:
+def test_an_invalid_value_is_refused_with_its_path(payload: Json, path: str) -> None:
     with pytest.raises(DecodeError) as refused:
         decoded(payload)
     assert refused.value.path == path
@@ -229,5 +229,5 @@ def test_what_is_not_of_the_format_is_refused_with_its_path(payload: Json, path:
         {"type": "message", "role": "assistant", "content": None},
     ],
 )
-def test_lenient_keeps_what_is_malformed(message: Json) -> None:
+def test_lenient_keeps_malformed_values(message: Json) -> None:
     assert CODEC.encode(decoded([message], rules="lenient")).payload == {"messages": [message]}

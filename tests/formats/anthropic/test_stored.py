@@ -61,7 +61,7 @@ async def test_no_last_window_begins_inside_a_message(ledger: Ledger, window: di
     assert (await ledger.history("t", format="anthropic", **window)).payload == {"messages": TURN}
 
 
-async def test_calls_that_nobody_answered_are_closed_in_the_message_of_the_others(ledger: Ledger) -> None:
+async def test_open_calls_are_closed_in_the_message_of_the_other_results(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.append("t", [ASKED, CALLING, {"role": "user", "content": RESULTS[:1]}], format="anthropic")
     await ledger.messages.close_open_calls("t", reason="interrupted")

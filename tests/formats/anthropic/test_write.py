@@ -9,7 +9,7 @@ from tests.formats.anthropic.test_foreign import written
 from tests.formats.openai_chat.strategies import Json
 
 
-def test_an_edited_message_says_what_it_says_now() -> None:
+def test_an_edited_message_is_written_with_its_edit() -> None:
     cached = {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}
     [message] = CODEC.decode([{"content": [cached], "role": "user"}]).messages
     edited = message.model_copy(update={"content": [TextPart(text="Ho")]})

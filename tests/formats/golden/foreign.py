@@ -1,4 +1,4 @@
-"""A conversation that other formats made, for the formats that carry what they cannot say."""
+"""A conversation of other formats, for the formats that carry what they cannot express."""
 
 from __future__ import annotations
 

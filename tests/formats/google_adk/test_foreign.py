@@ -1,4 +1,4 @@
-"""Messages of another origin as events, and events as every other format. Signatures go to their provider only."""
+"""Messages of other formats as events, and events in every other format. Signatures go only to their provider."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_conversation_with_calls() -> None:
     assert {(loss.code, loss.seq) for loss in encoded.losses} >= {("left-out", None)}
 
 
-def test_an_address_is_told_with_its_type() -> None:
+def test_a_url_is_written_with_its_type() -> None:
     content = [ImagePart(url="https://example.com/a.png"), ImagePart(url="data:image/gif;base64,+/8=")]
     [event] = CODEC.encode([ChatMessage(role="user", content=content)]).payload
     assert event["content"]["parts"] == [
@@ -89,7 +89,7 @@ def test_only_a_signature_of_googles_is_written(fields: dict[str, Any], is_sent:
     assert "thought_signature" not in thought_of([message.model_copy(update={"content": [of_part]})])
 
 
-def test_what_is_no_base64_is_no_signature_here() -> None:
+def test_a_signature_that_is_not_base64_is_left_out() -> None:
     message = ChatMessage(role="assistant", content=[ThinkPart(text="Hm.", signature="not base64!")])
     assert "thought_signature" not in thought_of([message])
     assert "signature" in {loss.code for loss in CODEC.encode([message]).losses}

@@ -1,4 +1,4 @@
-"""What went in comes back equal: value by value, with its key order and with keys that nobody knows yet."""
+"""Payloads come back equal: value by value, in key order and with unknown keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_payload_comes_back_equal(payload: list[Any], rules: Any) -> None:
 
 @EXAMPLES
 @given(st.lists(events, min_size=1, max_size=2))
-def test_what_was_read_is_known_to_be_as_it_was_read(payload: list[Any]) -> None:
+def test_an_unchanged_message_is_recognised_as_read(payload: list[Any]) -> None:
     assert write_payload(CODEC.decode(payload).messages).as_read
 
 

@@ -1,4 +1,4 @@
-"""What becomes of events: roles, parts, calls, results, and what is malformed."""
+"""How events are read: roles, parts, calls, results, and malformed values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def one(*parts: Any, **given: Any) -> ChatMessage:
     return message
 
 
-def test_who_speaks() -> None:
+def test_speakers() -> None:
     text = {"text": "a"}
     assert [(one(text, **given).role, one(text, **given).name) for given in (
         {"role": "user", "author": "user"},
@@ -121,7 +121,7 @@ def test_parts_of_other_kinds_stay_whole_in_their_place() -> None:
         (event({"text": "a"}, output={1, 2}), "$[0].output"),
     ],
 )
-def test_what_is_malformed_is_refused_with_its_place(broken: Any, path: str) -> None:
+def test_malformed_values_are_refused_with_their_path(broken: Any, path: str) -> None:
     with pytest.raises(DecodeError) as refused:
         CODEC.decode([broken])
     assert refused.value.path == path

@@ -27,7 +27,7 @@ def make(spec: Any, module: Any) -> Any:
 
 
 def play(spec: Any, module: Any) -> Any:
-    """What the case gives: dumps and given fields, the outcome of a merge, or the name of the error."""
+    """The result of a case: dumps and set fields, the outcome of a merge, or the name of the error."""
     try:
         if "$merge" in spec:
             left, right = make(spec["$merge"], module)

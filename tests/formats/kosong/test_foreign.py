@@ -28,7 +28,7 @@ OLDER = v0_23.CODEC
 
 
 def short(messages: list[ChatMessage], codec: KosongCodec = CODEC) -> list[dict[str, Any]]:
-    """What is written, as objects dump it without None."""
+    """The written messages, as objects dump them without None."""
     models = codec.as_models(codec.encode(messages).payload)
     return [model.model_dump(exclude_none=True) for model in models]
 
@@ -141,7 +141,7 @@ def test_a_medium_is_its_url_or_a_data_uri() -> None:
     ]
 
 
-def test_what_has_no_part_becomes_a_link_in_a_text() -> None:
+def test_media_without_a_part_become_a_link_in_a_text() -> None:
     links = content_of(FilePart(url="f.pdf"), FilePart(data="QUJD", name="g.pdf"), ImagePart(id="file-1"))
     assert [part["text"] for part in links] == ["[file](f.pdf)", "[file](g.pdf)", "[image](file-1)"]
     assert content_of(VideoPart(url="v"), codec=OLDER) == [{"type": "text", "text": "[video](v)"}]
@@ -182,7 +182,7 @@ def test_custom_is_left_out_unless_it_says_its_role() -> None:
     ]
 
 
-def test_a_role_that_is_no_text_is_none() -> None:
+def test_a_role_that_is_not_text_is_ignored() -> None:
     screen = ChatMessage(role="custom", content="y", custom_data={"role": ["system"]}, seq=2)
     assert losses([screen]) == [("left-out", 2, "")]
 
@@ -300,6 +300,8 @@ foreign = messages.map(lambda message: message.model_copy(update={"format": None
 
 @given(st.lists(foreign, max_size=5), st.sampled_from([CODEC, OLDER]))
 @settings(max_examples=100, deadline=None)
-def test_what_is_written_of_other_formats_is_valid(given_messages: list[ChatMessage], codec: KosongCodec) -> None:
+def test_messages_of_other_formats_are_written_as_valid_ones(
+    given_messages: list[ChatMessage], codec: KosongCodec
+) -> None:
     payload = [dict(row) for row in codec.encode(given_messages).payload]
     assert [model.model_dump() for model in codec.as_models(payload)] == payload

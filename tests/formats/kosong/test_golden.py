@@ -29,12 +29,12 @@ def cases(*, dumped: bool = False) -> list[Any]:
 
 
 @pytest.mark.parametrize(("module", "case"), cases())
-def test_our_classes_give_what_the_real_ones_gave(module: Any, case: dict[str, Any]) -> None:
+def test_our_classes_equal_the_real_ones(module: Any, case: dict[str, Any]) -> None:
     assert play(case["make"], module) == case.get("ours", case["gives"])
 
 
 @pytest.mark.parametrize(("module", "case"), cases(dumped=True))
-def test_a_stored_message_gives_what_the_real_one_gave(module: Any, case: dict[str, Any]) -> None:
+def test_a_stored_message_equals_the_real_one(module: Any, case: dict[str, Any]) -> None:
     messages = module.CODEC.decode([make(case["make"], module)]).messages
     again = [ChatMessage.model_validate(message.model_dump()) for message in messages]
     [back] = module.CODEC.as_models(module.CODEC.encode(again).payload)

@@ -85,7 +85,7 @@ def test_lenient_gives_the_same_dict_back(codec: KosongCodec, path: str) -> None
 
 @BOTH
 @pytest.mark.parametrize("path", [path for path in BAD if path != "$[0].role"])
-def test_what_lenient_kept_can_be_read_as_an_object(codec: KosongCodec, path: str) -> None:
+def test_a_message_that_lenient_kept_can_be_read_as_an_object(codec: KosongCodec, path: str) -> None:
     payload = codec.encode(codec.decode([BAD[path]], rules="lenient").messages).payload
     assert [message.role for message in codec.as_models(payload)] == [BAD[path]["role"]]
 
@@ -129,7 +129,7 @@ def test_arguments_that_are_not_json_are_kept(codec: KosongCodec) -> None:
 
 
 @BOTH
-def test_a_missing_arguments_key_is_none_and_stays_missing(codec: KosongCodec) -> None:
+def test_missing_arguments_are_read_as_none_and_stay_missing(codec: KosongCodec) -> None:
     row = asking(function={"name": "f"})
     [message] = codec.decode([row]).messages
     payload = codec.encode([message]).payload
@@ -160,7 +160,7 @@ def test_unknown_keys_are_kept_at_every_level(codec: KosongCodec) -> None:
     ("value", "path", "coerced"),
     [((1,), "$[0].x", [1]), ({2: 3}, "$[0].x", {"2": 3}), (b"a", "$[0].x", "b'a'")],
 )
-def test_what_is_not_json_is_refused_or_in_lenient_coerced(value: Any, path: str, coerced: Any) -> None:
+def test_a_value_that_is_not_json_is_refused_or_in_lenient_coerced(value: Any, path: str, coerced: Any) -> None:
     row = {"role": "user", "content": "a", "x": value}
     with pytest.raises(DecodeError) as caught:
         CODEC.decode([row])
@@ -187,7 +187,7 @@ def test_json_that_is_too_deep_is_refused(rules: Any) -> None:
 
 
 @pytest.mark.parametrize("payload", [None, "x", {"role": "user", "content": "x"}, [1]])
-def test_what_is_no_list_of_messages_is_refused(payload: Any) -> None:
+def test_a_value_that_is_not_a_list_of_messages_is_refused(payload: Any) -> None:
     with pytest.raises(DecodeError):
         CODEC.decode(payload)
 

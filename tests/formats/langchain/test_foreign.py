@@ -59,7 +59,7 @@ def test_calls_without_ids_get_the_ids_that_their_results_name() -> None:
     ]
 
 
-def test_what_only_another_format_understands_is_left_out_and_told() -> None:
+def test_parts_of_another_format_are_left_out_and_reported() -> None:
     parts = [TextPart(text="a"), OpaquePart(type="tool_use", value={"type": "tool_use"})]
     encoded = CODEC.encode([ChatMessage(role="assistant", content=list(parts), format="anthropic")])
     assert encoded.payload[0]["data"]["content"] == [{"type": "text", "text": "a"}]

@@ -1,4 +1,4 @@
-"""What went in comes back equal: value by value, with its key order and with keys that nobody knows yet."""
+"""Payloads come back equal: value by value, in key order and with unknown keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_payload_comes_back_equal(payload: list[Any], rules: Any) -> None:
 
 @EXAMPLES
 @given(st.lists(messages, min_size=1, max_size=2))
-def test_what_was_read_is_known_to_be_as_it_was_read(payload: list[Any]) -> None:
+def test_an_unchanged_message_is_recognised_as_read(payload: list[Any]) -> None:
     read = CODEC.decode(payload).messages
     assert write_payload(read).as_read or _has_nan(read)
 

@@ -1,4 +1,4 @@
-"""What the parts of LangChain's messages become."""
+"""How the parts of LangChain's messages are read."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_types_become_roles_and_unknown_ones_custom() -> None:
         ([{"type": "human", "data": {"content": "", "name": 1}}], "$[0].data.name"),
     ],
 )
-def test_what_is_no_message_is_refused_with_its_path(payload: Any, path: str) -> None:
+def test_a_value_that_is_not_a_message_is_refused_with_its_path(payload: Any, path: str) -> None:
     with pytest.raises(DecodeError) as caught:
         CODEC.decode(payload)
     assert caught.value.path == path

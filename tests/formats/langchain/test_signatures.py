@@ -42,7 +42,7 @@ def test_a_signature_is_written_for_its_provider_alone(block: dict[str, Any]) ->
             assert is_written(target, messages) == (target == own), (provider, target)
 
 
-def test_what_is_left_out_is_a_loss() -> None:
+def test_a_left_out_value_is_a_loss() -> None:
     losses = get_codec("anthropic").encode(asked(THINKING, "openai")).losses
     assert ("signature", "content[0].signature") in {(loss.code, loss.path) for loss in losses}
 

@@ -1,4 +1,4 @@
-"""What each format is said to express."""
+"""The table of what each format can express."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def test_every_format_is_tried_with_everything() -> None:
         ("openai-chat", "tool calls and results", "yes"),
         ("openai-chat", "images as data", "yes"),
         ("openai-chat", "video", "no"),
-        ("openai-chat", "messages for the screen", "no"),
+        ("openai-chat", "custom messages", "no"),
         ("kosong/0.30", "signatures of reasoning", "yes"),
         ("qwen-agent", "several calls in a message", "form"),
-        ("agent-service", "images by address", "no"),
-        ("agent-service", "metadata of the response", "yes"),
+        ("agent-service", "images by URL", "no"),
+        ("agent-service", "response metadata", "yes"),
     ],
 )
-def test_formats_are_told_apart(name: str, thing: str, expressed: str) -> None:
+def test_formats_are_distinguished(name: str, thing: str, expressed: str) -> None:
     assert TABLE[name][thing] == expressed
 
 
-def test_what_needs_something_else_is_no_better_than_that() -> None:
+def test_a_thing_is_not_supported_better_than_the_thing_it_needs() -> None:
     order = ["yes", "form", "no"]
     for row in TABLE.values():
         for thing, sample in SAMPLES.items():

@@ -102,7 +102,7 @@ NONE = [
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_loss_that_is_none_is_noticed(target: str) -> None:
+def test_a_false_loss_is_noticed(target: str) -> None:
     losses, _ = judged(target)
     left_out = {loss.seq for loss in losses if loss.code == "left-out"}
     found = {(loss.seq, _field(loss)) for loss in losses}

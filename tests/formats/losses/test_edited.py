@@ -23,7 +23,7 @@ EDITS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: " ".join(edit))
 @pytest.mark.parametrize("name", format_names())
-def test_what_an_edit_says_is_written_or_told(name: str, edit: dict[str, Any]) -> None:
+def test_an_edit_is_written_or_reported(name: str, edit: dict[str, Any]) -> None:
     codec = get_codec(name)
     for sample in SAMPLES.values():
         payload: Any = codec.encode(sample.alternatives[0]).payload

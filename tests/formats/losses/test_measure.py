@@ -1,4 +1,4 @@
-"""What differs between messages and what came back of them, told by code and path."""
+"""Differences between messages and the messages read back, by code and path."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def one(message: ChatMessage, back: ChatMessage) -> list[tuple[str, str]]:
     return [(code, path) for code, _, path in between([message], [back])]
 
 
-def test_what_the_ledger_gives_is_not_compared() -> None:
+def test_fields_that_the_ledger_assigns_are_not_compared() -> None:
     given = said(message_id="m", thread_id="t", branch=1, format="anthropic")
     assert one(given, said(residual={"keys": []}, format="openai-chat")) == []
 
@@ -91,7 +91,7 @@ def test_contents_differ_by_part(content: Any, back: Any, losses: Lost) -> None:
     assert one(said(content=content), said(content=back)) == losses
 
 
-def test_reasoning_that_stands_elsewhere_is_not_lost() -> None:
+def test_reasoning_in_another_place_is_not_lost() -> None:
     parts: list[Part] = [ThinkPart(text="t"), TextPart(text="a")]
     moved = [("reasoning-form", "content[0]"), ("content-form", "content"), ("reasoning-form", "reasoning")]
     assert one(said(content=parts), said(content="a", reasoning="t")) == moved
@@ -129,7 +129,7 @@ def test_a_call_that_is_left_out_is_named() -> None:
     assert one(said(), said(tool_calls=calls)) == [("made-up", "tool_calls")]
 
 
-def test_the_pieces_of_a_message_say_together_what_it_said() -> None:
+def test_the_pieces_of_a_message_equal_the_message() -> None:
     call = ToolCall(name="f")
     whole = said("assistant", "a", reasoning="t", tool_calls=[call], name="n")
     pieces = [said("assistant", "", reasoning="t"), said("assistant", "a"), said("assistant", "", tool_calls=[call])]
@@ -137,7 +137,7 @@ def test_the_pieces_of_a_message_say_together_what_it_said() -> None:
     assert between([whole], named, [(0,), (0,), (0,)]) == [("split", 0, "")]
 
 
-def test_messages_in_one_say_what_they_said_apart() -> None:
+def test_joined_messages_equal_separate_ones() -> None:
     apart = [said("assistant", "a", run_id="r"), said("assistant", "b", run_id="s")]
     merged = said("assistant", [TextPart(text="a"), TextPart(text="b")], run_id="r")
     assert between(apart, [merged], [(0, 1)]) == [("merged", 1, ""), ("run-id", 1, "run_id")]
@@ -153,7 +153,7 @@ def test_messages_that_are_left_out_made_up_or_moved() -> None:
     ]
 
 
-def test_groups_are_what_hangs_together() -> None:
+def test_connected_messages_are_groups() -> None:
     assert list(groups_of(5, [(0,), (2, 1), (2,), (), (3,)])) == [([0], [0]), ([1, 2], [1, 2]), ([3], [4]), ([4], [])]
 
 

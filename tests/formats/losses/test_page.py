@@ -1,4 +1,4 @@
-"""The page of losses says what the code does. `python -m tests.formats.losses.test_page` writes its tables anew."""
+"""The tables on the page of losses match the code. `python -m tests.formats.losses.test_page` writes them again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from chatledger.formats.losses.capabilities import capabilities
 from chatledger.formats.losses.codes import CODES
 from chatledger.models import ChatMessage
 
-PAGE = Path(__file__).parents[3] / "docs" / "formats" / "losses.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "formats" / "losses.md"
 WORDS = {"yes": "yes", "form": "form", "no": "–"}
 
 
 def codes() -> str:
     rows = [f"| `{code}` | {meaning} |" for code, meaning in CODES.items()]
-    return "\n".join(["| code | what it says |", "|---|---|", *rows])
+    return "\n".join(["| code | meaning |", "|---|---|", *rows])
 
 
 def support() -> str:

@@ -60,7 +60,7 @@ def test_a_value_keeps_its_kind(field: str, value: Any) -> None:
         {"api_key": "hush"},
     ],
 )
-def test_what_no_definition_has_is_refused(fields: dict[str, Any]) -> None:
+def test_an_unknown_key_of_a_definition_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Agent.from_dict({**DEFINITION, **fields})
 
@@ -73,12 +73,12 @@ def test_settings_may_be_overridden() -> None:
 
 
 @pytest.mark.parametrize("name", ["models", "system_prompt", "name", "surprise"])
-def test_what_an_agent_is_may_not_be_overridden(name: str) -> None:
+def test_the_identity_of_an_agent_cannot_be_overridden(name: str) -> None:
     with pytest.raises(ValidationError):
         Agent.from_dict(DEFINITION).overridden({name: DEFINITION.get(name)})
 
 
-def test_a_factory_gives_what_was_registered_in_that_order() -> None:
+def test_a_factory_lists_agents_in_the_order_of_registration() -> None:
     factory = AgentFactory()
     agents = [Agent(name="weather"), Agent(name="search")]
     for agent in agents:
@@ -95,7 +95,7 @@ def test_an_unknown_agent_is_not_found(error: type[Exception]) -> None:
     assert raised.value.agent_name == "weather"
 
 
-def test_a_name_stands_for_one_definition() -> None:
+def test_a_name_has_one_definition() -> None:
     factory = AgentFactory()
     factory.register_agent(Agent(name="weather"))
     factory.register_agent(Agent(name="weather"))

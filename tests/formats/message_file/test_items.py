@@ -120,7 +120,7 @@ def test_a_message_without_content_and_a_call_without_a_function_are_not_built()
         {"outputs": [{"content": "a", "nonce": "n"}, {"stdout": "a", "nonce": "n"}]},
     ],
 )
-def test_what_no_message_may_have_is_refused(fields: dict[str, Any]) -> None:
+def test_an_invalid_field_of_a_message_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         item_from_dict({**MESSAGE, **fields})
 
@@ -207,7 +207,7 @@ def test_an_output_added_to_a_call_is_seen_in_its_message() -> None:
     assert message.to_dict()["function_calls"][0]["outputs"][0]["content"] == "21"
 
 
-def test_what_is_built_shares_nothing_with_what_was_handed_in() -> None:
+def test_a_built_object_shares_nothing_with_the_arguments() -> None:
     args: dict[str, Any] = {"cities": ["Tokyo"]}
     history = [{"parts": ["hi"]}]
     builder = FunctionCallBuilder().with_function_name("f").with_args(args).with_history(history)
@@ -239,7 +239,7 @@ def test_from_dict_of_a_class_takes_only_its_own_type() -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"type": "cell"}, {"content": "x"}])
-def test_what_says_of_no_type_is_no_item(data: dict[str, Any]) -> None:
+def test_a_dict_without_a_type_is_not_an_item(data: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         item_from_dict(data)
 

@@ -91,7 +91,7 @@ def test_a_status_or_a_duration_of_another_kind_is_refused(fields: dict[str, Any
         {"stderr": "x", "surprise": 1},
     ],
 )
-def test_what_is_no_output_is_refused(data: dict[str, Any]) -> None:
+def test_a_value_that_is_not_an_output_is_refused(data: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         output_from_dict(data)
 

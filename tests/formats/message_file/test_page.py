@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "formats" / "message-file.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "formats" / "message-file.md"
 
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

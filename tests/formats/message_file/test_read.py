@@ -63,7 +63,7 @@ def test_contents_that_are_not_text_are_media() -> None:
         ),
     ],
 )
-def test_what_is_no_item_is_refused_with_its_path(payload: Any, path: str) -> None:
+def test_a_value_that_is_not_an_item_is_refused_with_its_path(payload: Any, path: str) -> None:
     with pytest.raises(DecodeError) as caught:
         CODEC.decode(payload)
     assert caught.value.path == path

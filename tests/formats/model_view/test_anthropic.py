@@ -83,7 +83,7 @@ def test_messages_of_one_role_become_one() -> None:
     assert repairs == [("merged", 2), ("merged", 4), ("merged", 7)]
 
 
-def test_what_is_joined_keeps_what_its_format_said_of_it() -> None:
+def test_joined_messages_keep_their_residuals() -> None:
     first = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
     second = {"type": "text", "text": "b", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     payload, repairs = read({"role": "user", "content": [first]}, {"role": "user", "content": [second]})
@@ -134,7 +134,7 @@ def test_white_space_at_the_end_of_the_last_message_is_left_out() -> None:
     assert repairs == [("space", 4)]
 
 
-def test_an_input_that_is_no_object_is_written_as_one() -> None:
+def test_an_input_that_is_not_an_object_is_written_as_one() -> None:
     cut_off = {"type": "tool_use", "id": "a", "name": "f", "input": '{"city": "Tok'}
     payload, repairs = read({"role": "assistant", "content": [cut_off]})
     assert spoken(payload)[0][1] == [{**cut_off, "input": {"_raw": '{"city": "Tok'}}]
@@ -149,7 +149,7 @@ def test_a_call_without_arguments_has_an_empty_input(source: str | None) -> None
 
 
 @pytest.mark.parametrize("arguments", ['{"city": "Tok', "[1]", "null"])
-def test_arguments_of_another_format_that_are_no_object_are_a_repair(arguments: str) -> None:
+def test_arguments_of_another_format_that_are_not_an_object_are_a_repair(arguments: str) -> None:
     messages = [user("?"), assistant(calls=[call("a", arguments="{}"), call("b", arguments=arguments)])]
     payload, repairs = seen([*messages, result("a"), result("b")])
     assert [block["input"] for block in spoken(payload)[1][1]] == [{}, {"_raw": arguments}]

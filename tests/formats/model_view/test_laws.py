@@ -1,4 +1,4 @@
-"""What holds of the model view of any history, for every provider."""
+"""Laws of the model view of any history, for every provider."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_provider_takes_it_and_what_it_would_have_taken_is_untouched(
 @providers
 @settings(max_examples=60)
 @given(history=histories())
-def test_a_view_has_messages_or_says_of_each_why_not(provider: str, history: list[ChatMessage]) -> None:
+def test_a_view_has_messages_or_gives_the_reason_for_each(provider: str, history: list[ChatMessage]) -> None:
     seen = view_or_error(provider, history)
     if isinstance(seen, NothingToSend):
         assert [seq for seq, _ in seen.reasons] == [message.seq for message in history]
@@ -84,7 +84,7 @@ def test_a_repaired_history_needs_no_repair(provider: str, history: list[ChatMes
 @providers
 @settings(max_examples=60)
 @given(history=histories())
-def test_what_the_provider_gets_needs_no_repair(provider: str, history: list[ChatMessage]) -> None:
+def test_a_history_sent_to_the_provider_needs_no_repair(provider: str, history: list[ChatMessage]) -> None:
     payload, _ = view(provider, history)
     again, repairs = view(provider, get_codec(provider).decode(payload).messages)
     assert repairs == []
@@ -111,7 +111,7 @@ PAYLOADS: dict[str, st.SearchStrategy[Any]] = {
 @providers
 @settings(max_examples=60)
 @given(data=st.data())
-def test_what_came_in_the_format_itself_is_mended_once(provider: str, data: st.DataObject) -> None:
+def test_messages_of_the_format_itself_are_repaired_once(provider: str, data: st.DataObject) -> None:
     given_payload = data.draw(PAYLOADS[provider])
     payload, _ = view(provider, stored(provider, given_payload))
     assert refusals(provider, body(provider, payload)) == []

@@ -53,7 +53,7 @@ def test_parallel_calls_in_several_messages_get_their_results_one_by_one() -> No
     assert codes(repairs) == [("moved-result", 4)]
 
 
-def test_an_orphan_result_is_told_as_the_words_of_a_user() -> None:
+def test_an_orphan_result_becomes_a_user_message() -> None:
     payload, repairs = seen([user("?"), result("gone", "sunny")])
     assert payload[1] == {"role": "user", "content": "[result of a tool call (gone)]\nsunny"}
     assert codes(repairs) == [("orphan-result", 2)]
@@ -157,7 +157,7 @@ def test_a_tool_name_is_spelled_in_letters_that_are_taken() -> None:
     assert codes(repairs) == [("name", 1)]
 
 
-def test_what_the_format_itself_brought_but_nobody_takes_is_mended() -> None:
+def test_invalid_values_of_the_format_itself_are_repaired() -> None:
     payload, repairs = read(
         [
             {"role": "user", "content": None},

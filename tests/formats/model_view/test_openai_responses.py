@@ -61,7 +61,7 @@ def test_reasoning_that_led_to_nothing_is_left_out() -> None:
     assert repairs == [("reasoning", 2), ("reasoning", 4)]
 
 
-def test_an_item_that_comes_twice_is_written_anew() -> None:
+def test_a_repeated_item_is_written_without_its_id() -> None:
     payload, repairs = read(ASKED, THOUGHT, CALLED, ANSWERED, THOUGHT, CALLED, ANSWERED)
     assert [item.get("type", "message") for item in payload] == [
         *("message", "reasoning", "function_call", "function_call_output"),
@@ -78,7 +78,7 @@ def test_ids_of_other_providers_are_cut() -> None:
     assert repairs == [("call-id", 2)]
 
 
-def test_what_has_no_content_is_written_as_empty_text() -> None:
+def test_a_message_without_content_is_written_as_empty_text() -> None:
     payload, repairs = read({"role": "user", "content": None}, CALLED, {**ANSWERED, "output": None})
     assert (payload[0]["content"], payload[2]["output"]) == ("", "")
     assert repairs == [("empty", 1), ("empty", 3)]
@@ -109,7 +109,7 @@ def test_the_free_text_of_a_custom_tool_may_be_empty() -> None:
     assert read(*items) == (items, [])
 
 
-def test_a_custom_call_that_is_written_anew_has_an_object() -> None:
+def test_a_rewritten_custom_call_has_an_object() -> None:
     without_id = {"type": "custom_tool_call", "name": "f", "input": ""}
     payload, repairs = read(ASKED, without_id)
     assert payload[1] == {"type": "function_call", "call_id": "call_2_0", "name": "f", "arguments": "{}"}

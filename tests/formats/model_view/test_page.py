@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chatledger.formats.model_view import provider_names, repairs
 
-PAGE = (Path(__file__).parents[3] / "docs" / "model-view.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "model-view.md").read_text(encoding="utf-8")
 
 
 def test_every_repair_is_in_the_table_and_no_other() -> None:

@@ -1,4 +1,4 @@
-"""Any message that a chat completions API takes or gives, with keys that nobody knows."""
+"""Any message that a chat completions API accepts or returns, with unknown keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ unknown_keys = texts | st.sampled_from(["keys", "extra", "inner", "form", "parts
 
 @st.composite
 def objects(draw: st.DrawFn, required: dict[str, Json], optional: dict[str, Json]) -> dict[str, Json]:
-    """An object with keys that nobody knows, in any order."""
+    """An object with unknown keys, in any order."""
     known = draw(st.fixed_dictionaries(required, optional=optional))
     unknown = draw(st.dictionaries(unknown_keys, json_values, max_size=1))
     kept = {key: value for key, value in unknown.items() if key not in required and key not in optional}

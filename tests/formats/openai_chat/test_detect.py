@@ -35,7 +35,7 @@ def test_its_own_messages_are_claimed(message: Any) -> None:
 
 
 @pytest.mark.parametrize("payload", [None, "Hi", [], {"messages": [USER]}, USER, ["Hi"], [[USER]]])
-def test_what_is_no_list_of_messages_is_not_claimed(payload: Any) -> None:
+def test_a_value_that_is_not_a_list_of_messages_is_not_recognised(payload: Any) -> None:
     assert not CODEC.recognises(payload)
 
 

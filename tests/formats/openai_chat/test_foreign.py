@@ -1,4 +1,4 @@
-"""What messages of other origin become, and which losses are reported."""
+"""How messages of other formats are written, and which losses are reported."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_message_of_thoughts_alone_is_empty() -> None:
         (FilePart(id="file-1"), {"type": "file", "file": {"file_id": "file-1"}}, []),
     ],
 )
-def test_media_of_a_user_are_said(part: Part, wire: Json, losses: Losses) -> None:
+def test_media_of_a_user_are_written(part: Part, wire: Json, losses: Losses) -> None:
     assert encode(ChatMessage(role="user", content=[part])) == ([{"role": "user", "content": [wire]}], losses)
 
 
@@ -157,7 +157,7 @@ def test_media_of_a_user_are_said(part: Part, wire: Json, losses: Losses) -> Non
         (OpaquePart(type="map", value={"type": "map"}), "opaque"),
     ],
 )
-def test_parts_that_cannot_be_said_are_left_out(part: Part, code: str) -> None:
+def test_parts_that_cannot_be_expressed_are_left_out(part: Part, code: str) -> None:
     message = ChatMessage(role="user", content=[TextPart(text="See"), part])
     assert encode(message) == (
         [{"role": "user", "content": [{"type": "text", "text": "See"}]}],
@@ -166,7 +166,7 @@ def test_parts_that_cannot_be_said_are_left_out(part: Part, code: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["system", "assistant", "tool"])
-def test_media_stand_in_user_messages_only(role: str) -> None:
+def test_media_are_written_in_user_messages_only(role: str) -> None:
     message = ChatMessage(role=role, content=[TextPart(text="See"), ImagePart(url=PNG)], tool_call_id=None)
     payload, losses = encode(message)
     assert payload[0]["content"] == [{"type": "text", "text": "See"}]
@@ -200,7 +200,7 @@ def test_a_file_id_belongs_to_the_provider_that_gave_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"), [({"city": "Zürich", "n": 1.0}, '{"city":"Zürich","n":1.0}'), (None, "{}")]
 )
-def test_arguments_that_are_no_text_become_json(arguments: Json, text: str) -> None:
+def test_arguments_that_are_not_text_become_json(arguments: Json, text: str) -> None:
     payload, losses = encode(asking(call("c", arguments)))
     assert payload[0]["tool_calls"] == [wire_call("c", text)]
     assert losses == [("arguments-form", "tool_calls[0].arguments")]

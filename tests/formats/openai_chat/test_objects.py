@@ -1,4 +1,4 @@
-"""Objects of an SDK are read by their `model_dump`, whoever made their class."""
+"""Objects of an SDK are read by their `model_dump`, whatever their class is."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_object_that_does_not_dump_is_refused(value: object) -> None:
 
 
 def test_an_object_in_the_place_of_the_list_is_refused() -> None:
-    with pytest.raises(DecodeError, match="a list of messages is expected, not UserMessage"):
+    with pytest.raises(DecodeError, match="expected a list of messages, not UserMessage"):
         CODEC.decode(UserMessage(content="Hi"))
 
 

@@ -1,4 +1,4 @@
-"""Content parts: what each reads as, and what its residual keeps."""
+"""Content parts: how each is read, and which values its residual keeps."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_thinking_among_the_content_is_reasoning(part: Json, thought: ThinkPart)
     assert (message.reasoning_text, message.text) == (thought.text, "Dry.")
 
 
-def test_thinking_that_a_program_put_there_cannot_be_said() -> None:
+def test_thinking_that_a_program_added_cannot_be_written() -> None:
     message = decode_one({"role": "assistant", "content": [{"type": "text", "text": "Dry."}]})
     added = message.model_copy(update={"content": [ThinkPart(text="Hm"), *(message.content or [])]})
     encoded = CODEC.encode([added])

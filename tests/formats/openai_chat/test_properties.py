@@ -1,4 +1,4 @@
-"""What must hold of openai-chat for any payload and for any stored message."""
+"""Properties of openai-chat for any payload and any stored message."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_any_payload_comes_back_after_the_messages_were_dumped_and_rebuilt(paylo
 @settings(max_examples=100)
 @given(st.lists(messages | misshapen, max_size=2))
 @example([{"role": "system", "\ud800": None}])  # Pydantic writes no JSON text of it, but it is a message
-def test_what_is_built_is_what_validation_gives(payload: list[Json]) -> None:
+def test_a_built_message_equals_a_validated_one(payload: list[Json]) -> None:
     try:
         decoded = CODEC.decode(payload, rules="lenient").messages
     except DecodeError:
@@ -93,7 +93,7 @@ def test_any_end_of_a_payload_comes_back_alone(payload: list[Json], start: int) 
 
 @settings(max_examples=100)
 @given(json_values | st.lists(misshapen | json_values, max_size=2), levels)
-def test_whatever_is_given_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
+def test_any_payload_is_refused_by_name_or_comes_back(payload: Json, rules: RulesLevel) -> None:
     try:
         decoded = CODEC.decode(payload, rules=rules)
     except DecodeError:
@@ -109,7 +109,7 @@ def test_recognising_never_raises(payload: Json) -> None:
 
 @settings(max_examples=100)
 @given(st.lists(stored([None, "anthropic", "openai-responses"]), max_size=4))
-def test_messages_of_any_origin_become_what_the_api_takes(history: list[ChatMessage]) -> None:
+def test_messages_of_any_format_are_accepted_by_the_api(history: list[ChatMessage]) -> None:
     payload = CODEC.encode(history).payload
     assert len(payload) == sum(message.role != "custom" for message in history)
     assert [problem for wire in payload for problem in problems(wire)] == []
@@ -141,7 +141,7 @@ def spoken(message: ChatMessage) -> dict[str, Json]:
 
 
 def problems(wire: dict[str, Json]) -> list[str]:
-    """What the API would refuse of a message, whatever it holds."""
+    """The values of a message that the API would refuse."""
     found = []
     if wire["role"] not in ("system", "developer", "user", "assistant", "tool"):
         found.append(f"role {wire['role']!r}")

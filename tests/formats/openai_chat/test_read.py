@@ -1,4 +1,4 @@
-"""What a chat completions payload reads as, and where it is refused."""
+"""How a payload of chat completions is read, and where it is refused."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_reasoning_under_the_other_key_is_not_kept_twice() -> None:
     assert (message.reasoning, message.residual) == ("No clouds.", {"spelled": {"reasoning": "reasoning"}})
 
 
-def test_reasoning_that_is_no_text_is_kept_but_not_read() -> None:
+def test_reasoning_that_is_not_text_is_kept_but_not_read() -> None:
     assert decode_one({"role": "assistant", "content": "Dry.", "reasoning": {"effort": "low"}}).reasoning is None
 
 
@@ -203,14 +203,14 @@ def test_a_custom_call_needs_only_its_form() -> None:
         ([{"role": "user", "x": [object()]}], "messages[0].x[0]"),
     ],
 )
-def test_what_is_not_of_the_format_is_refused_at_its_path(payload: Json, path: str) -> None:
+def test_an_invalid_value_is_refused_at_its_path(payload: Json, path: str) -> None:
     with pytest.raises(DecodeError) as caught:
         CODEC.decode(payload)
     assert caught.value.path == path
 
 
-def test_a_request_body_is_told_which_key_to_give() -> None:
-    with pytest.raises(DecodeError, match="list under its key 'messages'"):
+def test_a_request_body_is_refused_with_the_key_to_give() -> None:
+    with pytest.raises(DecodeError, match="give its key 'messages'"):
         CODEC.decode({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
 
 
@@ -285,5 +285,5 @@ def test_a_refusal_and_a_voice_are_read_by_every_format(source: Json) -> None:
         {"role": "assistant", "content": None, "audio": [1]},
     ],
 )
-def test_what_else_stands_beside_a_content_is_kept(source: Json) -> None:
+def test_other_keys_beside_a_content_are_kept(source: Json) -> None:
     assert decode_one(source).content == source["content"]

@@ -1,4 +1,4 @@
-"""The SDK's own objects and types: its replies go in as they are, and what is written is what its requests take."""
+"""The SDK's own objects and types: replies are read unchanged, and its requests accept the written payloads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_reply_of_the_sdk_comes_back_as_it_dumps(reply: dict[str, Any]) -> Non
     assert repr(CODEC.encode([stored]).payload) == repr([message.model_dump(exclude_unset=True)])
 
 
-def test_what_is_written_of_other_origin_is_what_a_request_takes() -> None:
+def test_messages_of_other_formats_are_written_as_a_request_takes_them() -> None:
     media = [
         ImagePart(data="QQ==", mime_type="image/png", extras={"detail": "low"}),
         AudioPart(data="QQ==", mime_type="audio/wav"),

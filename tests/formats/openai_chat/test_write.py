@@ -12,7 +12,7 @@ from tests.formats.openai_chat.test_foreign import PNG, call, encode, wire_call
 from tests.formats.openai_chat.test_read import VOICE, decode_one
 
 
-def test_what_a_program_adds_to_a_message_that_was_read_is_a_loss() -> None:
+def test_a_field_that_a_program_adds_to_a_read_message_is_a_loss() -> None:
     message = CODEC.decode([{"role": "assistant", "content": "Hi", "x": 1}]).messages[0]
     parts = [ThinkPart(text="Hm"), OpaquePart(type="map", value={"type": "map"}), TextPart(text="Hi", extras={"k": 1})]
     changed = {
@@ -46,7 +46,7 @@ def test_a_part_in_the_place_of_another_is_written_without_its_residual() -> Non
     assert encode(edited) == ([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], [])
 
 
-def test_an_edited_content_stands_in_the_place_of_a_transcript() -> None:
+def test_an_edited_content_replaces_a_transcript() -> None:
     message = decode_one({"role": "assistant", "content": None, "audio": VOICE})
     [wire] = CODEC.encode([message.model_copy(update={"content": "Bye"})]).payload
     assert wire == {"role": "assistant", "content": "Bye", "audio": VOICE}

@@ -1,4 +1,4 @@
-"""Any item that the Responses API takes or gives, with keys that nobody knows; and the shapes of a payload."""
+"""Any item that the Responses API accepts or returns, with unknown keys; and the shapes of a payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only what no other format writes is taken for Responses items."""
+"""A payload is recognised as Responses items only if no other format writes it."""
 
 from __future__ import annotations
 

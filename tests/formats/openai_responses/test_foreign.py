@@ -1,4 +1,4 @@
-"""Messages of other origin become what the SDK's own types accept."""
+"""Messages of other formats are written as the SDK's own types accept them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_result_written_elsewhere_has_the_type_of_the_call_that_it_answers() -
 
 
 @pytest.mark.parametrize("role", ["user", "tool"])
-def test_media_are_said_where_the_api_takes_them(role: str) -> None:
+def test_media_are_written_where_the_api_accepts_them(role: str) -> None:
     parts: list[Part] = [
         ImagePart(url="https://h/x", extras={"detail": "low"}),
         ImagePart(data="QQ==", mime_type="image/png"),
@@ -109,7 +109,7 @@ def test_media_are_said_where_the_api_takes_them(role: str) -> None:
     "part",
     [AudioPart(data="QQ=="), VideoPart(url="u"), OpaquePart(value={}), ImagePart(data="QQ=="), FilePart(name="x")],
 )
-def test_what_the_api_does_not_take_is_left_out(part: Part) -> None:
+def test_values_that_the_api_does_not_accept_are_left_out(part: Part) -> None:
     message = said("user", [TextPart(text="a"), part])
     assert written(message)[0]["content"] == [{"type": "input_text", "text": "a"}]
     assert [path for _, path in lost(message)] == ["content[1]"]

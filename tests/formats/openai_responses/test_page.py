@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "formats" / "openai-responses.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "formats" / "openai-responses.md"
 
 
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What must hold of openai-responses beyond the laws of `test_laws.py`."""
+"""Properties of openai-responses beyond the laws of `test_laws.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def first(history: list[ChatMessage]) -> ChatMessage:
 
 @st.composite
 def mixed_histories(draw: st.DrawFn) -> list[ChatMessage]:
-    """What was read, what programs made or edited, and what came from elsewhere, in one thread."""
+    """Messages that were read, that programs created or edited, and that came from other formats, in one thread."""
     read = st.builds(lambda payload: CODEC.decode(payload, rules="lenient").messages, payloads)
     made = st.lists(stored([None, "anthropic", "openai-responses"], residual=st.none() | residuals), max_size=2)
     return [message for piece in draw(st.lists(read | made, max_size=3)) for message in piece]

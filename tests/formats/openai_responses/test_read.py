@@ -1,4 +1,4 @@
-"""What each item of a payload becomes."""
+"""How each item of a payload is read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def content_of(part: dict[str, Any], role: str = "user") -> Part:
     return message.content[0]
 
 
-def test_what_the_assistant_thinks_says_and_calls_is_one_message() -> None:
+def test_consecutive_assistant_items_are_one_message() -> None:
     [message] = read([THOUGHT, SAID, call("a", id="fc_1", status="completed"), call("b")])
     assert message.role == "assistant"
     assert message.content == [ThinkPart(text="Hm", signature="gAAA"), TextPart(text="Let me look.")]
@@ -101,7 +101,7 @@ def test_plain_items_need_no_residual() -> None:
     assert [message.residual for message in read(items)] == [None] * len(items)
 
 
-def test_an_easy_message_beside_a_call_stands_before_it() -> None:
+def test_an_easy_message_with_a_call_is_before_it() -> None:
     [message] = read([EASY, call("a")])
     assert (message.content, message.residual) == ("Sunny.", None)
 
@@ -259,7 +259,7 @@ def test_instructions_that_are_given_again_are_a_system_message() -> None:
         ({"instructions": "a", "input": [{"role": "user", "content": "a", "at": b""}]}, "input[0].at"),
     ],
 )
-def test_what_is_not_of_the_format_is_refused_at_its_path(payload: Any, path: str) -> None:
+def test_an_invalid_value_is_refused_at_its_path(payload: Any, path: str) -> None:
     with pytest.raises(DecodeError) as refused:
         CODEC.decode(payload)
     assert refused.value.path == path
@@ -279,5 +279,5 @@ def test_what_is_not_of_the_format_is_refused_at_its_path(payload: Any, path: st
         {"role": "user", "content": [{"type": "input_text"}]},
     ],
 )
-def test_lenient_keeps_what_is_malformed(item: dict[str, Any]) -> None:
+def test_lenient_keeps_malformed_values(item: dict[str, Any]) -> None:
     read([ASK, item], "lenient")

@@ -35,7 +35,7 @@ def test_a_residual_that_names_another_type_is_not_used(form: Any) -> None:
 
 
 @pytest.mark.parametrize("added", ["part", "call"])
-def test_what_a_program_adds_beside_what_was_read_is_written(added: str) -> None:
+def test_fields_that_a_program_adds_are_written(added: str) -> None:
     [message] = CODEC.decode([{"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f"}]).messages
     call = ToolCall(id="b", name="g", arguments="{}")
     change = {"content": "Hi"} if added == "part" else {"tool_calls": [*(message.tool_calls or ()), call]}
@@ -51,7 +51,7 @@ def test_what_a_program_adds_beside_what_was_read_is_written(added: str) -> None
         ({"content": [TextPart(text="Hi", extras={"a": 1})]}, "extras"),
     ],
 )
-def test_what_a_program_adds_to_a_message_that_was_read_is_a_loss(change: dict[str, Any], code: str) -> None:
+def test_a_field_that_a_program_adds_to_a_read_message_is_a_loss(change: dict[str, Any], code: str) -> None:
     plain = {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
     for item in (plain, {**plain, "id": "msg_1"}):
         [message] = CODEC.decode([item]).messages

@@ -1,4 +1,4 @@
-"""Any history that Pydantic AI writes, with keys and parts that nobody knows."""
+"""Any history that Pydantic AI writes, with unknown keys and parts."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_signature_goes_back_to_its_provider_and_to_no_other() -> None:
     assert signature is None
 
 
-def test_what_openai_signed_is_not_sent_to_anthropic() -> None:
+def test_reasoning_signed_by_openai_is_not_sent_to_anthropic() -> None:
     message = ChatMessage(role="assistant", content=[SIGNED, TextPart(text="Cold.")], format="openai-responses")
     encoded = get_codec("anthropic").encode([message])
     assert encoded.payload["messages"] == [{"role": "assistant", "content": [{"type": "text", "text": "Cold."}]}]

@@ -168,7 +168,7 @@ def test_media_become_items_of_another_form(part: Part, item: dict[str, Any], co
         (ChatMessage(role="user", content="a"), []),
     ],
 )
-def test_what_has_no_place_is_a_loss(message: ChatMessage, lost: list[tuple[str, str]]) -> None:
+def test_fields_without_a_place_are_losses(message: ChatMessage, lost: list[tuple[str, str]]) -> None:
     assert losses(message) == lost
 
 
@@ -177,7 +177,7 @@ def test_messages_for_the_screen_are_left_out_and_reported() -> None:
     assert (encoded.payload, encoded.losses) == ([], [Loss("left-out", 3, "")])
 
 
-def test_a_custom_message_that_stands_for_a_role_is_written_with_it() -> None:
+def test_a_custom_message_that_names_a_role_is_written_with_it() -> None:
     message = ChatMessage(role="custom", content="a", custom_data={"role": "developer"})
     assert encode(message) == [{"role": "system", "content": "a"}]
 

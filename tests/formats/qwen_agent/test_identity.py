@@ -1,4 +1,4 @@
-"""What is decoded encodes back: equal objects, equal dumps with key order, byte-equal JSON, with and without None."""
+"""Decoding and encoding gives equal objects, equal dumps in key order, byte-equal JSON, with and without None."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_subclass_keeps_its_own_fields() -> None:
     assert read_back([Tagged(role="user", content="a")]) == [{"role": "user", "content": "a", "tag": "x"}]
 
 
-def test_what_upstream_would_write_needs_no_residual() -> None:
+def test_a_dump_of_qwen_agent_needs_no_residual() -> None:
     result = {"role": "function", "content": "25", "name": "f", "extra": {"function_id": "call_0"}}
     call = {"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}
     items = [{"text": "a"}, {"image": "b"}, {"audio": {"data": "x", "format": "wav"}}, {"video": ["a", "b"]}]

@@ -78,7 +78,7 @@ def test_anything_but_text_makes_a_message_multimodal() -> None:
         (ContentItem(text="a.txt"), None),
     ],
 )
-def test_file_extension_is_what_stands_after_the_last_dot(item: ContentItem, extension: str | None) -> None:
+def test_file_extension_is_the_text_after_the_last_dot(item: ContentItem, extension: str | None) -> None:
     assert item.get_file_extension() == extension
 
 
@@ -153,11 +153,11 @@ def changed(message: Message, key: str, value: Any) -> Message:
         ),
         (
             Message("user", [ContentItem(text="a"), ContentItem(text="a", image="")]),
-            [Problem("content[1]", "one kind of content is allowed, not text and image")],
+            [Problem("content[1]", "expected one kind of content, not text and image")],
         ),
         (
             changed(Message("user", ""), "role", "human"),
-            [Problem("role", "the role 'human' is none of user, assistant, system, function")],
+            [Problem("role", "unknown role 'human'; known roles: user, assistant, system, function")],
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_strict_refuses_with_the_path(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["no message", "missing role", "role None"])
-def test_lenient_refuses_what_is_no_message_at_all(name: str) -> None:
+def test_lenient_refuses_values_that_are_not_messages(name: str) -> None:
     message, path = REFUSED[name]
     assert refusal(message, "lenient") == f"[1]{path}"
 
@@ -188,14 +188,14 @@ def test_lenient_keeps_a_bad_item_as_an_opaque_part(item: Any, type_: str | None
 
 def test_lenient_leaves_a_nameless_call_to_the_residual() -> None:
     message = {"role": "assistant", "content": "", "function_call": {"name": "", "arguments": ""}}
-    with pytest.raises(DecodeError, match="a call without a name"):
+    with pytest.raises(DecodeError, match="a call needs a name"):
         decode_one(message)
     decoded = decode_one(message, "lenient")
     assert decoded.tool_calls is None
     assert CODEC.encode([decoded]).payload == [message]
 
 
-def test_lenient_coerces_what_is_not_json_and_says_so() -> None:
+def test_lenient_coerces_values_that_are_not_json_and_reports_it() -> None:
     extra = {"live": ContentItem(text="a"), 3: (1, {"set": {2}}), "kept": [None]}
     decoded = CODEC.decode([Message("user", "", extra=extra)], rules="lenient")
     paths = ["[0].extra", "[0].extra.live", "[0].extra.3", "[0].extra.3[1].set"]

@@ -1,4 +1,4 @@
-"""What the rules make of decoded conversations, most of them produced by the real agent with a scripted model."""
+"""The rules on decoded conversations, most of which the real agent produced with a scripted model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ EMITTED = ["parallel_calls", "ids_that_repeat", "broken_arguments", "calls_witho
 
 
 @pytest.mark.parametrize(("name", "rules"), [("nameless_call", "lenient"), *product(EMITTED, ["strict", "lenient"])])
-def test_what_the_real_agent_emits_comes_back(name: str, rules: RulesLevel, conversation: Conversation) -> None:
+def test_messages_of_the_real_agent_come_back(name: str, rules: RulesLevel, conversation: Conversation) -> None:
     payload = conversation(name)
     assert same_json(CODEC.encode(CODEC.decode(payload, rules=rules).messages).payload, payload)
 

@@ -76,7 +76,7 @@ def sdk_events(beta: bool, events: list[Object]) -> list[Any]:
 
 
 def sdk_message(beta: bool, events: list[Object]) -> Object:
-    """What the SDK's own helper assembles."""
+    """The message that the SDK's own helper assembles."""
     snapshot: Any = None
     buffers: dict[int, bytes] = {}
     for event in sdk_events(beta, events):
@@ -115,7 +115,7 @@ def test_a_fallback_names_the_model_that_goes_on() -> None:
     assert sdk_message(True, events)["model"] == whole["model"]
 
 
-def test_a_message_that_begins_anew_drops_the_first_attempt() -> None:
+def test_a_message_that_restarts_drops_the_first_attempt() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     stream = fed("anthropic", [*EVENTS[:-3], error])
     assert stream.failure == "overloaded_error: Overloaded"
@@ -131,7 +131,7 @@ def test_counts_of_usage_are_totals_and_a_null_erases_nothing() -> None:
     assert fed("anthropic", EVENTS[1:]).usage == MESSAGE["usage"]
 
 
-def test_blocks_stand_in_the_order_of_their_indexes_however_their_events_come() -> None:
+def test_blocks_are_in_the_order_of_their_indexes_in_any_order_of_events() -> None:
     blocks = [{"type": "text", "text": "One "}, {"type": "text", "text": "moment."}]
     first, second = (split_block(index, block) for index, block in enumerate(blocks))
     mixed = [event for pair in zip(second, first, strict=True) for event in pair]
@@ -151,7 +151,7 @@ def test_an_input_may_come_at_the_start_of_its_block() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"city": "To', "7", "[" * 5_000, '{"a":' * 490 + "1" + "}" * 490])
-def test_an_input_that_is_no_object_is_kept_as_its_text(text: str) -> None:
+def test_an_input_that_is_not_an_object_is_kept_as_text(text: str) -> None:
     for kind in ("tool_use", "server_tool_use"):
         call: Object = {"type": kind, "id": "a", "name": "f", "input": {}}
         assert content([*begun(call), grown(0, type="input_json_delta", partial_json=text)]) == [call | {"input": text}]
@@ -203,12 +203,12 @@ NOT_UNDERSTOOD: list[Object] = [
 
 
 @pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=range(len(NOT_UNDERSTOOD)))
-def test_what_is_not_understood_is_put_aside(event: Object) -> None:
+def test_an_unknown_event_is_put_aside(event: Object) -> None:
     stream = fed("anthropic", [*EVENTS[:-2], event, *EVENTS[-2:]])
     assert (stream.payload(), stream.unknown) == ([MESSAGE], [event])
 
 
-def test_what_the_sdk_says_of_events_adds_nothing() -> None:
+def test_events_of_the_sdk_helper_add_nothing() -> None:
     derived = [{"type": kind, "text": "x", "snapshot": "x"} for kind in ("text", "thinking", "citation", "input_json")]
     assert assembled("anthropic", [*EVENTS, *derived, {"type": "ping"}]) == decoded("anthropic", [MESSAGE])
 

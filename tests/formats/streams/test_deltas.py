@@ -147,7 +147,7 @@ def test_content_in_parts_brings_its_texts_and_its_reasoning() -> None:
     assert told("openai-chat", [*events, chunk(content="moment.")])[0] == whole
 
 
-def test_what_only_some_servers_send() -> None:
+def test_events_that_only_some_servers_send() -> None:
     assert told("openai-chat", [chunk(reasoning="hm"), chunk(refusal="No.")]) == ("No.", "hm", None)
     legacy = [chunk(function_call={"name": "f", "arguments": ""}), chunk(function_call={"arguments": "{}"})]
     assert told("openai-chat", legacy)[2] == [ToolCall(name="f", arguments="{}")]
@@ -175,7 +175,7 @@ def test_blocks_of_other_kinds_are_kept_whole() -> None:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_value_that_is_no_event_is_refused(name: str) -> None:
+def test_a_value_that_is_not_an_event_is_refused(name: str) -> None:
     with pytest.raises(DecodeError) as caught:
         get_stream(name).feed(7)
     assert caught.value.path == "$"

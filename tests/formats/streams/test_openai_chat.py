@@ -137,7 +137,7 @@ def test_arguments_may_come_whole_as_an_object() -> None:
     assert called(given) == [{"id": "a", "function": {"name": "f", "arguments": {"a": 1}}}]
 
 
-def test_a_call_without_a_name_is_reported_since_nobody_could_run_it() -> None:
+def test_a_call_without_a_name_is_reported() -> None:
     stream = fed(NAME, [chunk(content="a"), chunk(tool_calls=[piece(0, None, "{}", id="a")])])
     assert stream.payload() == [{"role": "assistant", "content": "a"}]
     nameless = {"id": "a", "function": {"arguments": "{}"}}
@@ -157,7 +157,7 @@ def test_details_of_reasoning_without_an_index_are_joined_while_their_type_stays
     assert message_of(*chunks)["reasoning_details"] == [whole, sealed, sealed]
 
 
-def test_entries_of_a_list_stand_in_the_order_of_their_indexes() -> None:
+def test_entries_of_a_list_are_in_the_order_of_their_indexes() -> None:
     details = [{"type": "reasoning.text", "text": text, "index": index} for index, text in enumerate("abc")]
     order = (1, 0, 2, 0)
     chunks = [chunk(reasoning_details=[details[index]]) for index in order]
@@ -187,7 +187,7 @@ def test_another_role_is_reported_and_the_words_are_the_assistants() -> None:
         ({"type": "error", "error": {"message": "No"}}, "No"),
     ],
 )
-def test_a_failure_is_told_and_keeps_what_came(event: Object, failure: str) -> None:
+def test_a_failure_is_reported_and_keeps_the_events_before_it(event: Object, failure: str) -> None:
     stream = fed(NAME, [chunk(content="a"), event])
     assert (stream.failure, stream.unknown) == (failure, [])
     assert stream.payload() == [{"role": "assistant", "content": "a"}]
@@ -207,7 +207,7 @@ def test_a_server_may_give_the_message_whole() -> None:
     assert (stream.payload(), stream.unknown) == ([{"role": "assistant", "content": "a"}], [whole])
 
 
-def test_usage_may_stand_in_the_choice() -> None:
+def test_usage_may_be_in_the_choice() -> None:
     last = chunk("stop")
     last["choices"][0]["usage"] = {"total_tokens": 3}
     assert fed(NAME, [chunk(content="a"), last]).usage == {"total_tokens": 3}
@@ -247,7 +247,7 @@ NOT_UNDERSTOOD: list[Object] = [
 
 
 @pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=range(len(NOT_UNDERSTOOD)))
-def test_what_is_not_understood_is_put_aside(event: Object) -> None:
+def test_an_unknown_event_is_put_aside(event: Object) -> None:
     stream = fed(NAME, [chunk(role="assistant", content="One "), event, chunk(content="moment."), *end()])
     assert (stream.payload(), stream.unknown) == ([{"role": "assistant", "content": "One moment."}], [event])
 

@@ -150,7 +150,7 @@ def test_an_item_may_come_empty() -> None:
     assert items([hidden, done(1, CALL)]) == [CALL]
 
 
-def test_items_stand_in_the_order_of_their_indexes() -> None:
+def test_items_are_in_the_order_of_their_indexes() -> None:
     assert items([done(1, MESSAGE), done(0, REASONING)]) == [REASONING, MESSAGE]
 
 
@@ -165,7 +165,7 @@ def test_servers_that_give_all_items_one_index_or_none(index: int | None) -> Non
     assert items([event | {"output_index": index} for event in ended]) == OUTPUT
 
 
-def test_calls_without_an_id_are_told_apart_by_the_call() -> None:
+def test_results_without_an_id_are_matched_by_their_call() -> None:
     calls: list[Object] = [{**CALL, "call_id": call_id, "arguments": f'"{call_id}"'} for call_id in "ab"]
     for call in calls:
         del call["id"]
@@ -174,7 +174,7 @@ def test_calls_without_an_id_are_told_apart_by_the_call() -> None:
     assert items([*begun, *(done(0, call) for call in calls)]) == calls
 
 
-def test_items_with_one_id_are_told_apart_by_their_index() -> None:
+def test_items_with_one_id_are_distinguished_by_their_index() -> None:
     messages = [MESSAGE | {"content": []}, MESSAGE | {"content": []}]
     begun = [added(index, message) for index, message in enumerate(messages)]
     assert text_of(items([*begun, said("a", 0, "msg_1"), said("b", 1, "msg_1"), said("c", 0, "msg_1")])) == ["ac", "b"]
@@ -212,7 +212,7 @@ def test_deltas_without_their_item_make_one() -> None:
         ),
     ],
 )
-def test_a_failure_is_told_and_keeps_what_came(event: Object, failure: str) -> None:
+def test_a_failure_is_reported_and_keeps_the_events_before_it(event: Object, failure: str) -> None:
     stream = fed(NAME, [*split(OUTPUT)[:-1], event])
     assert (stream.failure, stream.payload(), stream.unknown) == (failure, OUTPUT, [])
     assert stream.finish_reason in ("in_progress", "failed", "incomplete")
@@ -224,7 +224,7 @@ def test_the_output_of_an_incomplete_response_replaces_as_much_as_it_has() -> No
     assert stream.payload() == [REASONING | {"status": "incomplete"}, *OUTPUT[1:]]
 
 
-def test_a_response_that_is_begun_anew_drops_the_first_attempt() -> None:
+def test_a_response_that_restarts_drops_the_first_attempt() -> None:
     assert items([*split(OUTPUT)[:-5], *split([MESSAGE])]) == [MESSAGE]
     assert items([*split(OUTPUT), *split(OUTPUT)]) == OUTPUT
     failed = {"type": "response.failed", "response": {"id": "resp_0", "status": "failed"}}
@@ -280,7 +280,7 @@ NOT_UNDERSTOOD: list[Object] = [
 
 
 @pytest.mark.parametrize("event", NOT_UNDERSTOOD, ids=range(len(NOT_UNDERSTOOD)))
-def test_what_is_not_understood_is_put_aside(event: Object) -> None:
+def test_an_unknown_event_is_put_aside(event: Object) -> None:
     half = [one for one in split(OUTPUT) if not one["type"].endswith("done")][:-1]
     stream = fed(NAME, [*half, event])
     assert (stream.payload(), stream.unknown) == (OUTPUT, [event])

@@ -1,4 +1,4 @@
-"""Any response, cut into any events: what is assembled is read as the whole response is."""
+"""Any response, cut into any events: the assembled response is read like the whole response."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ _KEYS = (
 
 
 def _alternate(parts: list[Object]) -> bool:
-    """Whether no two running texts of one type stand in a row: nobody could tell their pieces apart."""
+    """Whether no two running texts of one type are adjacent: their pieces could not be distinguished."""
     kinds = [part["type"] for part in parts]
     return all(one != other or one == "reference" for one, other in pairwise(kinds))
 

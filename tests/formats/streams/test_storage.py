@@ -334,7 +334,7 @@ async def test_an_event_beyond_the_limit_is_refused_and_adds_nothing(
         assert "x" * 2_000 not in message.model_dump_json()
 
 
-async def test_what_is_said_again_at_the_end_counts_once_for_the_limit(database: Database) -> None:
+async def test_values_repeated_at_the_end_count_once_for_the_limit(database: Database) -> None:
     async with database.open(limits=Limits(bytes=1_500)) as ledger:
         await ledger.threads.create("streamed")
         await ledger.messages.append("streamed", [user("?")])
@@ -451,7 +451,7 @@ async def test_an_interruption_answers_the_calls_of_the_whole_response(asked: Le
     assert [one.tool_call_id for one in await stored(asked) if one.state == "synthetic"] == ["d"]
 
 
-async def test_a_first_attempt_that_is_begun_anew_is_not_stored(asked: Ledger) -> None:
+async def test_a_first_attempt_before_a_restart_is_not_stored(asked: Ledger) -> None:
     begin = {"type": "message_start", "message": {"role": "assistant", "content": []}}
     await feed(asked, "anthropic", [*BEGINNINGS["anthropic"], begin])
     assert [message.text for message in await stored(asked)] == [""]

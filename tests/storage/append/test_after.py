@@ -70,7 +70,7 @@ async def test_the_very_first_message_is_edited_after_0(asked: Ledger) -> None:
     assert len(await told(asked)) == 2
 
 
-async def test_after_the_last_message_it_is_a_plain_append(asked: Ledger) -> None:
+async def test_an_append_after_the_last_message_is_a_plain_append(asked: Ledger) -> None:
     for after in (4, 5):
         await asked.messages.append("t", [user("next")], after=after)
     last = await asked.messages.append("t", [user("last", message_id="end")])
@@ -78,7 +78,7 @@ async def test_after_the_last_message_it_is_a_plain_append(asked: Ledger) -> Non
     assert await told(asked) == [(0, None, 8, True)]
 
 
-async def test_an_empty_thread_has_its_end_after_0(ledger: Ledger) -> None:
+async def test_after_0_is_the_end_of_an_empty_thread(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn(), after=0)
     assert await told(ledger) == [(0, None, 5, True)]
@@ -144,8 +144,8 @@ async def test_a_run_of_the_new_messages_is_made_or_refused(asked: Ledger) -> No
 # --- Refused ----------------------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
-    (5, InvalidCursor, "cursor 5: branch 0 ends at seq 4; messages follow seq 0 to 4"),
-    (-1, InvalidCursor, "cursor -1: branch 0 ends at seq 4; messages follow seq 0 to 4"),
+    (5, InvalidCursor, "cursor 5: branch 0 ends at seq 4; pass a seq from 0 to 4"),
+    (-1, InvalidCursor, "cursor -1: branch 0 ends at seq 4; pass a seq from 0 to 4"),
     (2**70, InvalidCursor, "branch 0 ends at seq 4"),
     ("gone", MessageNotFound, "thread 't' has no message 'gone'"),
     (True, InvalidArgument, "after must be the seq or the id of a message, or None, not bool"),
@@ -155,7 +155,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("after", "error", "said"), REFUSED, ids=str)
-async def test_a_place_that_is_not_there_is_refused(
+async def test_an_unknown_place_is_refused(
     asked: Ledger, database: Database, after: Any, error: type[Exception], said: str
 ) -> None:
     before = await count_rows(database)
@@ -174,11 +174,11 @@ async def test_a_message_of_another_branch_is_not_on_this_one(asked: Ledger) -> 
     await asked.messages.append("t", [assistant("other", message_id="b2")], after=3)
     with pytest.raises(MessageNotFound) as caught:
         await asked.messages.append("t", [user("next")], after="b2", branch=0)
-    assert str(caught.value) == "thread 't' has no message 'b2' on branch 0; it stands on branch 1"
+    assert str(caught.value) == "thread 't' has no message 'b2' on branch 0; the message is on branch 1"
     await asked.messages.append("t", [user("next")], after="b2")
 
 
-async def test_a_thread_or_a_branch_that_is_not_there_is_told_first(asked: Ledger) -> None:
+async def test_an_unknown_thread_or_branch_is_reported_first(asked: Ledger) -> None:
     for after in (1, "a1"):
         with pytest.raises(ThreadNotFound):
             await asked.messages.append("none", [user("?")], after=after)
@@ -336,7 +336,7 @@ async def test_writers_with_one_mark_make_one_branch(asked: Ledger, database: Da
     assert len(await told(asked)) == 2
 
 
-async def test_of_a_branch_and_an_append_under_one_mark_one_happens(asked: Ledger, database: Database) -> None:
+async def test_only_one_of_a_branch_and_an_append_with_one_mark_is_stored(asked: Ledger, database: Database) -> None:
     async with database.open() as other:
         for number in range(10):
             mark = (await other.messages.append("t", [user(f"{number}"), assistant("!")])).mark
@@ -394,7 +394,7 @@ async def test_a_draft_is_the_first_message_of_the_new_branch(asked: Ledger) -> 
 
 
 @pytest.mark.parametrize("branch", [None, 0])
-async def test_a_draft_that_died_is_begun_anew_where_it_stands(asked: Ledger, branch: int | None) -> None:
+async def test_an_abandoned_draft_is_started_again_in_its_place(asked: Ledger, branch: int | None) -> None:
     dead = asked.stream("t", after=3, idempotency_key="k", branch=branch)
     await dead.__aenter__()
     await dead._stop()
@@ -418,7 +418,7 @@ async def test_another_answer_may_begin_while_the_first_one_is_written(asked: Le
     assert texts(await asked.messages.history("t", branch=0))[-1] == "one more"
 
 
-async def test_a_message_that_is_written_is_not_shared(asked: Ledger) -> None:
+async def test_a_message_being_written_is_not_shared(asked: Ledger) -> None:
     async with asked.stream("t", message_id="d") as draft:
         for after in (5, "d"):
             with pytest.raises(DraftLive):
@@ -430,7 +430,7 @@ async def test_a_message_that_is_written_is_not_shared(asked: Ledger) -> None:
 # --- In a transaction -------------------------------------------------------------------------------------------------
 
 
-async def test_in_a_transaction_it_is_all_or_nothing(asked: Ledger) -> None:
+async def test_a_transaction_stores_the_branch_whole_or_not_at_all(asked: Ledger) -> None:
     with pytest.raises(KeyError):
         async with asked.begin() as tx:
             await tx.messages.append("t", [assistant("gone")], after=3)
@@ -459,9 +459,9 @@ async def remove(database: Database, *seqs: int, taken: int = 0) -> None:
     await query(database, f"UPDATE branches SET {sets} WHERE branch = 0")
 
 
-async def test_a_position_without_a_message_is_no_place(asked: Ledger, database: Database) -> None:
+async def test_a_position_without_a_message_is_refused(asked: Ledger, database: Database) -> None:
     await remove(database, 2, taken=1)
-    with pytest.raises(InvalidCursor, match="no message there any more; the one before it is 1"):
+    with pytest.raises(InvalidCursor, match="no longer has that message; the one before it is seq 1"):
         await asked.messages.append("t", [user("next")], after=2)
     await asked.messages.append("t", [user("edited")], after=3)
     assert texts(await asked.messages.history("t")) == ["?", "??", "edited"]
@@ -489,7 +489,7 @@ async def test_calls_behind_a_gap_are_known_by_their_own_positions(ledger: Ledge
     assert links == [(4, 0, 3)]
 
 
-async def test_after_a_pop_and_a_rewind_it_follows_what_is_left(asked: Ledger) -> None:
+async def test_after_a_pop_and_a_rewind_the_batch_follows_the_remaining_messages(asked: Ledger) -> None:
     """And what was popped is not stored again by a retry."""
     made = await asked.messages.append("t", [assistant("k")], after=3, idempotency_key="k")
     assert (await asked.messages.pop("t")) == made.messages[0]

@@ -1,4 +1,4 @@
-"""The order of judgement of an append, as `docs/architecture.md` gives it, and repeated appends."""
+"""The order of judgement of an append, as `docs/explanation/architecture.md` gives it, and repeated appends."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ async def test_close_open_calls_lets_a_thread_go_on(ledger: Ledger) -> None:
     await ledger.messages.append("t", [user("again")])
 
 
-async def test_a_live_partial_message_is_interrupted_only_by_that_word(ledger: Ledger) -> None:
+async def test_a_live_partial_message_is_interrupted_only_with_interrupt(ledger: Ledger) -> None:
     await thread(ledger)
     await ledger.messages.append("t", [user("?"), assistant("so f", state="partial")])
     words: tuple[OnOpenCalls, ...] = ("error", "close")
@@ -465,7 +465,7 @@ async def test_an_exception_rolls_the_transaction_back(ledger: Ledger) -> None:
 async def test_writing_through_the_ledger_inside_its_transaction_is_refused_at_once(ledger: Ledger) -> None:
     await thread(ledger)
     async with ledger.begin() as tx:
-        with pytest.raises(StorageError, match="write through tx"):
+        with pytest.raises(StorageError, match="call tx and not the ledger"):
             await ledger.messages.append("t", [user("a")])
         await tx.messages.append("t", [user("a")])
     await ledger.messages.append("t", [assistant("b")])
@@ -476,10 +476,10 @@ async def test_transactions_of_two_ledgers_inside_each_other_are_both_known(
 ) -> None:
     async with sqlite_database.open() as one, pg_database.open() as other, one.begin() as tx:
         async with other.begin() as inner:
-            with pytest.raises(StorageError, match="write through tx"):
+            with pytest.raises(StorageError, match="call tx and not the ledger"):
                 await asyncio.wait_for(one.threads.create("t"), 5)
             await inner.threads.create("t")
-        with pytest.raises(StorageError, match="write through tx"):
+        with pytest.raises(StorageError, match="call tx and not the ledger"):
             await one.threads.create("t")
         await tx.threads.create("t")
         assert await other.threads.get("t")
@@ -499,14 +499,14 @@ async def test_reading_through_a_ledger_in_memory_inside_its_transaction_is_refu
     async with Ledger.open(":memory:") as ledger:
         async with ledger.begin() as tx:
             await tx.threads.create("t")
-            with pytest.raises(StorageError, match="through tx"):
+            with pytest.raises(StorageError, match="call tx and not the ledger"):
                 await asyncio.wait_for(ledger.threads.get("t"), 5)
         assert await ledger.threads.get("t")
 
 
 async def test_a_ledger_is_not_closed_inside_its_own_transaction(ledger: Ledger) -> None:
     async with ledger.begin() as tx:
-        with pytest.raises(StorageError, match="through tx"):
+        with pytest.raises(StorageError, match="call tx and not the ledger"):
             await asyncio.wait_for(ledger.close(), 5)
         await tx.threads.create("t")
     assert await ledger.threads.get("t")
@@ -568,7 +568,7 @@ async def test_a_callers_rollback_undoes_the_ledgers_writes(database: Database) 
 async def test_a_connection_without_a_transaction_is_refused_with_the_line_to_add(database: Database) -> None:
     engine = engine_for(database)
     async with engine.connect() as connection:
-        with pytest.raises(StorageError, match="begin a transaction first"):
+        with pytest.raises(StorageError, match="the connection has no open transaction; begin one"):
             await Transaction(connection).threads.create("t")
     await engine.dispose()
 

@@ -168,8 +168,8 @@ async def test_thirty_two_tasks_on_one_new_thread_make_one_thread(ledger: Ledger
 
 
 @pytest.mark.parametrize("commits", [True, False])
-async def test_it_waits_for_whoever_is_creating_the_thread(pg_database: Database, commits: bool) -> None:
-    """What its statement sees is from before the other's commit, so it must look again."""
+async def test_an_append_waits_for_another_creation_of_its_thread(pg_database: Database, commits: bool) -> None:
+    """Its statement sees the state before the other's commit, so it must look again."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     async with pg_database.open() as one, pg_database.open() as other:
         with contextlib.suppress(KeyError):
@@ -207,7 +207,7 @@ async def test_a_draft_and_a_payload_create_it_too(ledger: Ledger) -> None:
     assert await ledger.threads.find("q") is None
 
 
-async def test_in_a_transaction_it_commits_and_rolls_back_with_it(ledger: Ledger, database: Database) -> None:
+async def test_in_a_transaction_the_thread_commits_and_rolls_back_with_it(ledger: Ledger, database: Database) -> None:
     async with ledger.begin() as transaction:
         await transaction.messages.append("t", turn(), create=True, user_id="ada")
         with pytest.raises(RuleViolation):
@@ -266,7 +266,7 @@ async def test_it_costs_one_round_trip(proxy: Proxy, pg_database: Database) -> N
         assert trips() - before == 1
 
 
-async def test_values_of_kv_are_written_with_it(ledger: Ledger) -> None:
+async def test_values_of_kv_are_written_with_the_thread(ledger: Ledger) -> None:
     await ledger.messages.append("t", turn(), create=True, user_id="ada", kv={"k": 1}, kv_expected={"k": 0})
     found = await ledger.kv.get(("thread", "t"), "k")
     assert found is not None
@@ -274,7 +274,7 @@ async def test_values_of_kv_are_written_with_it(ledger: Ledger) -> None:
     with pytest.raises(KvConflict):
         await ledger.messages.append("u", turn(), create=True, kv={"k": 1}, kv_expected={"k": 7})
     assert await ledger.threads.find("u") is None
-    with pytest.raises(InvalidArgument, match="create does not go with after"):
+    with pytest.raises(InvalidArgument, match="create cannot be combined with after"):
         await ledger.messages.append("u", turn(), create=True, after=1)
 
 

@@ -54,7 +54,7 @@ async def refuse(ledger: Ledger, mark: str, *, branch: int | None = None) -> Ver
 # --- A mark that holds ------------------------------------------------------------------------------------------------
 
 
-async def test_the_mark_of_a_history_and_of_an_append_hold_until_something_moves(asked: Ledger) -> None:
+async def test_the_mark_of_a_history_and_of_an_append_hold_until_something_changes(asked: Ledger) -> None:
     for _ in range(2):
         mark = (await asked.messages.history("t")).mark
         assert (await asked.messages.history("t", last=1)).mark == mark
@@ -143,7 +143,7 @@ MOVES = [append, fork, fork_and_append, fork_aside, activate_there_and_back, add
 
 @pytest.mark.parametrize("by", ["itself", "another"])
 @pytest.mark.parametrize("move", MOVES, ids=lambda move: move.__name__)
-async def test_whatever_moves_makes_a_mark_stale(
+async def test_every_change_makes_a_mark_stale(
     asked: Ledger, database: Database, move: Callable[[Ledger], Awaitable[None]], by: str
 ) -> None:
     """Also for a ledger that has the tip of the branch in its cache."""
@@ -158,7 +158,7 @@ async def test_whatever_moves_makes_a_mark_stale(
     active = (await asked.threads.get("t")).active_branch
     assert conflict.branch == active
     if active:
-        assert "the mark is of branch 0, which is no longer the active one" in str(conflict)
+        assert "the mark is of branch 0, which is no longer the active branch" in str(conflict)
     assert (await refuse(asked, mark, branch=0)).branch == 0
 
 
@@ -179,7 +179,7 @@ async def test_a_piece_of_a_live_draft_makes_a_mark_stale(asked: Ledger) -> None
             await asked.messages.append("t", [user("next")], expected=mark)
         await draft.feed("piece")
         await draft.flush()
-        with pytest.raises(VersionConflict, match="still at version 3, but something else of it moved: a draft"):
+        with pytest.raises(VersionConflict, match="still at version 3, but a draft, an output"):
             await asked.messages.append("t", [user("next")], expected=mark)
 
 
@@ -209,7 +209,7 @@ GARBAGE = ["", "x", "2", "é" * 32, "A" * 31, "A" * 33, "A" * 36, "A" * 31 + "!"
 
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
-async def test_what_is_no_mark_is_refused_before_anything_is_sent(asked: Ledger, garbage: str) -> None:
+async def test_an_invalid_mark_is_refused_before_anything_is_sent(asked: Ledger, garbage: str) -> None:
     calls: list[tuple[str, Callable[[], Any]]] = [
         ("expected", lambda: asked.messages.append("t", [user("next")], expected=garbage)),
         ("expected", lambda: asked.messages.sync("t", [], expected=garbage)),
@@ -236,9 +236,9 @@ async def test_the_mark_of_another_thread_is_refused(asked: Ledger) -> None:
 
 async def test_a_mark_contradicts_another_branch_and_a_version(asked: Ledger) -> None:
     mark = await asked.branches.mark("t")
-    with pytest.raises(InvalidArgument, match="expected is a mark of branch 0, and branch=1 was given"):
+    with pytest.raises(InvalidArgument, match="expected is a mark of branch 0, but branch=1 was given"):
         await asked.messages.append("t", [user("next")], expected=mark, branch=1)
-    with pytest.raises(InvalidArgument, match="expected_version must not be given with expected"):
+    with pytest.raises(InvalidArgument, match="expected_version cannot be combined with expected"):
         await asked.messages.append("t", [user("next")], expected=mark, expected_version=2)
 
 
@@ -255,7 +255,7 @@ async def test_a_version_without_a_branch_is_ambiguous_once_the_thread_is_forked
         await (asked if by == "itself" else other).branches.fork("t", 1, activate=activate)
     for batch in ([user("next")], []):
         with pytest.raises(
-            InvalidArgument, match=r"expected_version says no branch.*pass expected=, the mark"
+            InvalidArgument, match=r"expected_version needs branch=.*pass expected= instead, the mark"
         ) as caught:
             await asked.messages.append("t", batch, expected_version=4)
         assert caught.value.argument == "expected_version"
@@ -322,7 +322,7 @@ async def test_completing_a_partial_message_compares_what_is_expected(asked: Led
     assert (again.replayed, again.mark) == (True, completed.mark)
 
 
-async def test_a_draft_that_is_begun_anew_is_not_compared_with_the_state_before_it(asked: Ledger) -> None:
+async def test_a_draft_that_starts_again_is_not_compared_with_the_state_before_it(asked: Ledger) -> None:
     mark = await asked.branches.mark("t")
     options: dict[str, Any] = {"idempotency_key": "k", "interval": 3_600, "lease": 7_200}
     left = asked.stream("t", expected=mark, **options)
@@ -379,9 +379,9 @@ async def test_a_repeat_with_a_key_is_found_on_any_branch_and_activates_none(ask
 async def test_a_repeat_with_a_key_and_other_content_is_a_conflict_on_any_branch(asked: Ledger) -> None:
     await asked.messages.append("t", [user("a")], idempotency_key="k")
     await asked.branches.fork("t", 1)
-    with pytest.raises(IdConflict, match="is stored already with other content"):
+    with pytest.raises(IdConflict, match="is already stored, with other content"):
         await asked.messages.append("t", [user("b")], idempotency_key="k")
-    with pytest.raises(IdConflict, match="not the batch as a whole"):
+    with pytest.raises(IdConflict, match="not with the rest of the batch"):
         await asked.messages.append("t", [user("a"), ChatMessage(role="user", content="b")], idempotency_key="k")
 
 

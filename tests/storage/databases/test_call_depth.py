@@ -65,7 +65,7 @@ async def followed(call: Coroutine[Any, Any, object]) -> tuple[list[str], set[st
     return deepest, files
 
 
-async def test_an_append_stacks_seven_coroutines_and_passes_fourteen_files(warm: Ledger) -> None:
+async def test_an_append_stacks_at_most_seven_coroutines_and_passes_fourteen_files(warm: Ledger) -> None:
     coroutines, files = await followed(warm.messages.append("t", turn()))
     assert 4 <= len(coroutines) <= 7, coroutines
     assert len(files) <= 14, sorted(files)

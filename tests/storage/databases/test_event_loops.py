@@ -43,7 +43,7 @@ def test_another_loop_may_call(database: Database, call: Callable[[Ledger], Awai
 def test_postgresql_is_closed_in_its_own_loop(pg_database: Database) -> None:
     with asyncio.Runner() as first:
         ledger = first.run(opened(pg_database))
-        with pytest.raises(StorageError, match="close this ledger in the event loop that opened it"):
+        with pytest.raises(StorageError, match="event loop that opened it; close this ledger in that loop"):
             asyncio.run(ledger.close())
         first.run(ledger.close())
 
@@ -53,7 +53,7 @@ def test_a_transaction_in_another_loop(database: Database) -> None:
         async with ledger.begin() as tx:
             await tx.messages.append("t", turn())
             assert len((await tx.messages.history("t")).messages) == len(turn())
-            with pytest.raises(StorageError, match="write through tx"):
+            with pytest.raises(StorageError, match="call tx and not the ledger"):
                 await ledger.messages.append("t", turn())
         with pytest.raises(ZeroDivisionError):
             async with ledger.begin() as tx:
@@ -124,7 +124,7 @@ def test_the_own_loop_may_be_blocked_by_a_runner(database: Database) -> None:
     asyncio.run(main())
 
 
-def test_a_cancellation_crosses(pg_database: Database) -> None:
+def test_a_cancellation_reaches_the_other_loop(pg_database: Database) -> None:
     """The call ends in the loop that serves it, before its caller goes on."""
 
     async def cancelled(ledger: Ledger) -> None:
@@ -146,7 +146,7 @@ def test_a_cancellation_crosses(pg_database: Database) -> None:
     asyncio.run(main())
 
 
-def test_the_own_loop_makes_no_thread(pg_database: Database) -> None:
+def test_the_ledgers_own_loop_starts_no_thread(pg_database: Database) -> None:
     async def main() -> None:
         async with pg_database.open() as ledger:
             await ledger.threads.create("t")
@@ -161,7 +161,7 @@ def test_the_own_loop_makes_no_thread(pg_database: Database) -> None:
 
 
 def test_hints_of_other_loops_are_sent(pg_database: Database) -> None:
-    """What another loop wrote wakes a follower of another process, which the second ledger stands for."""
+    """A write from another loop wakes a follower of another process, which the second ledger represents."""
 
     async def main() -> None:
         async with pg_database.open(notify=True) as ledger, pg_database.open(notify=True) as other:

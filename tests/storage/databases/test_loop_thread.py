@@ -1,4 +1,4 @@
-"""A loop in a thread of its own: every caller hears how the work ended, and nothing goes on behind it."""
+"""A loop in a thread of its own: every caller gets the outcome of its work, and no work continues after its caller."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def test_its_own_calls_are_refused(thread: LoopThread) -> None:
     async def again() -> str:
         return thread.run(name)
 
-    with pytest.raises(StorageError, match="would wait for itself"):
+    with pytest.raises(StorageError, match="would never return"):
         thread.run(again)
 
 
-def test_the_end_ends_every_call(thread: LoopThread) -> None:
+def test_stopping_the_thread_ends_every_call(thread: LoopThread) -> None:
     begun = threading.Event()
 
     async def work() -> None:

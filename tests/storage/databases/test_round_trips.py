@@ -1,4 +1,4 @@
-"""What a call costs in round trips: counted on the wire on PostgreSQL, in statements of the connection on SQLite."""
+"""The round trips of each call: counted on the wire on PostgreSQL, in statements of the connection on SQLite."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ async def test_a_response_of_several_messages_is_stored_in_one_statement(proxy: 
 
 
 async def write_three_times(draft: Draft, count: Callable[[], int] = int) -> list[int]:
-    """What each write costs: text, then reasoning with text, then fragments of a call."""
+    """The cost of each write: text, then reasoning with text, then fragments of a call."""
     trips = []
     for deltas in (["Sun"], [ReasoningDelta(text="hm"), "ny"], [ToolCallDelta(index=0, name="f", arguments="{}")]):
         for delta in deltas:

@@ -107,6 +107,10 @@ async def followed(repositories: Any, thread_id: str) -> object:
         return (await anext(changes)).message
 
 
+async def framed(batches: AsyncIterator[Any]) -> list[Any]:
+    return [row async for batch in batches for row in batch.to_pylist()]
+
+
 async def checked(repositories: Repositories, thread_id: str | None = None) -> list[Any]:
     return [one async for one in repositories.check(thread_id)]
 
@@ -168,6 +172,7 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.threads.check(ids.thread, branch=1),
     ],
     "threads.delete": [lambda s, ids: s.threads.delete(ids.thread)],
+    "threads.search": [lambda s, ids: s.threads.search("secret", user_id=ids.user)],
     "threads.list": [
         lambda s, ids: s.threads.list(),
         lambda s, ids: s.threads.list(user_id=ids.user),
@@ -201,6 +206,10 @@ CALLS: dict[str, list[Call]] = {
     "messages.get": [
         lambda s, ids: s.messages.get(ids.thread, f"{ids.message}1"),
         lambda s, ids: s.messages.get("mine", f"{ids.message}1"),
+    ],
+    "messages.search": [
+        lambda s, ids: s.messages.search("secret", user_id=ids.user),
+        lambda s, ids: s.messages.search("tokyo", thread_id=ids.thread),
     ],
     "messages.find": [lambda s, ids: s.messages.find(f"{ids.message}1")],
     "messages.names": [lambda s, ids: s.messages.names(ids.thread, format="message-file")],
@@ -239,6 +248,10 @@ CALLS: dict[str, list[Call]] = {
     "runs.get": [lambda s, ids: s.runs.get(ids.run)],
     "runs.find": [lambda s, ids: s.runs.find(ids.run)],
     "runs.list": [lambda s, ids: s.runs.list(), lambda s, ids: s.runs.list(thread_id=ids.thread)],
+    "runs.usage": [
+        lambda s, ids: s.runs.usage(by=("thread", "user")),
+        lambda s, ids: s.runs.usage(thread_id=ids.thread, user_id=ids.user, agent=ids.agent),
+    ],
     "feedback.record": [
         lambda s, ids: s.feedback.record(stars(ids.run)),
         lambda s, ids: s.feedback.record(stars(ids.run), idempotency_key=ids.key),
@@ -256,6 +269,11 @@ CALLS: dict[str, list[Call]] = {
         lambda s, ids: s.feedback.list(),
         lambda s, ids: s.feedback.list(run_id=ids.run),
         lambda s, ids: s.feedback.list(thread_id=ids.thread),
+    ],
+    "stats": [lambda s, ids: s.stats("model"), lambda s, ids: s.stats("day", user_id=ids.user)],
+    "feedback.compare": [
+        lambda s, ids: s.feedback.compare("stars", by="agent", agent=ids.agent),
+        lambda s, ids: s.feedback.compare("stars", by="metadata.x", user_id=ids.user),
     ],
     "feedback.summary": [lambda s, ids: s.feedback.summary(), lambda s, ids: s.feedback.summary(agent=ids.agent)],
 }
@@ -276,6 +294,22 @@ CALLS |= {
     ],
 }
 CALLS |= {
+    "frames.messages": [
+        lambda s, ids: framed(s.frames.messages()),
+        lambda s, ids: framed(s.frames.messages(user_id=ids.user, agent=ids.agent)),
+    ],
+    "frames.calls": [
+        lambda s, ids: framed(s.frames.calls()),
+        lambda s, ids: framed(s.frames.calls(user_id=ids.user, agent=ids.agent)),
+    ],
+    "frames.runs": [
+        lambda s, ids: framed(s.frames.runs()),
+        lambda s, ids: framed(s.frames.runs(user_id=ids.user, agent=ids.agent)),
+    ],
+    "frames.scores": [
+        lambda s, ids: framed(s.frames.scores()),
+        lambda s, ids: framed(s.frames.scores(user_id=ids.user, agent=ids.agent)),
+    ],
     "follow": [lambda s, ids: followed(s, ids.thread)],
     "kv.get": [
         lambda s, ids: s.kv.get(("thread", ids.thread), ids.key),
@@ -334,7 +368,7 @@ LIFETIME = {
     "reencrypt",
     "threads.prepare",
 }
-"""What makes and ends ledgers and transactions, or asks the database for no id."""
+"""The calls that make and end ledgers and transactions, or ask the database for no id."""
 
 
 def public_methods(owner: type) -> set[str]:
@@ -362,7 +396,7 @@ async def in_transaction(ledger: Ledger) -> AsyncIterator[Repositories]:
 
 
 async def outcome(repositories: Repositories, call: Call, ids: Ids) -> str:
-    """What the call gave or raised, without what tells one call from the next: ids, times, minted ids, marks."""
+    """The result or error of the call, without values that differ from call to call: ids, times, minted ids, marks."""
     try:
         told = repr(await call(repositories, ids))
     except Exception as error:
@@ -376,11 +410,11 @@ async def outcome(repositories: Repositories, call: Call, ids: Ids) -> str:
 
 
 VARIES = r"redacted 2[^']*|\nDETAIL:[^[]*(?= \[)"
-"""What tells two databases apart, or one under row-level security, which gives no details of a key."""
+"""The words that differ between two databases, or under row-level security, which gives no details of a key."""
 
 
 async def tell(ledger: Ledger, scope: Any, prefix: str, *, filled_by: Ledger | None = None) -> dict[str, list[str]]:
-    """What every public method tells a tenant of its own, of ids that it has and of ids that it has not."""
+    """The answers of every public method to a tenant, for ids that it has and for ids that it does not have."""
     told = {}
     for name, calls in CALLS.items():
         own = (filled_by or ledger).tenant(f"{prefix} {name}")

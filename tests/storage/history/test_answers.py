@@ -79,7 +79,7 @@ async def test_a_page_says_what_was_linked_or_nothing(sqlite_database: Database,
                 try:
                     page = await ledger.messages.history(thread_id, branch=branch.branch, **window)
                 except LimitExceeded:
-                    continue  # max_tokens has no room
+                    continue  # max_tokens is too small
                 for message in page:
                     linked = stored.get((message.branch or 0, message.seq or 0))
                     assert message.answers in (None, linked), (window, message)

@@ -136,7 +136,7 @@ async def test_walks_from_either_end_give_each_message_once(ledger: Ledger, stor
 
 @pytest.mark.parametrize("small", [True, False], ids=["at once", "by ranges"])
 @CONVERSATIONS
-async def test_newest_gives_so_many_messages_and_the_rest_of_their_first_group(
+async def test_newest_gives_that_number_of_messages_and_the_rest_of_their_first_group(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, stored: Callable[[Ledger], Any], small: bool
 ) -> None:
     await stored(ledger)

@@ -23,7 +23,7 @@ STEPS = 45
 READS = 5
 """Steps from one reading of everything to the next."""
 PLACES = 10
-"""Positions of a path, drawn anew at each reading, from which the windows at a position are read."""
+"""The number of positions of a path, drawn again at each reading, at which the windows are read."""
 
 
 @dataclass
@@ -270,7 +270,7 @@ async def require_formats(ledger: Ledger, path: list[ChatMessage], branch: int) 
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_every_read_is_that_of_a_list(
+async def test_every_read_equals_that_of_a_plain_list(
     database: Database, ledger: Ledger, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tokens, "_FEW", 1 + seed % 3)

@@ -38,7 +38,7 @@ def seqs(history: History) -> list[int | None]:
 
 
 async def stored(ledger: Ledger, turns: int, **fields: Any) -> list[ChatMessage]:
-    """A thread "t" of so many turns of five messages."""
+    """A thread "t" with that many turns of five messages."""
     await ledger.threads.create("t", **fields)
     return (await ledger.messages.append("t", turn() * turns)).messages
 
@@ -210,7 +210,7 @@ async def test_a_call_that_was_never_answered_does_not_lengthen_last(ledger: Led
 @pytest.mark.parametrize("beside", ["", "\ud83d\ude00"], ids=["plain", "escaped"])  # two surrogates, not one character
 @pytest.mark.parametrize("window", [{"last": 2}, {"last": 4}, {"last_turns": 1}])
 async def test_last_windows_never_begin_inside_a_group(ledger: Ledger, window: dict[str, Any], beside: str) -> None:
-    """What the user said in one message with the results of a turn belongs to that turn."""
+    """The user's words in one message with the results of a turn belong to that turn."""
     await ledger.threads.create("t")
     said = user("and in Lima?", residual={"continues": True, "beside": beside})
     await ledger.messages.append("t", [*turn(), *turn()[:4], said, assistant("sunny too")])
@@ -295,33 +295,36 @@ async def test_unknown_threads_and_branches_are_not_found(ledger: Ledger) -> Non
 @pytest.mark.parametrize(
     ("window", "text"),
     [
-        ({"limit": 1, "newest": 1}, "newest does not go with limit; each is a window of its own, so pass one"),
-        ({"limit": 1, "last": 1}, "last does not go with limit; each is a window of its own, so pass one"),
-        ({"newest": 1, "last": 1}, "last does not go with newest; each is a window of its own, so pass one"),
-        ({"last": 1, "last_turns": 1}, "last_turns does not go with last; each is a window of its own, so pass one"),
-        ({"last": 1, "max_tokens": 1}, "max_tokens does not go with last; each is a window of its own, so pass one"),
-        ({"newest": 1, "after": 0}, "newest counts backward and does not go with after; pass limit to read forward"),
+        ({"limit": 1, "newest": 1}, "newest cannot be combined with limit; pass one of them"),
+        ({"limit": 1, "last": 1}, "last cannot be combined with limit; pass one of them"),
+        ({"newest": 1, "last": 1}, "last cannot be combined with newest; pass one of them"),
+        ({"last": 1, "last_turns": 1}, "last_turns cannot be combined with last; pass one of them"),
+        ({"last": 1, "max_tokens": 1}, "max_tokens cannot be combined with last; pass one of them"),
+        (
+            {"newest": 1, "after": 0},
+            "newest counts backward and cannot be combined with after; pass limit to read forward",
+        ),
         (
             {"last": 1, "before": 0},
-            "last reads the end of the branch and does not go with before; pass newest or limit",
+            "last reads the end of the branch and cannot be combined with before; pass newest or limit",
         ),
-        ({"last": 1, "after": 0}, "last reads the end of the branch and does not go with after; pass limit"),
+        ({"last": 1, "after": 0}, "last reads the end of the branch and cannot be combined with after; pass limit"),
         (
             {"last_turns": 1, "after": 1},
-            "last_turns reads the end of the branch and does not go with after; pass limit",
+            "last_turns reads the end of the branch and cannot be combined with after; pass limit",
         ),
         (
             {"max_tokens": 1, "before": 3},
-            "max_tokens reads the end of the branch and does not go with before; pass newest or limit",
+            "max_tokens reads the end of the branch and cannot be combined with before; pass newest or limit",
         ),
         (
             {"max_tokens": 1, "run_id": "r"},
-            "max_tokens counts whole turns and does not go with run_id; pass one of them",
+            "max_tokens counts whole turns and cannot be combined with run_id; pass one of them",
         ),
-        ({"count_tokens": len}, "count_tokens counts for max_tokens; pass max_tokens, or leave it out"),
+        ({"count_tokens": len}, "count_tokens is used only with max_tokens; pass max_tokens as well, or leave it out"),
     ],
 )
-async def test_arguments_that_do_not_go_together_are_refused(ledger: Ledger, window: dict[str, Any], text: str) -> None:
+async def test_arguments_that_cannot_be_combined_are_refused(ledger: Ledger, window: dict[str, Any], text: str) -> None:
     for history in (ledger.messages.history("t", **window), ledger.history("t", format="openai-chat", **window)):
         with pytest.raises(InvalidArgument) as caught:
             await history

@@ -1,4 +1,4 @@
-"""What a call reads: rows by table, counted by PostgreSQL itself, and the steps that SQLite plans.
+"""The reads of each call: rows by table, counted by PostgreSQL itself, and the steps that SQLite plans.
 
 Nothing is timed. A call that reads more than it gives, one more round trip or one more visit of a driver's thread is a
 failure; so is one that reads more of a thread for being long.
@@ -199,7 +199,7 @@ async def test_a_message_is_found_in_all_threads_by_its_id_alone(pg_read: Databa
 
 @named(SUMMARIES)
 async def test_a_summary_reads_each_score_once(pg_read: Database, work: Work) -> None:
-    """Those of other tenants too, where they are so few that reading all is quicker than looking for ours."""
+    """It also reads scores of other tenants if there are so few that reading all is quicker than searching."""
     read = await rows_read(pg_read, work)
     assert read["feedback"] <= ROWS + OTHERS
     assert read["runs"] <= (ROWS + OTHERS if work is SUMMARIES["of an agent"] else 0)

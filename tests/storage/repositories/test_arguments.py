@@ -65,7 +65,7 @@ GIVEN: dict[str, Any] = {
     "Address": "t.db",
     "str | os.PathLike[str]": "u.db",
 }
-"""What the other arguments that a call asks for are."""
+"""The values of the other arguments that a call needs."""
 
 
 def calls() -> Iterator[tuple[str, Any]]:
@@ -122,7 +122,7 @@ async def test_an_argument_of_another_type_is_refused_by_its_name(name: str) -> 
         ({"thread_id": None}, "thread_id must be a str, not None"),
     ],
 )
-async def test_a_slip_in_a_window_says_what_is_expected(ledger: Ledger, given: dict[str, Any], text: str) -> None:
+async def test_a_wrong_window_argument_says_what_is_expected(ledger: Ledger, given: dict[str, Any], text: str) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn())
     with pytest.raises(InvalidArgument) as caught:
@@ -134,7 +134,7 @@ async def test_a_slip_in_a_window_says_what_is_expected(ledger: Ledger, given: d
 async def test_a_counter_must_count(ledger: Ledger, cost: Any) -> None:
     await ledger.threads.create("t")
     await ledger.messages.append("t", turn())
-    with pytest.raises(InvalidArgument, match="count_tokens must give a number") as caught:
+    with pytest.raises(InvalidArgument, match="count_tokens must return a number") as caught:
         await ledger.messages.history("t", max_tokens=9, count_tokens=lambda _: cost)
     assert caught.value.argument == "count_tokens"
 
@@ -177,7 +177,7 @@ async def test_a_list_of_something_else_is_no_list_of_messages(ledger: Ledger) -
         ("limit: -1 given, at least 0 allowed", lambda ledger: ledger.messages.history("t", limit=-1)),
         ("limit: 0 given, at least 1 allowed", lambda ledger: ledger.threads.list(limit=0)),
         (
-            "max_tokens=0 has no room: the newest turn, with the leading instructions, takes 1 or more",
+            "max_tokens=0 is too small: at least 1 are needed for the newest turn with the leading instructions",
             lambda ledger: ledger.messages.history("t", max_tokens=0),
         ),
     ],
@@ -228,7 +228,7 @@ async def test_an_argument_is_refused_without_its_value(ledger: Ledger, text: st
     assert await ledger.threads.find("u") is None
 
 
-async def test_what_is_older_than_the_future_is_not_everything(ledger: Ledger) -> None:
+async def test_an_age_that_reaches_into_the_future_is_refused(ledger: Ledger) -> None:
     await ledger.threads.create("t")
     for wrong in (timedelta(days=-1), timedelta.max, datetime(2024, 5, 1)):  # noqa: DTZ001 - that is the case
         with pytest.raises(InvalidArgument, match="older_than"):
@@ -236,7 +236,7 @@ async def test_what_is_older_than_the_future_is_not_everything(ledger: Ledger) -
     assert await ledger.threads.find("t")
 
 
-def test_the_errors_of_arguments_are_ours_and_of_values(tmp_path: Path) -> None:
+def test_argument_errors_are_chatledger_errors_and_value_errors(tmp_path: Path) -> None:
     assert issubclass(InvalidArgument, (ChatLedgerError, ValueError))
     with pytest.raises(InvalidArgument, match="engine does not go with a url"):
         Ledger.open(tmp_path, engine=create_async_engine("sqlite+aiosqlite://"))

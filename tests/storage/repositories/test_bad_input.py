@@ -363,7 +363,7 @@ async def test_a_missing_database_is_an_error_that_names_it(tmp_path: Path, pg_d
     unreachable = "postgresql://nobody@127.0.0.1:1/nothing"
     unknown = pg_database.url + "_that_is_not_there"
     for url, said in (
-        (str(tmp_path / "no" / "folder.db"), f"cannot open {tmp_path}/no/folder.db: there is no folder"),
+        (str(tmp_path / "no" / "folder.db"), f"cannot open {tmp_path}/no/folder.db: the folder "),
         (str(tmp_path), f"cannot open {tmp_path}: it is a folder"),
         (unreachable, "the connection failed: "),
         (unreachable, ", at postgresql://nobody@127.0.0.1:1/nothing"),

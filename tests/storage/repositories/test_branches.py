@@ -36,7 +36,7 @@ def told(branch: Branch) -> tuple[int, int | None, int | None, int, bool]:
 # --- Forking ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_fork_shares_earlier_messages_and_then_goes_its_own_way(ledger: Ledger) -> None:
+async def test_a_fork_shares_earlier_messages_and_then_diverges(ledger: Ledger) -> None:
     first = await thread(ledger, turn())
     fork = await ledger.branches.fork("t", 4)
     assert told(fork) == (1, 0, 4, 4, True)
@@ -53,7 +53,7 @@ async def test_nothing_is_copied_at_a_fork(database: Database, ledger: Ledger) -
     assert await count_rows(database) == before | {"branches": 2}
 
 
-async def test_a_fork_at_nothing_begins_anew(ledger: Ledger) -> None:
+async def test_a_fork_at_0_begins_empty(ledger: Ledger) -> None:
     first = await thread(ledger, turn())
     fork = await ledger.branches.fork("t", 0)
     assert told(fork) == (1, None, None, 0, True)

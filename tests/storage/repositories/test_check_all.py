@@ -136,7 +136,9 @@ async def test_damaged_values_of_users_and_of_the_tenant_are_found(
     assert await checked(ledger, "t000") == [thread]
 
 
-async def test_progress_is_told_and_a_missing_thread_raises(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_reported_and_a_missing_thread_raises(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(check_all, "THREADS", 2)
     await fill(ledger, 3)
     told: list[tuple[int, int]] = []
@@ -147,7 +149,7 @@ async def test_progress_is_told_and_a_missing_thread_raises(ledger: Ledger, monk
         await checked(ledger, "missing")
 
 
-async def test_ids_are_all_there_in_their_order(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_thread_ids_are_checked_in_order(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     from chatledger.storage.repositories import reencrypt
 
     monkeypatch.setattr(reencrypt, "_THREADS", 2)

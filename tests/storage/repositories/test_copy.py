@@ -152,7 +152,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("given", "error"), REFUSED, ids=str)
-async def test_what_is_refused_leaves_nothing(
+async def test_a_refused_copy_leaves_nothing(
     database: Database, source: Ledger, given: dict[str, Any], error: type[Exception]
 ) -> None:
     before = await count_rows(database)
@@ -199,7 +199,7 @@ async def test_a_long_thread_is_copied_in_bounded_memory(ledger: Ledger) -> None
     assert not await ledger.threads.check("c")
 
 
-async def test_the_first_append_to_a_copy_needs_no_look(source: Ledger) -> None:
+async def test_the_first_append_to_a_copy_needs_no_preflight(source: Ledger) -> None:
     await source.threads.copy("s", "c")
     database: Any = source._scope.database
     assert ("default", "c", None) in database._tips._seen

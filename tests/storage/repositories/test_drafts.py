@@ -1,4 +1,4 @@
-"""A message that is stored while it is said: what is stored when, what it becomes, and who may write it."""
+"""A message that is stored while it is streamed: what is stored when, its final form, and which writer may write it."""
 
 from __future__ import annotations
 
@@ -583,7 +583,7 @@ async def test_a_partial_message_can_be_given_as_interrupted(asked: Ledger) -> N
 )
 async def test_completing_with_another_role_run_or_call_is_a_conflict(asked: Ledger, another: ChatMessage) -> None:
     await asked.messages.append("t", [PARTIAL], run_id="r")
-    with pytest.raises(IdConflict, match="is partial there"):
+    with pytest.raises(IdConflict, match="is stored as a partial message with another"):
         await asked.messages.append("t", [another], run_id="r")
     assert (await last(asked)).state == "partial"
 
@@ -676,7 +676,7 @@ async def test_a_draft_of_a_message_that_is_still_written_is_refused(asked: Ledg
 
 
 @pytest.mark.parametrize("same", SAME, ids=["id", "key"])
-async def test_a_draft_begins_an_abandoned_message_anew(asked: Ledger, same: dict[str, Any]) -> None:
+async def test_a_draft_starts_an_abandoned_message_again(asked: Ledger, same: dict[str, Any]) -> None:
     call_delta = ToolCallDelta(index=0, id="c", name="f", arguments="{}")
     await abandon(asked, "Rain", call_delta, **same)
     await pass_time(asked, 2 * NEVER)

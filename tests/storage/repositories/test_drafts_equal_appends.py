@@ -149,7 +149,7 @@ COLUMNS = {
 
 
 async def rows(ledger: Ledger, thread_id: str) -> list[list[tuple[Any, ...]]]:
-    """What stands in the tables, as it stands there; and the open calls, which name the run."""
+    """The rows of the tables as stored, and the open calls, which name the run."""
 
     def read(sql: Sql) -> list[list[tuple[Any, ...]]]:
         place = {"tenant": ledger._scope.tenant.key, "thread": thread_id}

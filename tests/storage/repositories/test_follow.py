@@ -1,4 +1,4 @@
-"""Following a thread: each change of its active branch is told once, in order, whoever writes it."""
+"""Following a thread: each change of its active branch is reported once and in order, whichever process wrote it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_cursor_goes_on_where_it_was_given(ledger: Ledger, writer: Ledge
     assert reader.has(await ledger.messages.history("t"))
 
 
-async def test_without_a_cursor_it_begins_now(ledger: Ledger, writer: Ledger) -> None:
+async def test_without_a_cursor_a_follower_begins_now(ledger: Ledger, writer: Ledger) -> None:
     changes = ledger.follow("t")
     async with asyncio.timeout(LONG):
         hearing = asyncio.ensure_future(anext(changes))
@@ -117,7 +117,7 @@ async def changes_of(writer: Ledger) -> AsyncIterator[str]:
     yield "activated appended"
 
 
-async def test_each_kind_of_change_is_told_once_and_in_order(ledger: Ledger, writer: Ledger) -> None:
+async def test_each_kind_of_change_is_reported_once_and_in_order(ledger: Ledger, writer: Ledger) -> None:
     """A reader may go on from each change on, and from the history of each state: it comes to the same end."""
     reader, others = await Reader.of(ledger, "t"), []
     async with aclosing(ledger.follow("t", after=reader.cursor)) as changes:
@@ -150,7 +150,7 @@ async def test_a_mark_of_a_draft_goes_on_with_the_draft(ledger: Ledger, writer: 
         assert reader.told[0].message.state == end
 
 
-async def test_more_than_one_read_holds_is_told_in_order(ledger: Ledger, writer: Ledger) -> None:
+async def test_more_changes_than_one_read_holds_are_reported_in_order(ledger: Ledger, writer: Ledger) -> None:
     reader = await Reader.of(ledger, "t")
     for gone in ("first 0", "first 4"):
         await writer.messages.append("t", [user(f"{one}") for one in range(60)])
@@ -242,7 +242,7 @@ async def test_a_follower_that_is_cancelled_or_closed_leaves_nothing(ledger: Led
 
 
 async def until_waiting(ledger: Ledger, followers: int = 1) -> None:
-    """Until so many followers have read their threads and wait."""
+    """Waits until that many followers have read their threads and wait."""
 
     def waiting() -> int:
         return sum(len(poller._waiting) for poller in ledger._guard._pollers.values())
@@ -303,7 +303,7 @@ async def test_one_statement_asks_for_a_hundred_threads(pg_database: Database, m
         await asyncio.gather(*hearing, return_exceptions=True)
 
 
-async def test_a_poll_wakes_nobody_who_came_in_the_middle_of_it(
+async def test_a_poll_wakes_no_follower_that_came_during_it(
     ledger: Ledger, writer: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     polls, reads = count_calls(monkeypatch, poller, "_compare"), count_calls(monkeypatch, follow, "read_changes")

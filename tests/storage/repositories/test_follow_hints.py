@@ -68,7 +68,7 @@ async def test_a_hint_between_the_first_read_and_the_first_wait_counts(writer: L
 
 
 @pytest.mark.usefixtures("never")
-async def test_a_hint_is_no_word_of_the_thread_and_wakes_no_other(pg_database: Database) -> None:
+async def test_a_hint_does_not_reveal_the_thread_and_wakes_no_other(pg_database: Database) -> None:
     heard: list[str] = []
     listener = await asyncpg.connect(pg_database.url)
     await listener.add_listener(hints.CHANNEL, lambda *given: heard.append(given[3]))

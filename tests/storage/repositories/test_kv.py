@@ -203,7 +203,7 @@ async def test_a_wrong_scope_among_many_is_refused(ledger: Ledger, scopes: Any) 
         await ledger.kv.list_many(scopes)
 
 
-async def test_a_value_that_is_put_again_has_no_version_of_before(ledger: Ledger) -> None:
+async def test_a_value_that_is_put_again_has_a_new_version(ledger: Ledger) -> None:
     held = await ledger.kv.put(ADA, "k", "read by somebody")
     assert await ledger.kv.delete(ADA, "k")
     again = await ledger.kv.put(ADA, "k", "another", expected=0)
@@ -260,7 +260,7 @@ async def test_a_wrong_scope_is_shown_the_right_ones(ledger: Ledger, scope: Any,
     assert str(caught.value) == f"scope must be {forms}, not {given}"
 
 
-async def test_what_cannot_be_stored_is_refused_by_its_name(database: Database) -> None:
+async def test_values_that_cannot_be_stored_are_refused_by_name(database: Database) -> None:
     async with database.open(limits=Limits(bytes=20)) as ledger:
         with pytest.raises(LimitExceeded, match="user_id must not be empty"):
             await ledger.kv.get(("user", ""), "k")
@@ -272,7 +272,7 @@ async def test_what_cannot_be_stored_is_refused_by_its_name(database: Database) 
             await ledger.kv.put(ADA, "k", {"a": {1}})
         with pytest.raises(LimitExceeded, match="bytes of a value: 21 given, at most 20 allowed"):
             await ledger.kv.put(ADA, "k", "x" * 19)
-        with pytest.raises(InvalidArgument, match=r"^expected must be the version of a value, or 0"):
+        with pytest.raises(InvalidArgument, match=r"^expected must be the version of the stored value, or 0"):
             await ledger.kv.put(ADA, "k", 1, expected=-1)
         await ledger.kv.merge(ADA, "k", {"a": "x" * 8})
         with pytest.raises(LimitExceeded, match="bytes of a value"):
@@ -462,9 +462,9 @@ async def test_values_of_an_append_are_judged_before_it(database: Database) -> N
     async with database.open(limits=Limits(bytes=200)) as ledger:
         await ledger.threads.create("t")
         append = ledger.messages.append
-        with pytest.raises(InvalidArgument, match=r"^kv is written with messages, and there is none; ledger.kv.put"):
+        with pytest.raises(InvalidArgument, match=r"^kv needs at least one message in the batch; to write"):
             await append("t", [], kv={"k": 1})
-        with pytest.raises(InvalidArgument, match=r"^kv_expected names a key that kv does not write$"):
+        with pytest.raises(InvalidArgument, match=r"^kv_expected names a key that is not in kv$"):
             await append("t", [user("1")], kv={"k": 1}, kv_expected={"x": 1})
         with pytest.raises(InvalidArgument, match=r"^kv_expected names a key"):
             await append("t", [user("1")], kv_expected={"x": 1})

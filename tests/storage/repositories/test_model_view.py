@@ -28,13 +28,13 @@ async def test_a_valid_history_is_viewed_as_it_is_stored(ledger: Ledger) -> None
 
 
 async def test_a_format_without_a_provider_has_no_model_view(ledger: Ledger) -> None:
-    with pytest.raises(UnknownFormat, match=r"'kosong/0\.30' has no provider .* openai-chat") as caught:
+    with pytest.raises(UnknownFormat, match=r"'kosong/0\.30'; a model view exists for .* openai-chat") as caught:
         await ledger.history("nowhere", format="kosong", view="model")
     assert caught.value.format == "kosong/0.30"
 
 
 PROVIDERS = ["anthropic", "openai-chat", "openai-responses"]
-INSTRUCTIONS = "instructions alone, which stand beside the messages"
+INSTRUCTIONS = "instructions are not sent as a message"
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -44,8 +44,8 @@ async def test_a_view_without_messages_is_refused_and_says_why(ledger: Ledger, p
     await ledger.messages.append("t", [shown, shown, shown, shown, assistant("I am", state="partial")])
     with pytest.raises(NothingToSend) as caught:
         await ledger.history("t", format=provider, view="model")
-    custom = "a custom message is for the screen: left out"
-    partial = "still being written, or abandoned: left out"
+    custom = "custom messages are for display only: left out"
+    partial = "the message is incomplete: left out"
     assert caught.value.format == provider
     assert caught.value.reasons == (*((seq, custom) for seq in range(1, 5)), (5, partial))
     assert str(caught.value) == (

@@ -51,7 +51,7 @@ async def test_pop_gives_the_newest_message_and_then_none(ledger: Ledger) -> Non
     assert (history.messages, history.version) == ([], 4)  # the empty branch takes no position
 
 
-async def test_what_follows_a_pop_stands_behind_it(ledger: Ledger) -> None:
+async def test_messages_after_a_pop_get_later_positions(ledger: Ledger) -> None:
     stored = await filled(ledger, [user("?"), assistant("no")])
     await ledger.messages.pop("t")
     again = await ledger.messages.append("t", [assistant("yes")])
@@ -158,7 +158,7 @@ async def test_a_mark_guards_pop_and_rewind(ledger: Ledger) -> None:
     with pytest.raises(VersionConflict):  # a pop moves the mark, and so it notices the other one
         await ledger.messages.pop("t", expected=mark)
     await ledger.branches.fork("t", 1)
-    with pytest.raises(VersionConflict, match="no longer the active one"):
+    with pytest.raises(VersionConflict, match="no longer the active branch"):
         await ledger.messages.pop("t", expected=await ledger.branches.mark("t", branch=0))
 
 
@@ -219,7 +219,7 @@ async def test_600_popped_turns_make_no_branch(database: Database, ledger: Ledge
 # --- Rewind -----------------------------------------------------------------------------------------------------------
 
 
-async def test_rewind_gives_what_left_in_order(ledger: Ledger) -> None:
+async def test_rewind_returns_the_removed_messages_in_order(ledger: Ledger) -> None:
     stored = await filled(ledger)
     assert await ledger.branches.rewind("t", 2) == stored[2:]
     assert (await ledger.messages.history("t")).messages == stored[:2]
@@ -378,7 +378,9 @@ async def test_a_call_that_waits_again_does_so_after_other_changes(ledger: Ledge
 
 @pytest.mark.parametrize("how", ["alone", "pop", "fork", "after", "copy"])
 async def test_a_call_beside_one_without_an_id_keeps_its_result(database: Database, ledger: Ledger, how: str) -> None:
-    """Paired anew, the result of the second call would be taken for that of the first, whose own result left."""
+    """If results were paired again, the result of the second call would be taken for that of the first, whose own
+    result was removed.
+    """
     asked = [user("?"), assistant(calls=[call(None), call(None)]), result(None, "one"), result(None, "two")]
     stored = await filled(ledger, [*asked, assistant("!")], rules="lenient")
     await ledger.messages.retract("t", stored[2].message_id or "")
@@ -479,7 +481,7 @@ async def removals(ledger: Ledger, stored: list[ChatMessage], how: str) -> None:
 
 @pytest.mark.parametrize("how", ["pop", "rewind", "retract"])
 @pytest.mark.parametrize("other", [False, True], ids=["same ledger", "another ledger"])
-async def test_a_key_is_a_promise(database: Database, how: str, other: bool) -> None:
+async def test_a_key_finds_its_first_result_after_a_removal(database: Database, how: str, other: bool) -> None:
     async with database.open() as ledger, database.open() as second:
         await filled(ledger)
         said = [user("keyed"), assistant("answer")]
@@ -498,7 +500,7 @@ async def test_a_key_is_a_promise(database: Database, how: str, other: bool) -> 
         assert (await ledger.messages.append("t", [assistant("new")], idempotency_key="another")).replayed
 
 
-async def test_a_key_is_a_promise_on_a_branch_that_knew_of_no_change(ledger: Ledger) -> None:
+async def test_a_key_finds_its_first_result_on_a_branch_that_knew_of_no_change(ledger: Ledger) -> None:
     await filled(ledger)
     said = [user("keyed"), assistant("answer")]
     first = await ledger.messages.append("t", said, idempotency_key="k")
@@ -512,7 +514,7 @@ async def test_a_key_is_a_promise_on_a_branch_that_knew_of_no_change(ledger: Led
 
 @pytest.mark.parametrize("to", [0, 1])
 @pytest.mark.parametrize("named", [0, 1])
-async def test_a_key_is_a_promise_for_messages_that_have_ids_too(ledger: Ledger, named: int, to: int) -> None:
+async def test_a_key_finds_its_first_result_for_messages_that_have_ids_too(ledger: Ledger, named: int, to: int) -> None:
     await ledger.threads.create("t")
     said = [user("keyed"), assistant("answer")]
     said[named] = said[named].model_copy(update={"message_id": "mine"})
@@ -528,7 +530,7 @@ async def test_a_key_is_a_promise_for_messages_that_have_ids_too(ledger: Ledger,
 
 
 @pytest.mark.parametrize("after", [None, 1])
-async def test_a_key_is_a_promise_for_a_draft(ledger: Ledger, after: int | None) -> None:
+async def test_a_key_finds_its_first_result_for_a_draft(ledger: Ledger, after: int | None) -> None:
     await filled(ledger)
     async with ledger.stream("t", idempotency_key="k", after=after) as draft:
         await draft.feed("said")
@@ -545,7 +547,7 @@ async def test_a_key_is_a_promise_for_a_draft(ledger: Ledger, after: int | None)
     assert (again.replayed, again.message.text) == (True, "[redacted]")
 
 
-async def test_a_draft_that_was_removed_unfinished_is_begun_anew_under_its_key(ledger: Ledger) -> None:
+async def test_a_draft_that_was_removed_unfinished_starts_again_under_its_key(ledger: Ledger) -> None:
     await filled(ledger)
     lost = ledger.stream("t", idempotency_key="k")
     await lost.__aenter__()
@@ -606,7 +608,7 @@ async def test_removals_in_a_transaction(ledger: Ledger) -> None:
     assert texts(await ledger.messages.history("t")) == [stored[0].text, "instead"]
 
 
-async def test_check_finds_a_row_that_left_by_other_means(database: Database, ledger: Ledger) -> None:
+async def test_check_finds_a_row_that_another_program_deleted(database: Database, ledger: Ledger) -> None:
     await filled(ledger, [user(str(number)) for number in range(4)], rules="lenient")
     await ledger.messages.pop("t")
 

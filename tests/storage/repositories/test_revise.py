@@ -94,7 +94,7 @@ async def test_any_words_can_be_given_and_taken_back(asked: Ledger, message_id: 
     assert (first.message, second.message) == (before, revised)
 
 
-async def test_what_it_was_stays_in_the_revisions(asked: Ledger) -> None:
+async def test_the_revisions_keep_the_earlier_form(asked: Ledger) -> None:
     assert await asked.messages.revisions("t", "m4") == []
     before = await asked.messages.get("t", "m4")
     for text in ("one", "two"):
@@ -153,7 +153,7 @@ REFUSED: list[tuple[str, ChatMessage, str]] = [
 
 
 @pytest.mark.parametrize(("message_id", "message", "argument"), REFUSED)
-async def test_another_value_of_what_stays_is_refused_by_name(
+async def test_changing_a_field_that_must_stay_is_refused_by_name(
     database: Database, asked: Ledger, message_id: str, message: ChatMessage, argument: str
 ) -> None:
     before = await stored(database)
@@ -163,7 +163,7 @@ async def test_another_value_of_what_stays_is_refused_by_name(
     assert await stored(database) == before
 
 
-async def test_what_is_not_there_cannot_be_revised(asked: Ledger) -> None:
+async def test_an_unknown_message_cannot_be_revised(asked: Ledger) -> None:
     with pytest.raises(ThreadNotFound):
         await asked.messages.revise("u", "m0", user("x"))
     with pytest.raises(ThreadNotFound):

@@ -338,7 +338,7 @@ async def test_a_user_lists_the_own_runs_of_a_status(ledger: Ledger) -> None:
     assert len(await ledger.runs.list(status="running")) == 2
 
 
-async def test_the_runs_that_crashes_left_are_found_and_ended(asked: Ledger) -> None:
+async def test_runs_left_by_crashes_are_found_and_ended(asked: Ledger) -> None:
     """As a service does when it starts: the abandoned drafts first, then the runs that are still running."""
     await left(asked, "Su")
     await made(asked, ["running", "completed"])

@@ -84,7 +84,7 @@ async def test_a_branch_that_is_named_is_compared_and_stays_as_it_is(synced: Led
     assert (again.replayed, len(await told(synced))) == (False, 4)
 
 
-async def test_without_the_word_a_difference_is_a_conflict(synced: Ledger) -> None:
+async def test_without_on_difference_a_difference_is_a_conflict(synced: Ledger) -> None:
     for messages in (EDITED, SENT[:2], []):
         with pytest.raises(VersionConflict):
             await synced.messages.sync("t", messages)
@@ -93,7 +93,7 @@ async def test_without_the_word_a_difference_is_a_conflict(synced: Ledger) -> No
     assert len(await told(synced)) == 1
 
 
-async def test_what_moved_since_the_mark_is_a_conflict(synced: Ledger) -> None:
+async def test_a_change_since_the_mark_is_a_conflict(synced: Ledger) -> None:
     mark = await synced.branches.mark("t")
     await synced.messages.append("t", [user("meanwhile")])
     for messages in (EDITED, SENT[:2]):

@@ -1,4 +1,4 @@
-"""A draft whose process died, and others that take it over: where its message stands, and who may write it."""
+"""A draft whose process died, and drafts that take it over: the place of its message, and which writer may write it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_draft_takes_over_in_the_same_place(asked: Ledger, resume: str, 
 
 
 @pytest.mark.parametrize("resume", ENDS)
-async def test_a_draft_of_which_nothing_is_stored_begins(asked: Ledger, resume: str) -> None:
+async def test_a_draft_without_stored_words_begins(asked: Ledger, resume: str) -> None:
     async with resumed(asked, resume) as draft:
         assert (draft.replayed, draft.message.content) == (False, None)
         await draft.feed("Sunny.")
@@ -132,7 +132,7 @@ async def test_a_call_of_another_response_is_another_call(asked: Ledger, id_: st
     assert calls == [ToolCall(id=id_ and "a", name="f", arguments="{}"), ToolCall(id=id_, name="g", arguments="{}")]
 
 
-async def test_half_a_call_is_gone_where_the_message_begins_anew(asked: Ledger) -> None:
+async def test_half_a_call_is_gone_if_the_message_starts_again(asked: Ledger) -> None:
     await left(asked, "Su", ReasoningDelta(text="hm"), ToolCallDelta(index=0, id="a", name="f", arguments='{"ci'))
     async with resumed(asked, "restart") as draft:
         await draft.feed("Sunny.")
@@ -182,7 +182,7 @@ async def test_stored_words_count_for_the_limit(database: Database) -> None:
         assistant(None, calls=[ToolCall(name="f", arguments=None, extras={"x": 1})]),
     ],
 )
-def test_what_was_stored_is_what_is_gone_on_with(message: ChatMessage) -> None:
+def test_a_draft_grows_from_the_stored_message(message: ChatMessage) -> None:
     grown = Growing.after(message)
     assert grown.tool_calls(nameless=False) == message.tool_calls
     assert message.content in (grown.content(), [grown.content()])
@@ -235,7 +235,7 @@ async def test_a_draft_is_taken_over_in_a_transaction(asked: Ledger) -> None:
 
 
 @pytest.mark.parametrize("resume", ["go on", None, 1])
-async def test_another_word_is_refused(asked: Ledger, resume: Any) -> None:
+async def test_an_unknown_value_of_resume_is_refused(asked: Ledger, resume: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"^resume must be 'continue' or 'restart'"):
         asked.stream("t", message_id="m", resume=resume)
 

@@ -94,7 +94,7 @@ async def test_exist_ok_does_not_give_a_thread_of_another_user(ledger: Ledger) -
     assert (await ledger.threads.get("nobodys")).user_id is None
 
 
-async def test_a_thread_made_at_once_by_many_is_made_once(database: Database) -> None:
+async def test_a_thread_created_by_many_at_once_is_created_once(database: Database) -> None:
     async with database.open() as one, database.open() as other:
         made = await asyncio.gather(*(ledger.threads.create("t", exist_ok=True) for ledger in (one, other) * 8))
         assert len({thread.created_at for thread in made}) == 1

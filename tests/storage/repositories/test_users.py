@@ -83,6 +83,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "at": 1,
         "user_id": "bob",
         "prefix": "b",
+        "query": SECRET,
         "name": "acme",
         "messages": [user("?")],
         "payload": [{"role": "user", "content": "?"}],
@@ -195,8 +196,8 @@ async def test_nothing_exists_for_a_user_in_a_callers_transaction(bob: Ledger, d
     assert await everything(database) == before
 
 
-async def test_the_same_calls_reach_ones_own(bob: Ledger) -> None:
-    """So that the walk above proves something: each read finds what it would have told."""
+async def test_the_same_calls_reach_the_users_own_rows(bob: Ledger) -> None:
+    """Shows that the test above proves something: each read finds the rows that it would have revealed."""
     assert {thread.thread_id for thread in (await bob.threads.list()).items} == {"bob's"}
     assert [id_ async for id_ in bob.threads.ids()] == await bob.threads.complete("") == ["bob's"]
     assert set(await bob.threads.find_many(["bob's", "ada's", "nobody's"])) == {"bob's"}
@@ -215,7 +216,7 @@ async def test_what_a_user_creates_is_the_users(ledger: Ledger, bob: Ledger) -> 
     assert (await ada.threads.create("new")).user_id == (await ledger.threads.get("new")).user_id == "ada"
     async with ada.begin() as transaction:
         assert (await transaction.threads.create("newer", user_id="ada")).user_id == "ada"
-    with pytest.raises(InvalidArgument, match="user_id is not the user of this ledger"):
+    with pytest.raises(InvalidArgument, match="user_id is not the user whose view this ledger is"):
         await ada.threads.create("newest", user_id="bob")
     assert await ledger.threads.find("newest") is None
     for name in ("bob's", "nobody's"):

@@ -165,14 +165,14 @@ def test_a_failing_key_store_is_an_encryption_error() -> None:
     def down(_: str) -> KeyRing:
         raise OSError("unreachable")
 
-    with pytest.raises(EncryptionError, match="keys of tenant 'acme' could not be had") as caught:
+    with pytest.raises(EncryptionError, match="loading the keys of tenant 'acme' failed: ") as caught:
         encrypted(Encryption("acme", down))
     assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_a_keys_function_that_returns_no_ring_is_refused() -> None:
     keys: Any = {"acme": {"k1": FIRST}}.get
-    with pytest.raises(InvalidArgument, match="keys must give a KeyRing or None, not dict"):
+    with pytest.raises(InvalidArgument, match="keys must return a KeyRing or None, not dict"):
         encrypted(Encryption("acme", keys))
 
 

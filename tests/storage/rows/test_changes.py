@@ -60,7 +60,7 @@ async def test_a_change_is_read_as_it_was_recorded(database: Database, keys: Any
 
 
 @pytest.mark.parametrize("body", ["{}", '{"message":{}}', '{"message":{"seq":1},"parts":[1],"calls":[]}'])
-async def test_what_is_no_body_is_a_damaged_cell(database: Database, body: str) -> None:
+async def test_an_invalid_body_is_a_damaged_cell(database: Database, body: str) -> None:
     async with database.open(keys=None) as ledger:
         await ledger.threads.create("t")
         (message,) = (await ledger.messages.append("t", [user("hello")])).messages

@@ -269,7 +269,7 @@ def damages(table: str, column: str, cells: list[tuple[str, Any]], *, encrypted:
 
 
 async def readings(ledger: Ledger) -> dict[str, Any]:
-    """What each reader returns or raises. `check` raises the first of its findings about damage."""
+    """The result or error of each reader. `check` raises the first of its findings about damage."""
     found: dict[str, Any] = {}
     for name, read in ALL_READERS.items():
         try:
@@ -347,7 +347,7 @@ LISTS: dict[str, tuple[str, str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("noun", LISTS)
-async def test_a_list_returns_the_others_and_tells_of_the_damaged_one(
+async def test_a_list_returns_the_others_and_reports_the_damaged_one(
     database: Database, ledger: Ledger, noun: str
 ) -> None:
     column, name, key = LISTS[noun]

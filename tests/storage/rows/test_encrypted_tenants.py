@@ -217,7 +217,7 @@ async def test_the_first_write_marks_the_tenant(database: Database, first: str, 
     assert await encrypted(database) == ["default"]
 
 
-async def test_to_encrypt_again_marks_a_tenant_where_nothing_is_left_to_do(database: Database) -> None:
+async def test_reencrypting_marks_a_tenant_with_nothing_left_to_do(database: Database) -> None:
     async with database.open(keys=RING) as ledger:
         assert await ledger.reencrypt() == {}
     assert await encrypted(database) == ["default"]

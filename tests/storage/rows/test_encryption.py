@@ -151,7 +151,7 @@ async def test_words_without_a_key_are_lost_and_can_still_be_erased(database: Da
 
 
 async def test_plaintext_without_keys_is_refused_at_once(database: Database) -> None:
-    with pytest.raises(ValueError, match="give keys as well"):
+    with pytest.raises(ValueError, match="pass keys as well"):
         database.open(keys=None, plaintext=True)
 
 

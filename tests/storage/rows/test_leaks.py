@@ -1,4 +1,4 @@
-"""Where words could be found that were said to a ledger with keys: its files, the log before them, both logs.
+"""Searches every place that could hold words of a ledger with keys: its files, the write-ahead log, both logs.
 
 Each search is shown to find what is said to a ledger without keys.
 """

@@ -132,7 +132,7 @@ async def test_every_public_method_does_the_same_under_row_security(secured: str
         under = await tell(ledger, in_ledger, "under")
     await asyncio.to_thread(migrate, secured, rls=False)
     async with Ledger.open(secured, rls=False) as ledger:
-        assert under == await tell(ledger, in_ledger, "without")
+        assert under == await tell(ledger, in_ledger, "apart")
 
 
 @pytest.mark.parametrize(("pooler", "trips"), [("session", 3), ("transaction", 4)])
@@ -236,7 +236,7 @@ async def test_a_revision_sees_every_row_and_secures_its_new_tables(
 
 
 async def views_of_readers(url: str) -> list[str]:
-    """The views that work with the rights of who reads them. With those of their owner they would bypass policies."""
+    """The views that work with the rights of their reader. With those of their owner they would bypass policies."""
     connection = await asyncpg.connect(url)
     option = "reloptions @> '{security_invoker=true}'"
     rows = await connection.fetch(f"SELECT relname FROM pg_class WHERE relkind = 'v' AND {option} ORDER BY relname")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from chatledger import ChatMessage, Feedback, Ledger, TextPart, Usage, migrate
 from chatledger.storage.schema.text import to_microseconds
+from chatledger.storage.schema.view_columns import VIEW_COLUMNS
 from chatledger.storage.schema.views import VIEWS
 from tests.conftest import Database
 from tests.conversations import assistant, call, result, turn, user
 from tests.storage.raw import query
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+def shown(database: Database, time: datetime) -> object:
+    """A time as a view shows it: TIMESTAMPTZ on PostgreSQL, ISO text on SQLite."""
+    return time if database.kind == "postgresql" else f"{time:%Y-%m-%dT%H:%M:%S.%fZ}"
+
 
 COLUMNS = {
     "transcript": (
@@ -52,8 +59,8 @@ async def test_the_transcript_names_user_message_branch_and_state(database: Data
     await ledger.messages.append("t", [user("?", message_id="a"), assistant("!", message_id="b")])
     await ledger.branches.fork("t", 1)
     await ledger.messages.append("t", [assistant("on", message_id="c", state="partial")])
-    shown = "SELECT seq, text, user_id, message_id, branch, state FROM transcript ORDER BY seq"
-    assert await query(database, shown) == [
+    transcript = "SELECT seq, text, user_id, message_id, branch, state FROM transcript ORDER BY seq"
+    assert await query(database, transcript) == [
         (1, "?", "ada", "a", 0, "complete"),
         (2, "on", "ada", "c", 1, "partial"),
     ]
@@ -77,7 +84,7 @@ async def test_a_call_is_shown_with_the_result_on_the_active_path(database: Data
     ]
     times = "SELECT tenant_id, thread_id, message_id, called_at, answered_at FROM calls WHERE idx = 1"
     assert await query(database, times) == [
-        ("default", "t", "m", "2024-05-01T12:00:00.000000Z", "2024-05-01T12:00:01.500000Z")
+        ("default", "t", "m", shown(database, NOON), shown(database, NOON + timedelta(seconds=1.5)))
     ]
     await ledger.branches.activate("t", 1)
     assert await query(database, SHOWN_CALLS) == [
@@ -119,22 +126,25 @@ async def used(database: Database, ledger: Ledger) -> None:
 
 async def test_the_usage_of_runs_is_shown_and_summed_by_day(database: Database, ledger: Ledger) -> None:
     await used(database, ledger)
-    shown = (
+    usage = (
         "SELECT run_id, thread_id, user_id, agent, model, status, input_tokens, output_tokens, total_tokens, cost,"
         " started_at FROM run_usage ORDER BY run_id"
     )
-    at_noon = "2024-05-01T12:00:00.000000Z"
-    rows = await query(database, shown)
+    at_noon = shown(database, NOON)
+    rows = await query(database, usage)
     assert rows[0] == ("r1", "t", "ada", "planner", "m", "completed", 10, 1, 11, 0.25, at_noon)
     assert rows[3] == ("r4", "u", "bob", None, "m", "completed", None, None, None, None, at_noon)
     days = (
         "SELECT day, user_id, agent, model, runs, input_tokens, output_tokens, total_tokens, cost FROM usage_by_day"
         " WHERE tenant_id = 'default' ORDER BY day, user_id"
     )
+    first, second = [
+        day if database.kind == "postgresql" else day.isoformat() for day in (date(2024, 5, 1), date(2024, 5, 2))
+    ]
     assert await query(database, days) == [
-        ("2024-05-01", "ada", "planner", "m", 2, 15, 1, 11, 0.75),
-        ("2024-05-01", "bob", None, "m", 1, None, None, None, None),
-        ("2024-05-02", "ada", "planner", "m", 1, None, 7, None, None),
+        (first, "ada", "planner", "m", 2, 15, 1, 11, 0.75),
+        (first, "bob", None, "m", 1, None, None, None, None),
+        (second, "ada", "planner", "m", 1, None, 7, None, None),
     ]
 
 
@@ -143,7 +153,9 @@ async def test_seconds_are_those_between_start_and_end(database: Database, ledge
     await ledger.runs.start("t", run_id="r")
     assert await query(database, "SELECT ended_at, seconds FROM run_usage") == [(None, None)]
     await set_times(database, "r", started_at=NOON, ended_at=NOON + timedelta(seconds=1.5))
-    assert await query(database, "SELECT ended_at, seconds FROM run_usage") == [("2024-05-01T12:00:01.500000Z", 1.5)]
+    assert await query(database, "SELECT ended_at, seconds FROM run_usage") == [
+        (shown(database, NOON + timedelta(seconds=1.5)), 1.5)
+    ]
 
 
 async def test_the_scores_are_those_that_count(database: Database, ledger: Ledger) -> None:
@@ -158,16 +170,50 @@ async def test_the_scores_are_those_that_count(database: Database, ledger: Ledge
     await query(database, "UPDATE feedback SET message_id = NULL WHERE score = 6")  # as an earlier release wrote it
     current = [(one.score, one.message_id, one.user_id, one.call_index) for one in await ledger.feedback.current()]
     assert current == [(8, None, "ada", None), (7, "m1", None, 1), (6, "m4", None, None), (5, None, None, None)]
-    shown = "SELECT score, message_id, user_id, call_index FROM scores ORDER BY created_at DESC"
-    assert await query(database, shown) == current
+    scores = "SELECT score, message_id, user_id, call_index FROM scores ORDER BY created_at DESC"
+    assert await query(database, scores) == current
 
 
-async def test_who_may_read_a_view_may_read_it_after_a_revision(pg_url: str) -> None:
+async def test_every_column_is_described_with_its_type(pg_database: Database) -> None:
+    of_columns = "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'chatledger'"
+    assert tuple(VIEW_COLUMNS) == VIEWS
+    for view, described in VIEW_COLUMNS.items():
+        named = f"{of_columns} AND table_name = '{view}' ORDER BY ordinal_position"
+        types = [
+            (column, data_type.upper().replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"))
+            for column, data_type in await query(pg_database, named)
+        ]
+        assert types == [(column.name, column.type.postgresql) for column in described.columns]
+        assert all(column.meaning.endswith(".") for column in described.columns)
+
+
+async def test_sqlite_shows_values_of_the_described_types(sqlite_database: Database) -> None:
+    async with Ledger.open(sqlite_database.url) as ledger:
+        await used(sqlite_database, ledger)
+        await ledger.messages.append("t", turn(ids="m"), run_id="r1")
+        target = {"message_id": "m1", "call_index": 0, "author": "a", "source": "b", "user_id": "ada"}
+        await ledger.feedback.record(Feedback.model_validate({"run_id": "r1", "key": "k", "score": 1, **target}))
+    seen = set()
+    for view, described in VIEW_COLUMNS.items():
+        for column in described.columns:
+            typed = f"SELECT DISTINCT upper(typeof({column.name})) FROM {view} WHERE {column.name} IS NOT NULL"
+            found = {row[0] for row in await query(sqlite_database, typed)}
+            assert found <= {column.type.sqlite}, (view, column.name)
+            seen |= {(view, column.name)} if found else set()
+    every = {(view, column.name) for view, described in VIEW_COLUMNS.items() for column in described.columns}
+    assert every - seen == {("transcript", "name"), ("calls", "is_error")}  # nobody gave one here
+
+
+async def test_a_role_that_may_read_a_view_may_read_it_after_a_revision(pg_url: str) -> None:
     """A view that was dropped and made again would have lost its grants."""
     database = Database("postgresql", pg_url)
     await asyncio.to_thread(migrate, pg_url, to="0004")
     await query(database, "GRANT SELECT ON transcript, scores TO PUBLIC")
-    await asyncio.to_thread(migrate, pg_url)
-    for view in ("transcript", "scores"):
-        allowed = f"SELECT has_table_privilege('public', 'chatledger.{view}', 'SELECT')"
-        assert await query(database, allowed) == [(True,)]
+    await query(database, "GRANT SELECT, UPDATE ON scores TO pg_monitor WITH GRANT OPTION")
+    for revision in ("head", "0004"):
+        await asyncio.to_thread(migrate, pg_url, to=revision)
+        for view in ("transcript", "scores"):
+            allowed = f"SELECT has_table_privilege('public', 'chatledger.{view}', 'SELECT')"
+            assert await query(database, allowed) == [(True,)]
+        granted = "SELECT has_table_privilege('pg_monitor', 'chatledger.scores', 'UPDATE WITH GRANT OPTION')"
+        assert await query(database, granted) == [(True,)]

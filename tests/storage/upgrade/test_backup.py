@@ -146,5 +146,5 @@ def test_the_commands_for_postgresql_leave_passwords_to_its_tools() -> None:
 
 
 async def test_a_backup_to_a_missing_folder_names_it(sqlite_database: Database, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"nope/c\.db: there is no folder .*nope$"):
+    with pytest.raises(StorageError, match=r"nope/c\.db: the folder .*nope does not exist"):
         await asyncio.to_thread(backup, sqlite_database.url, tmp_path / "nope" / "c.db")

@@ -29,6 +29,9 @@ _ROWS = 50
 class EntryNotFound(NotFound, LookupError):
     """No conversation has an entry with that id, or it was deleted."""
 
+    entry_id: str
+    """The requested id."""
+
     def __init__(self, entry_id: str) -> None:
         super().__init__(f"there is no entry {entry_id!r}")
         self.entry_id = entry_id

@@ -43,14 +43,17 @@ _CONFLICTS = (AlreadyExists, IdConflict, KvConflict, NotFound, VersionConflict)
 
 
 class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the type checker does not have Pydantic AI
-    """Pydantic AI's store of conversations on a ledger, which is the whole tenant's. A conversation that is saved with
-    a `scope` is the thread of that user.
+    """Pydantic AI's store of conversations on a ledger. The ledger must be the tenant's, not the view of a user. A
+    conversation that is saved with a `scope` is a thread of that user.
+
+        store = LedgerConversationStore(ledger)
+        await store.save(await agent.run("Hello", conversation=conversation), scope="ada")
 
     Each save is one transaction: it stores the new entries and the record, or raises ConversationConflict and stores
-    nothing. To delete a conversation deletes its messages for good; a fork has copies of its own.
+    nothing. Deleting a conversation deletes its messages for good; a fork has copies of its own.
 
-    `rules` is the level of the threads that the store makes, and of what it adds. Pydantic AI repairs a history when it
-    sends it, so the default keeps whatever comes.
+    `rules` is the level of the threads that the store creates, and of the messages that it adds. Pydantic AI repairs a
+    history when it sends it, so the default accepts every message.
     """
 
     def __init__(self, ledger: Ledger, *, rules: RulesLevel = "lenient") -> None:
@@ -62,12 +65,13 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
     # --- Records ------------------------------------------------------------------------------------------------------
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        """The record of a conversation, or None. Raises EncodeError for a record that the framework refuses."""
         stored = await read_stored(self._ledger, conversation_id)
         return None if stored is None else stored.record
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> list[ConversationRecord]:
-        """The records, those that were saved last first. It reads all of them, 500 by a statement, whatever the limit
-        is.
+        """The records of a scope, or all records; those that were saved last come first. Reads all of them, 500 with
+        one statement, whatever the limit is.
         """
         ids = await self._conversation_ids(scope)
         records: list[ConversationRecord] = []
@@ -114,8 +118,8 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
         """Store the record and the entries, all or nothing.
 
         Raises ConversationConflict if the stored record has another revision or another scope, if a thread with that id
-        is no conversation, and if the head or the parent of an entry is nowhere; DecodeError for a value that has no
-        JSON, with its path; and the ledger's other errors.
+        is not a conversation, and if the head or the parent of an entry does not exist; DecodeError with the path of a
+        value that is not JSON; and the ledger's other errors.
         """
         write = Write.of(record, new_entries)
         try:
@@ -124,7 +128,9 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
             raise ConversationConflict(record.conversation_id) from error
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
-        """Delete the thread with its messages, runs and feedback, for good."""
+        """Delete the thread for good, with its messages, runs and feedback. Raises ConversationConflict if the stored
+        record has another revision.
+        """
 
         async def delete(transaction: Transaction) -> None:
             stored = await hold(transaction, conversation_id)
@@ -140,13 +146,15 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
     # --- Entries ------------------------------------------------------------------------------------------------------
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
-        """Raises EntryNotFound, which is a LookupError, and EncodeError for an entry that the framework refuses."""
+        """The entry with that id. Raises EntryNotFound, which is a LookupError, and EncodeError for an entry that the
+        framework refuses.
+        """
         path = await self._find_path(entry_id, 1)
         return path.entry(len(path.units) - 1)
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         """The entries up to `head_id`, or the last `limit` of them. An entry that the framework refuses is left out;
-        the log `chatledger.adapters` tells its seq. Raises EntryNotFound.
+        the logger `chatledger.adapters` reports its seq. Raises EntryNotFound.
         """
         if head_id is None or (limit is not None and limit <= 0):
             return []
@@ -188,7 +196,8 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
     async def _append(self, write: Write, expected: str | None) -> bool:
         """Write with one statement, if the entries follow the end of the active branch. Returns whether that was so.
 
-        The mark holds the end of the branch, which nobody else may have moved, and the version of its value the record.
+        The mark guards the end of the branch, and the version of its value guards the record: no other writer may have
+        changed them.
         """
         if expected is None or not write.continues_one_path:
             return False
@@ -217,7 +226,7 @@ class LedgerConversationStore(ConversationStore):  # type: ignore[misc]  # the t
     async def _write_within(self, transaction: Transaction, write: Write, expected: str | None) -> None:
         try:
             stored = await hold(transaction, write.id)
-            if stored is None:  # somebody else's thread
+            if stored is None:  # not a conversation
                 raise ConversationConflict(write.id)
         except ThreadNotFound:
             stored = None

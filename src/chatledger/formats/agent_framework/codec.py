@@ -20,7 +20,7 @@ from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonValue, same_json
 
 _FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id", "is_error"}
-"""The fields that reading may set."""
+"""The fields that reading can set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class AgentFramework:
         return is_agent_framework(payload)
 
     def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
-        """Dicts, whatever came in: only `as_="models"` needs the framework."""
+        """Always dicts: only `as_="models"` needs the framework."""
         return "dicts"
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
@@ -44,7 +44,7 @@ class AgentFramework:
         return Decoded(*read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of dicts for `Message.from_dict`. `carry` changes nothing."""
+        """A list of dicts for `Message.from_dict`. `carry` has no effect."""
         return measured(self, messages, write_payload, unsaid=("run_id", "response_metadata", "custom_data"))
 
     def as_models(self, payload: Any) -> Any:
@@ -52,7 +52,7 @@ class AgentFramework:
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The messages: the format's own as they came, those of another origin as they fit."""
+    """The payload: messages of the format as they came in, others fitted to the format."""
     writer = Writer()
     contents = list(_each_written(writer, messages))
     own = [index for index, message in enumerate(messages) if message.format == NAME]
@@ -65,7 +65,7 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
 
 
 def write_messages(messages: Sequence[ChatMessage]) -> list[JsonValue]:
-    """The payload alone, for a reader that asks for no losses: half of the work."""
+    """The payload alone, for a reader that needs no losses: half of the work."""
     writer = Writer()
     for _ in _each_written(writer, messages):
         pass
@@ -73,7 +73,7 @@ def write_messages(messages: Sequence[ChatMessage]) -> list[JsonValue]:
 
 
 def _each_written(writer: Writer, messages: Sequence[ChatMessage]) -> Iterator[list[JsonValue] | None]:
-    """Writes the messages, and gives the contents of each; None for one that has no place in the format."""
+    """Writes the messages, and yields the contents of each; None for a message that the format cannot hold."""
     for position, message in enumerate(messages, 1):
         fitted = fit(message)
         is_own = message.format == NAME
@@ -83,7 +83,7 @@ def _each_written(writer: Writer, messages: Sequence[ChatMessage]) -> Iterator[l
 def _is_as_read(message: ChatMessage, contents: list[JsonValue]) -> bool:
     """Whether reading the contents gives the message back, so that its losses need not be measured.
 
-    They are read again only if that is not plain to see.
+    They are read again only if this is not obvious.
     """
     if message.reasoning is not None or message.tool_calls == []:
         return False
@@ -98,7 +98,7 @@ def _is_as_read(message: ChatMessage, contents: list[JsonValue]) -> bool:
 
 
 def _is_plain(message: ChatMessage) -> bool:
-    """Whether it is a text, or none, with calls that have all that reading gives."""
+    """Whether it is a text or no content, with calls that have all fields that reading sets."""
     if message.is_error is not None or message.tool_call_id is not None or message.role in ("tool", "custom"):
         return False
     if message.tool_calls is not None and message.role != "assistant":
@@ -109,7 +109,7 @@ def _is_plain(message: ChatMessage) -> bool:
 
 
 def _comparable(message: ChatMessage) -> JsonValue:
-    """The fields that reading sets, without the provider of a thought, which only an object tells."""
+    """The fields that reading sets, without the provider of a thought, which is known only from an object."""
     fields = message.model_dump(include=_FIELDS)
     for part in fields["content"] if isinstance(fields["content"], list) else ():
         if part["kind"] == "think" and part["extras"] is not None:

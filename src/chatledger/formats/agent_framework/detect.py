@@ -1,4 +1,4 @@
-"""Whether a payload is surely of the Microsoft Agent Framework: messages say their type and have `contents`."""
+"""Whether a payload is surely of the Microsoft Agent Framework: messages have a type and `contents`."""
 
 from __future__ import annotations
 

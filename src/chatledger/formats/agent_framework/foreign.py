@@ -1,8 +1,8 @@
-"""Messages of another origin as messages that the format can hold, written like its own.
+"""Fits messages of other formats to this format, which then writes them like its own.
 
-Left out are messages for the screen, parts that only another format understands, and media that only an id names. Of
-signatures those stay that the framework's clients give to the provider that made them: Anthropic's, which have no id,
-and OpenAI's with their id. The framework keeps no provider beside a signature.
+It leaves out custom messages, parts that only another format can read, and media with only an id. It keeps the
+signatures that the framework's clients send to the right provider: Anthropic's, which have no id, and OpenAI's with
+their id. The framework does not record the provider of a signature.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chatledger.models import ChatMessage, MediaPart, Part, TextPart, ThinkPart,
 
 
 def fit(message: ChatMessage) -> ChatMessage | None:
-    """The message without what the format cannot hold; None for a message that no model sees.
+    """The message without what the format cannot hold; None for a message that is not sent to a model.
 
     A message of the format itself is returned unchanged.
     """
@@ -25,7 +25,7 @@ def fit(message: ChatMessage) -> ChatMessage | None:
         return message
     if message.role == "custom":
         return None
-    # The framework knows no developer, and a client takes a role that it does not know for a user's.
+    # The framework has no role developer, and a client reads an unknown role as user.
     role = {"developer": "system", "tool": "tool"}.get(message.role, message.role if message.role in ROLES else "user")
     is_result = role == "tool"
     return ChatMessage(
@@ -49,7 +49,7 @@ def _fit_content(message: ChatMessage, role: str) -> str | list[Part] | None:
     if isinstance(message.content, list):
         fitted = (_fit_part(part, role, message.format) for part in message.content)
         return thoughts + [part for part in fitted if part is not None]
-    # Providers refuse an empty text beside a call or a thought.
+    # Providers reject an empty text beside a call or a thought.
     alone = not thoughts and not (role == "assistant" and message.tool_calls)
     text = message.content if message.content or alone else None
     if not thoughts:
@@ -58,7 +58,7 @@ def _fit_content(message: ChatMessage, role: str) -> str | list[Part] | None:
 
 
 def _thoughts(message: ChatMessage) -> Iterator[Part]:
-    """The reasoning beside the content, which becomes the first contents."""
+    """The field `reasoning`, which becomes the first contents."""
     if isinstance(message.reasoning, str):
         yield ThinkPart(text=message.reasoning)
         return
@@ -78,7 +78,7 @@ def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:
 
 
 def _fit_thought(part: ThinkPart, source_format: str | None) -> ThinkPart:
-    """The thought, with its signature if the framework gives it to nobody but the provider that made it."""
+    """The thought, with its signature if the framework sends it only to the provider that made it."""
     signer, id_ = signer_of(part, source_format), id_of(part)
     if part.signature is None:
         return ThinkPart(text=part.text)
@@ -90,7 +90,7 @@ def _fit_thought(part: ThinkPart, source_format: str | None) -> ThinkPart:
 
 
 def _fit_medium(part: Medium) -> Medium | None:
-    """A medium by its address or its content. An id is of the provider that received the upload."""
+    """A medium with a URL or data; None for an id, which is valid only for the provider that received the upload."""
     if part.url is not None:
         split = split_data_uri(part.url)
         mime_type = part.mime_type if part.mime_type is not None or split is None else split[0] or None

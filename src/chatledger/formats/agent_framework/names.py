@@ -1,4 +1,4 @@
-"""The names that several modules of the format share: of keys, of contents, of residual sections."""
+"""Names that several modules of the format share: of keys, of contents, of residual sections."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROLES = ("system", "user", "assistant", "developer")
 
 
 def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other, whose residual means nothing here."""
+    """The residual of a message that came in this format; None for any other message."""
     return message.residual if message.format == NAME else None
 
 

@@ -1,7 +1,7 @@
-"""Objects of the framework as dicts and back. It is imported only to give objects back.
+"""Objects of the framework as dicts and back. The framework is imported only to create objects.
 
-The framework's own dump of a message leaves out live values in its properties and contents without a word. Here they
-are dumped as they are, so that reading refuses them by their path.
+The framework's own dump of a message silently leaves out live values in its properties and contents. Here they are
+kept, so that reading rejects them with their path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_object(value: object) -> bool:
 
 
 def dumped(value: Any, path: str) -> tuple[dict[str, Any], Signers]:
-    """What `Message.to_dict` gives, with the live values that it would leave out, and who signed which content.
+    """The dict of `Message.to_dict`, with the live values that it would leave out, and the signers of the contents.
 
     Raises DecodeError for an object whose own code fails.
     """
@@ -37,7 +37,7 @@ def dumped(value: Any, path: str) -> tuple[dict[str, Any], Signers]:
         properties = value.additional_properties
         contents = list(value.contents)
         whole = [content.to_dict() for content in contents]
-    except Exception as error:  # foreign code, so anything: what it raised is the cause
+    except Exception as error:  # foreign code may raise anything; the error is the cause
         raise DecodeError(path, f"{type(value).__name__}.to_dict raised {type(error).__name__}") from error
     if _has_live(properties):
         source[PROPERTIES] = dict(properties)
@@ -49,7 +49,7 @@ def dumped(value: Any, path: str) -> tuple[dict[str, Any], Signers]:
 
 
 def _has_live(value: object) -> bool:
-    """Whether the framework would leave something out of the value."""
+    """Whether the framework would leave out a part of the value."""
     if isinstance(value, Mapping):
         return any(_has_live(child) for child in value.values())
     if isinstance(value, list):
@@ -73,7 +73,7 @@ def _annotations(value: object) -> Iterator[dict[str, Any]]:
 
 
 def _signer_of(content: Any) -> str | None:
-    """The provider whose SDK made a thought. Of thoughts that came in pieces, the content holds the object of each."""
+    """The provider whose SDK made a thought. If a thought was streamed, the content holds the object of each piece."""
     if getattr(content, TYPE, None) != THINKING or getattr(content, "protected_data", None) is None:
         return None
     raw = getattr(content, _RAW, None)
@@ -87,7 +87,7 @@ _SDKS = ("anthropic", "openai")
 
 
 def build(payload: Sequence[JsonValue]) -> list[Any]:
-    """The objects of messages. Raises EncodeError with the path of the first one that the framework refuses, and
+    """The objects of messages. Raises EncodeError with the path of the first message that the framework rejects, and
     MissingExtra if the framework is not installed.
     """
     try:
@@ -101,10 +101,10 @@ def _built(message: Any, source: JsonValue, path: str) -> Any:
     try:
         built = message.from_dict(source)
         kept = len(built.contents) == len(source[CONTENTS])
-    except Exception as error:  # foreign code, so anything: what it raised is the cause
+    except Exception as error:  # foreign code may raise anything; the error is the cause
         raise EncodeError(
-            path, f"the framework refuses this message ({type(error).__name__}); read it as dicts"
+            path, f"the framework rejects this message ({type(error).__name__}); use as_='dicts'"
         ) from error
-    if not kept:  # it logs a content that it does not know, and leaves it out
-        raise EncodeError(path, "the framework would leave out a content of this message; read it as dicts")
+    if not kept:  # the framework logs an unknown content and leaves it out
+        raise EncodeError(path, "the framework would drop a content of this message; use as_='dicts'")
     return built

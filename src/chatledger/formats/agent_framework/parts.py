@@ -30,17 +30,17 @@ from chatledger.models.json import JsonValue
 Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
 
 BARE = "bare"
-"""The form of a text that stands in the list without a content around it."""
+"""The form of a text in the list without a content around it."""
 _FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 _OPENAI_ID = "rs_"
-"""How ids of OpenAI's reasoning items begin. Anthropic gives none."""
+"""The prefix of the ids of OpenAI's reasoning items. Anthropic's have no id."""
 
 
 def read_parts(
     values: Sequence[JsonValue], path: str, at: Sequence[int], signers: dict[int, str], *, lenient: bool
 ) -> tuple[list[Part], Source]:
-    """The parts of contents that stand at these positions, and the residuals of those that need one, by index.
-    `signers` tells, by position, who signed the reasoning of which an object knew it. Raises DecodeError.
+    """The parts of the contents at these positions, and their residuals by index, if they need one. `signers` has the
+    signers of reasoning by position, as far as objects named them. Raises DecodeError.
     """
     parts: list[Part] = []
     residuals: Source = {}
@@ -78,7 +78,7 @@ def read_part(
 
 
 def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
-    """The content of a part; None if there is none for it, such as a medium without its address and its data."""
+    """The content of a part; None if there is none, as for a medium without a URL and data."""
     if isinstance(part, OpaquePart):
         return part.value
     if isinstance(part, TextPart) and nested(residual, FORM) == BARE:
@@ -125,7 +125,7 @@ def _given(**fields: str | None) -> Source:
 
 
 def _read_thought(content: Source, path: str, signer: str | None) -> ThinkPart:
-    """A thought, with the id that its provider knows it by. Its signature is not read without one to check."""
+    """A thought, with the provider's id of it. The id of OpenAI's reasoning also tells the signer."""
     text, signature, id_ = (optional_text_at(content, key, path) for key in (TEXT, "protected_data", "id"))
     if signature is not None and signer is None and id_ is not None and id_.startswith(_OPENAI_ID):
         signer = OPENAI
@@ -136,7 +136,7 @@ def _read_thought(content: Source, path: str, signer: str | None) -> ThinkPart:
 
 
 def _read_medium(content: Source, path: str) -> Medium:
-    """A medium by its media type. One that holds its data in the framework's own spelling is read as data."""
+    """A medium by its media type. A data URI in the framework's own spelling is read as data."""
     uri, mime_type = text_at(content, URI, path), optional_text_at(content, "media_type", path)
     name, id_ = (optional_text_at(content, key, path) for key in ("name", "file_id"))
     family, _, subtype = (mime_type or "").partition("/")
@@ -155,7 +155,7 @@ def _medium(part: MediaPart) -> Source | None:
         return None
     mime_type = part.mime_type
     if mime_type is None:
-        # The framework knows a medium by its media type alone, and its clients refuse one without.
+        # The framework identifies a medium only by its media type, and its clients reject a medium without one.
         mime_type = next((f"{family}/*" for family, kind in _FAMILIES.items() if isinstance(part, kind)), None)
     named = _given(media_type=mime_type, name=part.name, file_id=part.id)
     return {TYPE: DATA if is_data_uri(uri) else URI, URI: uri, **named, PROPERTIES: {}}

@@ -47,7 +47,7 @@ _NAMES = re.compile(r"\.(type|role|author_name|message_id)|\.contents\[\d+\]\.(t
 def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], list[Loss]]:
     """The rows of a list of messages, and a loss for each value that lenient rules kept as the nearest JSON.
 
-    Raises DecodeError with the path of the first thing that is not of the format.
+    Raises DecodeError with the path of the first invalid value.
     """
     if not isinstance(payload, (list, tuple)):
         raise wrong("$", "a list of messages", payload)
@@ -57,7 +57,7 @@ def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], 
         path = f"$[{index}]"
         source, signers = dumped(value, path) if is_object(value) else (value, {})
         if not isinstance(source, dict):
-            raise DecodeError(path, f"a message or its dict is expected, not {type(value).__name__}")
+            raise DecodeError(path, f"expected a message or its dict, not {type(value).__name__}")
         if lenient:
             source, lost = coerce(source, path, _NAMES)
             losses += lost
@@ -68,7 +68,7 @@ def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], 
 
 
 def read_message(source: Source, path: str, signers: Signers | None = None, *, lenient: bool) -> list[ChatMessage]:
-    """The rows of a message, at least one. `signers` tells who signed the thoughts of which an object knew it."""
+    """The rows of a message, at least one. `signers` has the signers of thoughts, as far as an object named them."""
     role, contents = text_at(source, "role", path), source.get(CONTENTS)
     if not isinstance(contents, list):
         raise wrong(f"{path}.{CONTENTS}", "a list", contents)
@@ -123,7 +123,7 @@ def _read_contents(
 
 
 def _text_alone(parts: list[Part]) -> str | list[Part] | None:
-    """A single text as a text, and no content at all as none."""
+    """A single text as plain text; None for no content."""
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
     return parts or None
@@ -195,9 +195,9 @@ def _read_result(value: JsonValue, path: str, *, lenient: bool) -> Source | None
 
 
 def _read_answer(value: Source, path: str, *, lenient: bool) -> tuple[str | list[Part] | None, Source, Source]:
-    """What a result says, the residuals of its items, and the beginning of its section.
+    """The content of a result, the residuals of its items, and the beginning of its section.
 
-    The framework writes a result twice: as items, and as the text of those that are texts.
+    The framework writes a result twice: as items, and as the joined text of its text items.
     """
     result, items = value.get("result"), value.get("items")
     if isinstance(items, list):

@@ -31,12 +31,14 @@ from chatledger.models import ChatMessage, ToolCall, continues
 from chatledger.models.json import JsonValue, loads
 
 FAILED = "FunctionInvocationError"
-"""What the framework itself writes in place of the exception of a failed call."""
+"""The text that the framework writes instead of the exception of a failed call."""
 
 
 @dataclass(slots=True)
 class Writer:
-    """Writes messages one after the other into `messages`. Calls without an id get one, and so do their results."""
+    """Writes messages one after the other into `messages`. Calls without an id, and their results, get a
+    generated id.
+    """
 
     messages: list[JsonValue] = field(default_factory=list)
     _pairing: Pairing = field(default_factory=Pairing)
@@ -67,12 +69,12 @@ def write_head(message: ChatMessage, contents: list[JsonValue]) -> Source:
     head = nested(own_residual(message), HEAD)
     author = None if message.role == "tool" else message.name
     restored = restore(head_of(message.role, contents, author), head)
-    # A program may have named the author since.
+    # A program may have named the author later.
     return {**restored, CONTENTS: contents, **({} if author is None else {AUTHOR: author})}
 
 
 def write_contents(message: ChatMessage, position: int) -> list[JsonValue]:
-    """The contents of a message that is no result."""
+    """The contents of a message that is not a result."""
     residual = own_residual(message)
     calls: list[JsonValue] = [
         restore(encoded_call(call, made_id(message, position, index)), nested(residual, CALLS, str(index)))
@@ -82,7 +84,7 @@ def write_contents(message: ChatMessage, position: int) -> list[JsonValue]:
 
 
 def encoded_call(call: ToolCall, made: str) -> Source:
-    """The content of a call; `made` is its id if it has none."""
+    """The content of a call; `made` is its id if the call has none."""
     return {
         TYPE: CALL,
         "call_id": made if call.id is None else call.id,
@@ -119,7 +121,7 @@ def encoded_result(message: ChatMessage, section: JsonValue, call_id: str | None
 
 
 def _value_of(text: str) -> JsonValue:
-    """The JSON value of a text; the text itself if a program has changed it into another one."""
+    """The JSON value of a text; the text itself if a program has changed it."""
     try:
         return loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The codec of `agent-service`: a list of messages or a ChatHistory, of objects or of dicts.
 
-A payload is written as the dict of a ChatHistory, equal to what came in; `as_models` makes the ChatHistory of it, with
-the set of fields that were given on each message.
+A payload is written as the dict of a ChatHistory, equal to the source; `as_models` creates the ChatHistory from it,
+with the fields that were set on each message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AgentServiceCodec:
     name = NAME
 
     def given_as(self, messages: Sequence[LedgerMessage]) -> Kind:
-        """Models, whatever came in: the service's own API answers with a ChatHistory."""
+        """Always models: the service's own API answers with a ChatHistory."""
         return "models"
 
     def recognises(self, payload: object) -> bool:
@@ -48,14 +48,14 @@ class AgentServiceCodec:
         return Decoded(messages, losses)
 
     def encode(self, messages: Sequence[LedgerMessage], *, carry: bool = False) -> Encoded:
-        """The dict of a ChatHistory. `carry` puts the fields that a message cannot say into its custom_data."""
+        """The dict of a ChatHistory. `carry` puts the fields that a message cannot express into its custom_data."""
         return measured(self, messages, lambda given: _write(given, carry_all=carry), unsaid=UNSAID)
 
     def as_models(self, payload: dict[str, Any]) -> ChatHistory:
-        """The ChatHistory of a payload that `encode` gave.
+        """The ChatHistory of a payload that `encode` returned.
 
-        A message that lenient rules let in and no model accepts is written like one of another format: an unknown type
-        becomes custom, and arguments that are no object are under `_raw`.
+        A message that lenient rules accepted but no model accepts is written like a message of another format: an
+        unknown type becomes custom, and arguments that are not an object are under `_raw`.
         """
         return ChatHistory(messages=[_as_model(fields) for fields in payload[MESSAGES]])
 
@@ -78,15 +78,15 @@ def _keep_around(around: JsonObject | None, messages: list[LedgerMessage], rules
             messages[index] = message.model_copy(update={"residual": {**(message.residual or {}), AROUND: residual}})
             return []
     if rules != "lenient":
-        raise DecodeError("$", "there is no message that could keep what stands beside the messages")
+        raise DecodeError("$", "the history has no message to store its other keys with; add a message")
     return [Loss(AROUND, None, "$")]
 
 
 def _write(messages: Sequence[LedgerMessage], *, carry_all: bool) -> Written:
     """The messages in their history.
 
-    A thread may hold several payloads that were appended one after the other. The last one's residual of the history is
-    written; those of the others are lost.
+    A thread may hold several payloads that were appended one after the other. Only the last payload's residual of the
+    history is written.
     """
     told = next((around for message in reversed(messages) if (around := around_of(message)) is not None), None)
     kept = [index for index, message in enumerate(messages) if message.format == NAME and _is_told(message, told)]
@@ -108,7 +108,7 @@ def _is_told(message: LedgerMessage, told: JsonObject | None) -> bool:
 
 
 def _is_as_read(message: LedgerMessage) -> bool:
-    """Whether the message is as it was read, without values that a program set and that reading would not give back."""
+    """Whether the message is as it was read, without values of a program that reading would not return."""
     if message.reasoning is not None or not isinstance(message.content, str):
         return False
     if any(held in ([], {}) for held in (message.tool_calls, message.response_metadata, message.custom_data)):

@@ -1,11 +1,11 @@
-"""Messages of other formats carried through this one: custom_data holds the fields that this format cannot say.
+"""Carries messages of other formats: custom_data holds the fields that this format cannot express.
 
     carry(write_fields(message), message)    the encoded message, with the fields that reading it would not give back
     unpack(read_fields(source), source)      the original message, of its own format and with its own residual
 
-Only a source that equals what `carry` writes to the last value is unpacked. Any other keeps its custom_data as plain
-data, so that nothing which merely looks alike is lost. An unpacked message is of its own format: `carry` writes the
-same source again, and without `carry` the source says only what this format can.
+A source is unpacked only if it equals the output of `carry` to the last value. Any other source keeps its custom_data
+as plain data, so that data which only looks similar is not lost. An unpacked message has its own format: `carry` writes
+the same source again, and without `carry` the source has only what this format can express.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _FIELDS = (
     _FORMAT,
     "residual",
 )
-"""The fields that the source said; not those that the ledger adds: ids, positions, times, the run."""
+"""The fields of the source, without those that the ledger adds: ids, positions, times, the run."""
 
 
 def carry(encoded: JsonObject, message: LedgerMessage) -> JsonObject:
-    """The encoded message with the fields that it does not say; unchanged where there are none."""
+    """The encoded message with the fields that it cannot express; unchanged if there are none."""
     # A key of the same name in the message's own data is carried as well.
     bare = {**encoded, _DATA: _without_carried(encoded[_DATA])}
     whole, plain = _said(message), _said(read_fields(bare))
@@ -73,7 +73,7 @@ def _said(message: LedgerMessage) -> JsonObject:
 
 
 def _plain(value: Any) -> JsonValue:
-    """Parts and calls as JSON. Free JSON stays as it is: it may nest deeper than Pydantic dumps."""
+    """Parts and calls as JSON. Free JSON is not dumped: it may nest deeper than Pydantic dumps."""
     if isinstance(value, BaseModel):
         return {name: getattr(value, name) for name in type(value).model_fields}
     if isinstance(value, list) and all(isinstance(item, BaseModel) for item in value):

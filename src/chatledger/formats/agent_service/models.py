@@ -1,12 +1,12 @@
-"""The classes of an agent service: its messages and their history, its requests, and what it says of itself.
+"""The classes of an agent service: its messages and their history, its requests, and its metadata.
 
-A dump holds every field, None and empty ones included, in the order of the fields. The classes drop unknown keys and
-write a tool call in the order of its keys; the codec keeps both when it is given dicts. Which fields were given
-(`model_fields_set`) is part of a message, since a service may answer with `exclude_unset`. Messages can be changed: a
-service sets `run_id` on what its agent made.
+A dump holds every field, also None and empty fields, in the order of the fields. The classes drop unknown keys and
+write a tool call in the order of its keys; for dicts the codec keeps both. The set of given fields (`model_fields_set`)
+is part of a message, since a service may answer with `exclude_unset`. Messages can be changed: a service sets `run_id`
+on the messages of its agent.
 
-Model names are text: the enumerations that services use for them change with every release, and a stored run must
-stay readable after its model's name is gone from them.
+Model names are text: the services' enumerations of model names change with every release, and a stored run must stay
+readable after they drop its model.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ChatMessage(BaseModel):
         return f"{title}\n\n{self.content}"
 
     def pretty_print(self) -> None:
-        print(self.pretty_repr())  # noqa: T201 - what the method is for
+        print(self.pretty_repr())  # noqa: T201 - printing is its purpose
 
 
 class ChatHistoryInput(BaseModel):

@@ -1,7 +1,7 @@
 """A message of this format as a message of the ledger.
 
-An empty list or object is this format's default and says nothing, so it becomes None. The residual keeps whether it
-was there. It also keeps values that no valid message has, which only lenient rules let in.
+An empty list or object is this format's default, so it becomes None. The residual records whether it was there. It also
+keeps invalid values, which only lenient rules accept.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from chatledger.models.json import JsonObject, JsonValue, dumps
 
 
 def check(fields: JsonObject, path: str, rules: RulesLevel) -> None:
-    """Raise DecodeError with the path of the first value that is not of the format; lenient requires only a type."""
+    """Raise DecodeError with the path of the first invalid value; lenient requires only a type."""
     if rules == "lenient":
         if not isinstance(fields.get("type"), str):
-            raise DecodeError(f"{path}.type", "a message says of which type it is")
+            raise DecodeError(f"{path}.type", "missing or not text: a message needs a type")
         return
     try:
         ChatMessage.model_validate(fields)
@@ -44,7 +44,7 @@ def check(fields: JsonObject, path: str, rules: RulesLevel) -> None:
         if not call["name"]:
             raise nameless(f"{path}.{TOOL_CALLS}[{index}].name")
     if fields.get("run_id") == "":
-        raise DecodeError(f"{path}.run_id", "empty: a run has an id; rules='lenient' stores the message without a run")
+        raise DecodeError(f"{path}.run_id", "must not be empty; rules='lenient' stores the message without a run")
 
 
 def _step(step: int | str) -> str:
@@ -54,7 +54,7 @@ def _step(step: int | str) -> str:
 def read_fields(source: JsonObject, *, lenient: bool = False) -> LedgerMessage:
     """The message of checked fields, without its residual.
 
-    Lenient leaves to the residual what is valid here and the store refuses: a call without a name, a run without an id.
+    Lenient keeps in the residual what is valid here but not in the store: a call without a name, a run without an id.
     """
     fields = {
         "role": ROLE_OF_TYPE.get(source["type"], source["type"]),
@@ -113,12 +113,12 @@ def keep_difference(source: JsonObject, message: LedgerMessage, given: list[str]
 
 
 def _keep_calls(source: JsonValue, written: list[JsonObject]) -> list[JsonObject | None]:
-    """The residuals of the calls. Empty where the source has other calls: then the message's residual keeps them."""
+    """The residuals of the calls. Empty if the source has other calls: then the message's residual keeps them."""
     if not isinstance(source, list) or len(source) != len(written):
         return []
     return [keep(call, own) for call, own in zip(source, written, strict=True)]
 
 
 def keep_around(around: JsonObject) -> JsonObject | None:
-    """The residual of a history's other keys, or None where it has only its messages."""
+    """The residual of a history's other keys, or None if it has only messages."""
     return keep(around, {MESSAGES: []})

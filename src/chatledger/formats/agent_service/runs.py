@@ -1,8 +1,8 @@
 """A service's requests as the ledger's records: the message and the run of a UserInput, a score of its Feedback.
 
-Credentials are never stored. Agents take them in `agent_config`, so at every depth of it a key is left out, with its
-value, if its letters contain one of SECRET_WORDS or end with one of SECRET_ENDINGS, whatever their case and the
-characters between them: `OPENAI_API_KEY`, `x-api-key`, `dbPassword`, `hf_token`; but not `max_tokens`.
+Credentials are never stored. Agents get them in `agent_config`. So a key in it, at any depth, is left out with its
+value if its letters contain one of SECRET_WORDS or end with one of SECRET_ENDINGS, ignoring case and other characters:
+`OPENAI_API_KEY`, `x-api-key`, `dbPassword`, `hf_token`; but not `max_tokens`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NOT_A_LETTER = re.compile(r"[^a-z0-9]")
 
 
 def user_input_to_message(user_input: object) -> LedgerMessage:
-    """The user's message of a UserInput: ours, a service's own class, or its dict."""
+    """The user's message of a UserInput, of a service's own class, or of a dict."""
     return LedgerMessage(role="user", content=_request(user_input)["message"])
 
 
 def run_input(user_input: object) -> dict[str, JsonValue]:
     """The fields of a UserInput or StreamInput without credentials, as `runs.start(input=...)` stores them.
 
-    Raises DecodeError with the path of what is not JSON.
+    Raises DecodeError with the path of a value that is not JSON.
     """
     request = _request(user_input)
     require_json(request, "$")
@@ -40,10 +40,10 @@ def run_input(user_input: object) -> dict[str, JsonValue]:
 
 
 def to_ledger_feedback(feedback: object) -> LedgerFeedback:
-    """The record of a service's Feedback. Raises ValidationError for a score that is not finite and an empty key."""
+    """The record of a service's Feedback. Raises ValidationError for a score that is not finite or an empty key."""
     fields = fields_of(feedback)
     if fields is None:
-        raise DecodeError("$", f"a feedback is an object, not {type(feedback).__name__}")
+        raise DecodeError("$", f"expected a feedback object, not {type(feedback).__name__}")
     return LedgerFeedback.model_validate({name: fields[name] for name in _FEEDBACK if name in fields})
 
 
@@ -53,12 +53,12 @@ _FEEDBACK = ("run_id", "key", "score", "kwargs")
 def _request(user_input: object) -> dict[str, Any]:
     request = fields_of(user_input)
     if request is None or not isinstance(request.get("message"), str):
-        raise DecodeError("$.message", "a user input has its message as text")
+        raise DecodeError("$.message", "missing or not text")
     return request
 
 
 def _without_secrets(value: JsonValue) -> JsonValue:
-    """A copy without the credentials, made without recursion: a configuration may nest as deep as we keep JSON."""
+    """A copy without the credentials, made without recursion: a configuration may nest as deep as stored JSON."""
     root: list[Any] = [value]
     pending: list[tuple[Any, Any]] = [(root, 0)]
     while pending:

@@ -1,8 +1,8 @@
-"""Each message of a payload as the dict that its class would dump, whether it came as a dict or as an object.
+"""Each message of a payload as the dict that its class would dump, for dicts and objects.
 
-Objects are read by their fields and never imported, so any class of this shape will do: a service's own, a fork's, a
-newer one with fields that we do not know. Their attributes are read rather than their dump, which would hide a live
-object inside a free dict.
+Objects are read by their fields and never imported, so any class with these fields works: a service's own, a fork's, a
+newer class with unknown fields. Their attributes are read rather than their dump, which would hide a live object inside
+a free dict.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def open_payload(payload: object, rules: RulesLevel) -> Opened:
     history = fields_of(payload)
     messages = None if history is None else history.get(MESSAGES)
     if history is None or not isinstance(messages, (list, tuple)):
-        raise DecodeError("$", "neither a list of messages nor a chat history")
+        raise DecodeError("$", "expected a list of messages or a chat history")
     around = _as_json({**history, MESSAGES: []}, "$", rules, losses)
     return Opened(around, _sources(messages, f"$.{MESSAGES}", rules, losses), losses)
 
@@ -71,7 +71,7 @@ def _sources(messages: Sequence[object], path: str, rules: RulesLevel, losses: l
 def _source(message: object, path: str, rules: RulesLevel, losses: list[Loss]) -> Source:
     fields = fields_of(message)
     if fields is None:
-        raise DecodeError(path, f"a message is an object, not {type(message).__name__}")
+        raise DecodeError(path, f"expected a message object, not {type(message).__name__}")
     return Source(_as_json(fields, path, rules, losses), path, _given(message, fields))
 
 

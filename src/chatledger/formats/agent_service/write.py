@@ -2,12 +2,12 @@
 
 `write_message` adds the residual, which holds:
 
-    calls     one residual for each tool call, None where its own fields say it all
-    given     the fields that were set on an object, when not all were
-    around    what a chat history holds beside its messages; on the first message of the payload
+    calls     one residual for each tool call, None if its typed fields are complete
+    given     the fields that were set on an object, if not all were
+    around    the other keys of a chat history; on the first message of the payload
     keys, extra    those of the message itself, as in chatledger.formats.wire.residual
 
-Storing may add one thing, the run of a message: it comes back even where the source had none.
+Storing may add the run of a message: it comes back even if the source had none.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ROLE_OF_TYPE = {"human": "user", "ai": "assistant", "tool": "tool", "custom": "c
 TYPE_OF_ROLE = {role: type_ for type_, role in ROLE_OF_TYPE.items()}
 
 RAW = "_raw"
-"""The key of an args object that holds arguments which are no JSON object, as their text."""
+"""The key of an args object that holds the text of arguments that are not a JSON object."""
 
 ROLE = "role"
 """The key of custom_data that holds a role for which this format has no type: system, developer, unknown ones."""
 
 CARRIED = "chatledger"
-"""The key of custom_data that holds the fields of a message of another format that this one cannot say."""
+"""The key of custom_data that holds the fields of a message of another format that this format cannot express."""
 
 CALLS = "calls"
 GIVEN = "given"
@@ -42,7 +42,7 @@ TOOL_CALLS = "tool_calls"
 _RUN_ID = "run_id"
 
 _DEPTH = MAX_DEPTH - 8
-"""The maximum depth of an object that is nested a few levels down in a message."""
+"""The maximum depth of an object that is a few levels down in a message."""
 
 
 class Dump(dict[str, JsonValue]):
@@ -52,7 +52,7 @@ class Dump(dict[str, JsonValue]):
 
 
 def write_message(message: LedgerMessage) -> JsonObject:
-    """The source of the message; a Dump where not all of its fields had been set."""
+    """The source of the message; a Dump if not all of its fields had been set."""
     residual = message.residual if isinstance(message.residual, dict) else {}
     source = restore(with_calls(write_fields(message), residual.get(CALLS)), residual)
     named = {} if message.run_id is None or source.get(_RUN_ID) is not None else {_RUN_ID: message.run_id}

@@ -1,7 +1,7 @@
 """Tool calls and their results, both ways.
 
 A call is a `tool_use` block of an assistant's message. A result is a `tool_result` block of a user's message; each
-becomes a stored message of its own.
+becomes a separate stored message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BLOCK = "block"
 
 
 def read_call(block: dict[str, JsonValue], path: str) -> tuple[ToolCall, JsonValue]:
-    """A call and its residual. Raises DecodeError. The input may be text: a stream that was cut off leaves that."""
+    """A call and its residual. Raises DecodeError. The input may be text if the stream was cut off."""
     arguments = block.get("input")
     if not isinstance(arguments, (dict, str)):
         raise wrong(f"{path}.input", "an object", arguments)

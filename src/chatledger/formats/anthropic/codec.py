@@ -36,22 +36,22 @@ class Anthropic:
         return is_anthropic(payload)
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
-        """One message for the system prompt, one for each tool result, one for the rest of each message.
+        """One message for the system prompt, one for each tool result, and one for the rest of each message.
 
         Lenient rules keep an unknown role as its text and a malformed block whole.
         """
         return Decoded(*read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A dict of `messages`, and `system` where there is one, for `client.messages.create(…)`.
+        """A dict of `messages`, and `system` if there is one, for `client.messages.create(…)`.
 
-        `carry` changes nothing: the API refuses unknown keys, so there is no free slot.
+        `carry` has no effect: the API refuses unknown keys, so there is no free field.
         """
         return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The request: the format's own messages as they came, those of another origin as they fit.
+    """The request: messages of the format as they came in, others fitted to the format.
 
     Leading system messages are the `system` of the request. A later one stays in its position in `messages`, where the
     API accepts it as well.
@@ -74,7 +74,7 @@ def _is_prompt(message: ChatMessage) -> bool:
 
 
 def _system(prompts: Sequence[ChatMessage]) -> JsonValue:
-    """A single prompt as it is, several as one list of their blocks."""
+    """A single prompt unchanged, several prompts as one list of their blocks."""
     if len(prompts) == 1:
         return write_system(prompts[0])
     return [block for prompt in prompts for block in content_blocks(prompt) if block.get("text") != ""]

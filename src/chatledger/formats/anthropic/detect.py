@@ -1,8 +1,8 @@
 """Whether a payload is surely a request to the Messages API.
 
-A list of roles and texts is left to the formats that are more common. A payload is claimed if it has what no other
-format writes: a `system` beside `messages`, or blocks of calls, results, thinking or media with a source among messages
-of user and assistant.
+A list of roles and texts is left to more common formats. A payload is recognised if it has something that no other
+format writes: a `system` beside `messages`, or blocks of calls, results, thinking or media with a source in messages of
+user and assistant.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Messages of another origin as messages that the API accepts.
+"""Fits messages of other formats to the API.
 
-The result is a `ChatMessage`, which is then written like one of the format itself. Left out are custom messages,
-reasoning without a signature or with that of another provider, audio and video, and parts that only another format
-understands.
+The result is a `ChatMessage`, which is then written like a message of the format itself. Custom messages, reasoning
+without a signature or with another provider's, audio, video, and parts that only another format can read are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from chatledger.models import ChatMessage, FilePart, ImagePart, OpaquePart, Part
 from chatledger.models.json import JsonValue, dumps, json_problem, loads
 
 RAW = "_raw"
-"""The only key of an input that was no object."""
-_INPUT_DEPTH = 480  # of the 500 levels that a payload may nest: the input stands a few levels down
+"""The only key of an input that was not an object."""
+_INPUT_DEPTH = 480  # less than the 500 levels of a payload: the input is a few levels down
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _IMAGES = {f"image/{kind}": f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp")} | {"image/jpg": "image/jpeg"}
 _PDF = "application/pdf"
@@ -27,7 +26,7 @@ _TEXT = "text/plain"
 
 
 def fit(message: ChatMessage) -> ChatMessage | None:
-    """The message without what the format cannot hold; None for a message that no model sees.
+    """The message without what the format cannot hold; None for a message that is not sent to a model.
 
     A message of the format itself is returned unchanged.
     """
@@ -49,7 +48,7 @@ def fit(message: ChatMessage) -> ChatMessage | None:
 
 
 def _fit_content(message: ChatMessage, role: str, has_calls: bool) -> str | list[Part] | None:
-    """The content. It may be None beside calls and for a result."""
+    """The content. It may be None with calls and for a result."""
     thinking = list(_signed(message)) if role == "assistant" else []
     if isinstance(message.content, list):
         fitted = (_fit_part(part, role, message.format) for part in message.content)
@@ -63,14 +62,14 @@ def _fit_content(message: ChatMessage, role: str, has_calls: bool) -> str | list
 
 
 def _signed(message: ChatMessage) -> Iterator[Part]:
-    """Reasoning that the API would accept: it requires the signature that it gave."""
+    """Reasoning that the API would accept: it requires its own signature."""
     for part in message.reasoning if isinstance(message.reasoning, list) else ():
         if isinstance(part, ThinkPart) and _may_be_signed_here(part, message.format):
             yield ThinkPart(text=part.text, signature=part.signature)
 
 
 def _may_be_signed_here(part: ThinkPart, source_format: str | None) -> bool:
-    """Whether the thought has a signature, and not one that another provider is known to have given."""
+    """Whether the thought has a signature that is not known to be another provider's."""
     return part.signature is not None and signer_of(part, source_format) in (None, ANTHROPIC)
 
 
@@ -79,7 +78,7 @@ def _fit_call(call: ToolCall) -> ToolCall:
 
 
 def fit_arguments(arguments: str | dict[str, JsonValue] | None) -> dict[str, JsonValue]:
-    """The arguments as an object, the only type that the API accepts. Any other value is text under one key."""
+    """The arguments as an object, the only type that the API accepts. Any other value becomes text under one key."""
     value = as_input(arguments)
     if value is not None:
         return value
@@ -87,7 +86,7 @@ def fit_arguments(arguments: str | dict[str, JsonValue] | None) -> dict[str, Jso
 
 
 def as_input(arguments: str | dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-    """The object that the arguments are or spell; None if they spell no object. A blank text means no arguments."""
+    """The arguments as an object, parsed if they are JSON text; None if they are no object. Blank text means `{}`."""
     value = _parsed(arguments) if isinstance(arguments, str) else arguments or {}
     return value if isinstance(value, dict) and json_problem(value, max_depth=_INPUT_DEPTH) is None else None
 
@@ -100,7 +99,7 @@ def _parsed(text: str) -> JsonValue:
 
 
 def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:
-    """The part as a message of the role can have it; None if it cannot. The API refuses an empty text in a list."""
+    """The part in a form for the role; None if there is none. The API rejects an empty text in a list."""
     if isinstance(part, TextPart):
         return TextPart(text=part.text) if part.text else None
     if isinstance(part, ThinkPart):
@@ -119,7 +118,7 @@ def _fit_image(part: ImagePart) -> Part | None:
 
 
 def _fit_file(part: FilePart) -> Part | None:
-    """A PDF by its data or URL, or a text. The type of a file at a URL is unknown, so it is assumed to be a PDF."""
+    """A PDF with data or a URL, or a text. A file with a URL has no known type, so it is taken for a PDF."""
     mime_type, data = _data(part)
     if data is None:
         return None if part.url is None else FilePart(url=part.url, name=part.name)

@@ -1,4 +1,4 @@
-"""The names that several modules of the format share: of keys, of blocks, of residual sections."""
+"""Names that several modules of the format share: of keys, of blocks, of residual sections."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TOOL_RESULT = "tool_result"
 PAYLOAD = "payload"
 """Residual of the first message: `keys` and `extra` of the request around the messages."""
 LISTED = "listed"
-"""Residual: the message stood in `messages` under this role, which a system prompt or a tool result need not."""
+"""Residual: the message was in `messages` with this role, unlike most system prompts and tool results."""
 
 
 def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other, whose residual means nothing here."""
+    """The residual of a message that came in this format; None for any other message."""
     return message.residual if message.format == NAME else None
 
 

@@ -1,10 +1,10 @@
 """Content blocks as parts, both ways. A block of an unknown type is kept whole, in its position.
 
-Redacted thinking, server tools with their results, MCP, searches, container uploads and compaction are unknown here:
-only this API understands them, and it accepts what it gave only unchanged.
+Redacted thinking, server tools with their results, MCP, searches, container uploads and compaction count as unknown:
+only this API can read them, and it accepts its own blocks only unchanged.
 
-An image or a document has a `source`: base64 data, a URL, or the id of an uploaded file. A document whose source is a
-plain text or a list of blocks is no file, and is kept whole as well.
+An image or a document has a `source`: base64 data, a URL, or the id of an uploaded file. A document whose source is
+plain text or a list of blocks is not a file, and is kept whole too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _SOURCES = {
 def read_parts(
     blocks: Sequence[JsonValue], path: str, *, lenient: bool, at: Sequence[int] | None = None
 ) -> tuple[list[Part], dict[str, JsonValue]]:
-    """The parts and their section of the residual; `at` has the positions of the blocks, if they are not in a row."""
+    """The parts and their section of the residual; `at` has the positions of the blocks, if they are not
+    consecutive.
+    """
     parts: list[Part] = []
     residuals: dict[str, JsonValue] = {}
     for idx, (position, block) in enumerate(zip(at or range(len(blocks)), blocks, strict=True)):
@@ -50,7 +52,7 @@ def write_parts(parts: Sequence[Part], residual: JsonValue) -> list[dict[str, Js
 
 
 def _read_block(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, JsonValue]:
-    """A part and its residual. Lenient rules keep a malformed block whole, as one of an unknown type."""
+    """A part and its residual. Lenient rules keep a malformed block whole, like a block of an unknown type."""
     block = as_object(value, path)
     kind = block.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None

@@ -1,13 +1,13 @@
 """A payload as messages: a request's `system` and `messages`, or the list alone.
 
-The rest of a request (model, tools, max_tokens, …) stays in the residual of the first message, so that it comes back
-with it.
+The rest of a request (model, tools, max_tokens, …) is kept in the residual of the first message and comes back with it.
 
-A message of the API may become several. Each tool result is a message of its own, and a user message may hold several
-of them and more. They become a group: the results in their order, then one user message of the rest, so that no call is
-open when the user speaks. All but the first of a group say that they continue the message before.
+A message of the API may become several stored messages. Each tool result becomes a separate message, and a user message
+may hold several results and other blocks. They become a group: the results in order, then one user message with the
+rest, so that no call is open when the user speaks. All but the first of a group are marked as continuing the message
+before.
 
-A list of calls or results with a single text can only be a list, so that text is read as a text and not as a part.
+The content of a message with calls or results is always a list, so a single text in it is read as text, not as a part.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from chatledger.models import CONTINUES, LENIENT, ChatMessage, Loss, Part, TextP
 from chatledger.models.json import JsonValue
 
 _DEPTH = 8
-"""How far down objects may stand in a payload: messages, their blocks, those of a tool result, their sources."""
+"""The maximum depth of objects in a payload: messages, their blocks, the blocks of a tool result, their sources."""
 _ROLE_OF = {TOOL_USE: "assistant", TOOL_RESULT: "user"}
 """The only role in whose messages these blocks have a meaning."""
 
 
 def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], list[Loss]]:
-    """The messages of a payload, and the keys that no message can keep, if lenient. Raises DecodeError."""
+    """The messages of a payload; if lenient, also the keys that no message can keep. Raises DecodeError."""
     source = _plain_payload(payload)
     sources = source.get(MESSAGES)
     if not isinstance(sources, list):
@@ -50,7 +50,7 @@ def read_payload(payload: object, *, lenient: bool) -> tuple[list[ChatMessage], 
 def plain(value: object, path: str) -> Any:
     """The value with each object of the SDK in it dumped.
 
-    Keys that were not given stay absent, except for a `role` or a `type` that a class has as a default.
+    Keys that were not set stay absent, except for a `role` or a `type` that a class has as a default.
     """
     return plain_value(value, path, _DEPTH, _dump)
 
@@ -64,9 +64,9 @@ def _plain_payload(payload: object) -> dict[str, Any]:
     if isinstance(payload, list):
         payload = {MESSAGES: payload}
     if not isinstance(payload, dict):
-        raise wrong(MESSAGES, "an object with messages, or a list of messages,", payload)
+        raise wrong(MESSAGES, "an object with messages or a list of messages", payload)
     if MESSAGES not in payload and "role" in payload:
-        raise DecodeError(MESSAGES, "a single message was given; the payload is a list of messages")
+        raise DecodeError(MESSAGES, "expected a list of messages, not a single message")
     source = {key: plain(value, str(key)) for key, value in payload.items()}
     require_json(source, "")
     return source
@@ -93,12 +93,14 @@ def _with_residual(
         return [first.model_copy(update={"residual": kept}), *messages[1:]], []
     unknown = [key for key in source if key != MESSAGES]
     if not lenient:
-        raise DecodeError(unknown[0], "there is no message with which it could be kept")
+        raise DecodeError(unknown[0], "the request has no message to store this key with; add a message")
     return [], [Loss("payload", None, key) for key in unknown]
 
 
 def _read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> list[ChatMessage]:
-    """The messages of one message of the API, at least one. Raises DecodeError with the path of the first error."""
+    """The stored messages of one message of the API, at least one. Raises DecodeError with the path of the
+    first error.
+    """
     role = _read_role(source, path, lenient=lenient)
     content = source.get("content")
     if isinstance(content, list):
@@ -109,7 +111,7 @@ def _read_message(source: dict[str, JsonValue], path: str, *, lenient: bool) -> 
 
 
 def _read_plain(source: dict[str, JsonValue], key: str, path: str, *, lenient: bool) -> tuple[str | None, Any]:
-    """A content that is no list, and its residual: text, or None if lenient."""
+    """A content that is not a list, and its residual: text, or None if lenient."""
     content = source.get(key)
     if isinstance(content, str):
         return content, {}
@@ -122,7 +124,7 @@ def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str
     role = text_at(source, "role", path)
     if role in ROLES or lenient:
         return role
-    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
+    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
 
 
 def _read_blocks(role: str, blocks: list[JsonValue], path: str, *, lenient: bool) -> list[ChatMessage]:
@@ -152,7 +154,7 @@ def _read_paired(
         return None
     try:
         if _ROLE_OF[kind] != role:
-            raise DecodeError(path, f"a {kind} block in a message of role {role!r}")
+            raise DecodeError(path, f"a message of role {role!r} cannot have a {kind} block")
         if kind == TOOL_RESULT:
             return read_result(block, path, lenient=lenient)
         call, residual = read_call(block, path)
@@ -219,7 +221,7 @@ def _built(
 
 
 def _with_envelope(first: ChatMessage, source: dict[str, JsonValue], role: str, *, alone: bool) -> ChatMessage:
-    """The first message with the other keys of the source. Those of a reply are its metadata."""
+    """The first message with the other keys of the source. The keys of a reply become its metadata."""
     extra = {key: value for key, value in source.items() if key not in ("role", "content")}
     envelope: dict[str, JsonValue] = {} if list(source) == ["role", "content"] else {KEYS: list(source)}
     metadata = None

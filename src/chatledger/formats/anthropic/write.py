@@ -1,9 +1,9 @@
-"""Stored messages as messages of the API: each group of them becomes one.
+"""Stored messages as messages of the API, one for each group.
 
 The residual has these sections, besides those of parts and calls:
 
-    rest_at      the positions of the rest beside tool results, if it did not stand after all of them
-    calls_at     the positions of an assistant's calls, if they did not stand after all else
+    rest_at      the positions of the other blocks beside tool results, if they were not after all results
+    calls_at     the positions of an assistant's calls, if they were not after all other blocks
     keys, extra  of the message of the API, as in `wire.residual`: on the first message of the group
     null         how the source spelled a missing content: `absent` or `null`
 """
@@ -42,7 +42,7 @@ Wire = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class PairedMessage:
-    """A message, its position among those to write, and the ids of its calls, or of the call that it answers."""
+    """A message, its position in the payload, and the ids of its calls, or of the call that it answers."""
 
     position: int
     message: ChatMessage
@@ -51,7 +51,7 @@ class PairedMessage:
 
 
 def pair_messages(messages: Sequence[tuple[int, ChatMessage]]) -> list[PairedMessage]:
-    """The messages in their order, each with its position. An id that is not None stays as it is."""
+    """The messages in order, each with its position. An id that is not None is not changed."""
     pairing = Pairing()
     paired: list[PairedMessage] = []
     for position, message in messages:
@@ -66,8 +66,8 @@ def pair_messages(messages: Sequence[tuple[int, ChatMessage]]) -> list[PairedMes
 def joins(before: ChatMessage, message: ChatMessage) -> bool:
     """Whether a message is written into the same message of the API as the one before it.
 
-    A message of this format says so itself. Results of other origin become one message, as the API requires, and a user
-    message right after them joins it, so that user and assistant alternate.
+    A message of this format is marked for that. Results of other formats become one message, as the API requires, and a
+    user message directly after them joins it, so that user and assistant alternate.
     """
     if not is_result(before):
         return False
@@ -102,7 +102,7 @@ def content_blocks(message: ChatMessage) -> list[Wire]:
 
 
 def is_as_read(message: ChatMessage) -> bool:
-    """Whether the message was read, and holds nothing that a program added and that reading would not give back.
+    """Whether the message was read, and has no value of a program that reading would not return.
 
     Such a message is written as it came in, so its losses need not be measured.
     """
@@ -117,7 +117,7 @@ def is_as_read(message: ChatMessage) -> bool:
 
 
 def _has_read_content(message: ChatMessage) -> bool:
-    """Whether reading gives such a content: None only for calls alone, or as the residual says."""
+    """Whether reading returns such a content: None only for calls alone, or if the residual says so."""
     if message.content is not None:
         return message.content != [] or not message.tool_calls
     return bool(message.tool_calls) or nested(message.residual, NULL) in ("null", "absent")
@@ -180,8 +180,8 @@ def _plain_content(message: ChatMessage) -> JsonValue:
 
 
 def _enveloped(first: ChatMessage, role: str, content: JsonValue) -> Wire:
-    """The message of the API around its content. No residual gives a role or a content of its own: a program may have
-    changed the residual, and the API would refuse the message.
+    """The message of the API around its content. The residual never sets a role or a content: a program may have
+    changed the residual, and the API would reject the message.
     """
     residual = own_residual(first)
     made = {"role": role, **_content_field(content, residual), **_reply_metadata(first, residual)}
@@ -193,8 +193,8 @@ def _enveloped(first: ChatMessage, role: str, content: JsonValue) -> Wire:
 
 
 def _content_field(content: JsonValue, residual: JsonValue) -> Wire:
-    """The content under its key. A missing content is spelled as in the source; otherwise it is the empty text, since
-    the API requires one.
+    """The content under its key. A missing content is written as in the source; otherwise as empty text, since the API
+    requires a content.
     """
     if content is not None:
         return {"content": content}

@@ -1,4 +1,4 @@
-"""Events of the Google Agent Development Kit: the JSON in which its own stores keep them, or the Event objects."""
+"""Events of the Google Agent Development Kit: the JSON form that its own stores use, or the Event objects."""
 
 from chatledger.formats.google_adk.codec import CODEC, GoogleADK
 

@@ -20,17 +20,17 @@ from chatledger.models import ChatMessage, RulesLevel
 from chatledger.models.json import JsonObject, same_json
 
 _FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id", "is_error", "response_metadata"}
-"""The fields that reading may set."""
+"""The fields that reading can set."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoogleADK:
-    """A list of events, as ADK's own stores keep them, in either spelling of their keys, or its Event objects."""
+    """A list of Event objects, or of events in the JSON form of ADK's own stores, with either spelling of keys."""
 
     name: str = NAME
 
     def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
-        """Dicts, whatever came in: a program that reads a thread need not have ADK."""
+        """Always dicts: a program can read a thread without ADK."""
         return "dicts"
 
     def recognises(self, payload: object) -> bool:
@@ -44,12 +44,12 @@ class GoogleADK:
         return Decoded(read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of dicts for `Event.model_validate`. `carry` changes nothing: ADK has no use for it."""
+        """A list of dicts for `Event.model_validate`. `carry` has no effect: ADK has no use for it."""
         return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
 
     def as_models(self, payload: list[JsonObject]) -> list[Any]:
-        """The Event objects of a payload that `encode` gave. Raises EncodeError for an event that ADK refuses, and
-        MissingExtra if it is not installed.
+        """The Event objects of a payload that `encode` returned. Raises EncodeError for an event that ADK rejects, and
+        MissingExtra if ADK is not installed.
         """
         return [as_model(event, f"$[{index}]") for index, event in enumerate(payload)]
 
@@ -62,12 +62,12 @@ def as_model(event: JsonObject, path: str) -> Any:
         raise MissingExtra(NAME, "events of Google ADK as objects") from None
     try:
         return events.Event.model_validate(event)
-    except Exception as error:  # foreign code, so anything: what it raised is the cause
-        raise EncodeError(path, f"ADK refuses this event ({type(error).__name__}); read it as dicts") from error
+    except Exception as error:  # foreign code may raise anything; the error is the cause
+        raise EncodeError(path, f"ADK rejects this event ({type(error).__name__}); use as_='dicts'") from error
 
 
 def events_of(messages: Sequence[ChatMessage]) -> list[Event]:
-    """The events, not written yet: the format's own as they came, those of another origin as they fit."""
+    """The events, not written yet: those of the format as they came in, others fitted to the format."""
     pairing, writer = Pairing(), Writer()
     for index, message in enumerate(messages):
         call_ids = pairing.ask(message, index + 1)

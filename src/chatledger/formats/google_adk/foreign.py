@@ -1,7 +1,7 @@
-"""Messages of another origin as messages that an event can hold, written like those of the format itself.
+"""Fits messages of other formats to events, which are then written like those of the format itself.
 
-Left out are instructions, which an agent of ADK holds itself, messages for the screen, parts that only another format
-understands, and uploads by their id.
+It leaves out instructions, which an ADK agent has itself, custom messages, parts that only another format can read, and
+ids of uploads.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _DEPTH = MAX_DEPTH - 16
 
 
 def fit(message: ChatMessage, position: int, call_ids: Sequence[str], answered: Answered | None) -> ChatMessage | None:
-    """The message without what an event cannot hold; None for one that no event can hold. `call_ids` are the ids of its
-    calls, own or made.
+    """The message without what an event cannot hold; None for a message that no event can hold. `call_ids` are the ids
+    of its calls, own or generated.
     """
     if message.role not in _ROLES:
         return None
@@ -58,7 +58,7 @@ def _fit_calls(message: ChatMessage, call_ids: Sequence[str]) -> list[ToolCall] 
 
 
 def _fit_arguments(call: ToolCall) -> object:
-    """An object; the text where it spells none."""
+    """An object; the text itself if it is not a JSON object."""
     if not isinstance(call.arguments, str):
         return call.arguments
     try:
@@ -80,7 +80,7 @@ def _fit_content(message: ChatMessage) -> str | list[Part] | None:
 
 
 def _thoughts(message: ChatMessage) -> list[Part]:
-    """The reasoning beside the content, which becomes the first parts."""
+    """The field `reasoning`, which becomes the first parts."""
     if isinstance(message.reasoning, str):
         return [ThinkPart(text=message.reasoning)]
     as_thoughts = [
@@ -98,8 +98,8 @@ def _fit_part(part: Part, message: ChatMessage) -> Part | None:
 
 
 def _fit_thought(part: ThinkPart, message: ChatMessage) -> ThinkPart:
-    """The thought with its signature if Google made it, or nobody knows who did. ADK sends it to whatever model it
-    talks to, and Google's would refuse one of another provider.
+    """The thought, with its signature if Google made it or its signer is unknown. ADK sends a signature to any model,
+    and Google's models would reject another provider's.
     """
     signer = signer_of(part, message.format)
     is_googles = signer is None or signer.startswith(GOOGLE)
@@ -109,8 +109,8 @@ def _fit_thought(part: ThinkPart, message: ChatMessage) -> ThinkPart:
 
 
 def _fit_medium(part: Medium) -> Medium | None:
-    """A medium by its content or by its address. A data URI is content. Google wants to be told what lies at an
-    address, so without a word the name of the file tells it.
+    """A medium with data or a URL. A data URI counts as data. Google requires a MIME type for a URL, so a missing one
+    is guessed from the file name.
     """
     split = split_data_uri(part.url) if part.url is not None and part.data is None else None
     if split is not None:

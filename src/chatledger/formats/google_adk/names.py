@@ -1,7 +1,7 @@
 """The names that several modules of the format share, and the two spellings of keys.
 
-ADK writes its keys as `function_call`, or as `functionCall` where it dumps by alias. An event has one of the two
-throughout. The format works with the first; the residual of an event's first row says if it came in the second.
+ADK writes its keys as `function_call`, or as `functionCall` if it dumps by alias. All keys of an event have the same
+spelling. The format works with the first; the residual of an event's first row records the second.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def view(source: Mapping[str, JsonValue], camel: bool) -> Mapping[str, JsonValue
 
 
 def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other, whose residual means nothing here."""
+    """The residual of a message that came in this format; None for any other message."""
     return message.residual if message.format == NAME else None
 
 

@@ -28,7 +28,7 @@ Source = dict[str, JsonValue]
 Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
 
 STANDARD = "standard"
-"""The `form` of data in the standard alphabet of base64. ADK writes the other one and reads both."""
+"""The `form` of data in standard base64. ADK writes URL-safe base64 and reads both."""
 _KINDS = (
     "text",
     "function_call",
@@ -46,20 +46,20 @@ _KINDS = (
 )
 _FAMILIES: dict[str, type[Medium]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 _MODELS = {"gemini": GOOGLE, "claude": ANTHROPIC}
-"""Words in the names of models, and who signs what these models think."""
+"""Words in the names of models, and the providers that sign the thoughts of these models."""
 _URL_SAFE = str.maketrans("+/", "-_")
 _FROM_URL_SAFE = str.maketrans("-_", "+/")
 
 
 def kind_of(value: JsonValue, camel: bool) -> str | None:
-    """The one thing that a part holds; None if it is no object, or holds nothing or several things."""
+    """The single kind of content in a part; None if the part is not an object, or has no kind or several kinds."""
     known = view(value, camel) if isinstance(value, dict) else {}
     kinds = [kind for kind in _KINDS if known.get(kind) is not None]
     return kinds[0] if len(kinds) == 1 else None
 
 
 def read_part(value: JsonValue, path: str, *, camel: bool, signer: str | None, lenient: bool) -> tuple[Part, JsonValue]:
-    """A part that is neither a call nor a result, and its residual. Lenient rules keep a malformed part whole."""
+    """A part other than a call or a result, and its residual. Lenient rules keep a malformed part whole."""
     try:
         return _read_known(as_object(value, path), path, camel, signer) or (opaque(value, camel), None)
     except DecodeError:
@@ -77,7 +77,7 @@ def write_part(part: Part, residual: JsonValue, *, camel: bool) -> JsonValue:
 
 
 def restored(encoded: Source, residual: JsonValue) -> Source:
-    """The source. The residual of another part, which an edit put in this place, changes nothing."""
+    """The source. If an edit put another part in this place, its residual changes nothing."""
     keys = nested(residual, KEYS)
     if isinstance(keys, list) and not encoded.keys() <= set(keys):
         return encoded
@@ -167,8 +167,8 @@ def _medium(part: MediaPart, residual: JsonValue, camel: bool) -> Source | None:
 
 
 def signer_of_model(model_version: JsonValue) -> str | None:
-    """The provider whose signatures an event of the model holds; None if nobody can tell. ADK is Google's, so without
-    a word it is Google.
+    """The provider whose signatures an event of the model holds; None if it is unknown. Without a model it is Google,
+    because ADK is Google's.
     """
     if model_version is None:
         return GOOGLE
@@ -177,7 +177,7 @@ def signer_of_model(model_version: JsonValue) -> str | None:
 
 
 def _as_signed(signature: str, signer: str | None) -> str:
-    """The signature as its provider spells it. ADK has bytes there: of Anthropic's, those of its text."""
+    """The signature as its provider spells it. ADK has bytes instead: for Anthropic's, the bytes of its text."""
     if signer != ANTHROPIC:
         return signature
     try:

@@ -1,9 +1,10 @@
-"""A payload as messages: an event is one row, and each further result in it one more.
+"""A payload as messages: an event is one row, with one more row for each further result.
 
-The rows of an event are a group: all but the first say that they continue the one before, and the first holds the head
-of the event. An event without content, such as a change of state, is a custom message.
+The rows of an event are a group: all but the first are marked as continuing the row before, and the first holds the
+head of the event. An event without content, such as a change of state, is a custom message.
 
-The id, the time and the invocation of an event stay in the head. The ledger has its own, which a caller may set alike.
+The id, the time and the invocation of an event stay in the head. The ledger assigns its own, which a caller may set to
+the same values.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ from chatledger.models import CONTINUES, LENIENT, ChatMessage, Part, TextPart, T
 from chatledger.models.json import JsonValue, dumps
 
 _ASSIGNED: Any = dict.fromkeys(("invocation_id", "id", "timestamp"), object())
-"""What the ledger gives to every message: equal to nothing, so that the residual keeps what the event has there."""
+"""A value that the ledger assigns to every message: equal to nothing, so that the residual keeps the event's value."""
 CALL = "function_call"
 ANSWER = "function_response"
 
 
 def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
-    """The rows of the events. Raises DecodeError with the path of the first thing that is not of the format."""
+    """The rows of the events. Raises DecodeError with the path of the first invalid value."""
     if not isinstance(payload, (list, tuple)):
-        raise DecodeError("$", f"a list of events is expected, not {type(payload).__name__}")
+        raise DecodeError("$", f"expected a list of events, not {type(payload).__name__}")
     rows: list[ChatMessage] = []
     for index, event in enumerate(payload):
         path = f"$[{index}]"
@@ -62,7 +63,7 @@ def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
 
 
 def plain(event: object, path: str) -> Any:
-    """The event as the JSON that ADK's own stores keep of it."""
+    """The event in the JSON form of ADK's own stores."""
     if not is_object(event):
         return event
     return dumped(event, path, lambda model_dump: model_dump(mode="json", exclude_none=True))
@@ -250,7 +251,7 @@ class _Reader:
         return None
 
     def _read_result(self, value: JsonValue, path: str) -> tuple[list[Part], dict[str, Any], Source] | None:
-        """The content, fields and residual of a result; None for a malformed one if lenient."""
+        """The content, fields and residual of a result; None for a malformed result if lenient."""
         try:
             source = as_object(value, path)
             given = object_at(dict(view(source, self._camel)), ANSWER, path)
@@ -276,7 +277,7 @@ class _Reader:
             part, residual = read_part(
                 part_source, f"{path}.parts[{idx}]", camel=self._camel, signer=None, lenient=self._lenient
             )
-            if isinstance(part, TextPart):  # a text beside the response is none of ADK's
+            if isinstance(part, TextPart):  # ADK writes no text beside the response
                 part, residual = opaque(part_source, self._camel), None
             if residual is not None:
                 of_parts[str(len(content))] = residual
@@ -293,7 +294,7 @@ class _Reader:
 
 
 def _text_of(response: Source | None) -> tuple[list[Part], str | None]:
-    """The content that a response is, and how it is spelled if not as the text of a `result` or an `error`."""
+    """The content of a response, and its form if it is not the text of a `result` or an `error`."""
     if response is None:
         return [], None
     if len(response) == 1:

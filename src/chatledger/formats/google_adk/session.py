@@ -17,7 +17,7 @@ from chatledger.models.trusted import copy_with
 
 _NAMESPACE = "google-adk"
 _STATE = "state/"
-"""Before the keys of state, among the values of a thread, a user or the tenant."""
+"""The prefix of state keys among the values of a thread, a user or the tenant."""
 UPDATED = "updated"
 """The key of the time of the last event, among the values of a thread. Until the first one, the time of the thread
 stands for it.

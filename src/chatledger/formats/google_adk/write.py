@@ -202,7 +202,7 @@ def _some(parts: Any) -> list[JsonValue]:
 
 
 def text_alone(parts: list[Part]) -> str | list[Part] | None:
-    """A single text as a text, and no content at all as none."""
+    """A single text as plain text; None for no content."""
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
     return parts or None

@@ -1,8 +1,8 @@
 """kosong, the message library of the Kimi agents: the models from release 0.30 on, and the codec of their messages.
 
-`chatledger.formats.kosong.v0_23` holds the older models. The classes behave as upstream's do, except that they keep a
-part of unknown type as an UnknownPart. An exclude_none dump is not a storage form, because a call without arguments
-loses the key: give the codec objects or full dumps, and derive the short dump when reading.
+`chatledger.formats.kosong.v0_23` holds the older models. The classes behave like kosong's, except that they keep a part
+of an unknown type as an UnknownPart. Do not store an exclude_none dump, because a call without arguments loses the key:
+pass objects or full dumps to the codec, and derive the short dump when reading.
 """
 
 from chatledger.formats.kosong.codec import KosongCodec

@@ -1,8 +1,8 @@
 """The codec of one revision of kosong. One message is one ChatMessage.
 
 A payload is a list of messages, as objects or as dicts. It is written as dicts: a message that came in as a dict is
-that dict again, any other is what `model_dump` gives. `as_models` makes objects of a payload that `encode` wrote. Each
-of its dicts still knows its message, because a dump does not say from which object it was made.
+that dict again, any other is its `model_dump`. `as_models` creates objects from a payload that `encode` wrote. Each of
+these dicts refers to its message, because a dump does not determine its object.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chatledger.models.json import JsonObject
 
 
 class Dump(dict[str, Any]):
-    """The dict of a message, which still knows the message."""
+    """The dict of a message, with a reference to the message."""
 
     __slots__ = ("message",)
 
@@ -50,7 +50,7 @@ class KosongCodec:
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
         if not isinstance(payload, (list, tuple)):
-            raise DecodeError("$", f"a list of messages is expected, not {type(payload).__name__}")
+            raise DecodeError("$", f"expected a list of messages, not {type(payload).__name__}")
         losses: list[Loss] = []
         lenient = rules == "lenient"
         return Decoded(
@@ -62,7 +62,7 @@ class KosongCodec:
         )
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """`carry` changes nothing: a kosong message has no free slot."""
+        """A list of dicts. `carry` has no effect: a kosong message has no free field."""
         return measured(self, messages, self._write)
 
     def as_models(self, payload: Sequence[dict[str, Any]]) -> list[Any]:
@@ -102,7 +102,9 @@ class KosongCodec:
         return model
 
     def _nearest(self, message: ChatMessage) -> Any:
-        """A message that lenient let in and no class accepts, as if it were of another format. Its role stays."""
+        """A message that lenient rules accepted but no class accepts, written like one of another format. Its role
+        stays.
+        """
         foreign = message.model_copy(update={"format": FAMILY, "role": "user"})
         adapted = adapt_message(foreign, self.revision, Pairing(), 1)
         assert adapted is not None  # a user message is never left out

@@ -2,11 +2,11 @@
 
     read(file).messages, written by `write`, are the file again, byte by byte
 
-A message's line is `model_dump_json(exclude_none=True)`; a record's is Python's own `json.dumps`. A message that reads
-from such a line carries nothing extra. For any other line the residual keeps the difference: spacing, escapes, key
-order, a missing key, at worst the text. Records (`_system_prompt`, `_usage`, `_checkpoint`, and any later `_…`) become
-custom messages: they have a position and are listed, and no model ever sees them. Blank lines stay with the messages
-around them.
+The line of a message is `model_dump_json(exclude_none=True)`; the line of a record is Python's `json.dumps`. Messages
+from such lines need no residual. For any other line the residual keeps the difference: spacing, escapes, key order, a
+missing key, at worst the whole text. Records (`_system_prompt`, `_usage`, `_checkpoint`, and any other `_…`) become
+custom messages: they have a position and are listed, but are never sent to a model. Blank lines are kept with the
+messages around them.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class ContextFile:
 
 
 def read(file: Iterable[bytes], *, codec: KosongCodec = CODEC, rules: RulesLevel = "strict") -> ContextFile:
-    """Read lines, such as those of a file opened in binary, up to the first bad one.
+    """Read lines, such as those of a file opened in binary mode, up to the first bad line.
 
-    Lenient goes on after a bad line and keeps it as a custom message. An incomplete last line is a problem at every
-    level, since half a message is none.
+    Lenient keeps a bad line as a custom message and continues. An incomplete last line is a problem at every level,
+    since half a message is not a message.
     """
     messages: list[ChatMessage] = []
     blank = ""
@@ -75,7 +75,7 @@ def read(file: Iterable[bytes], *, codec: KosongCodec = CODEC, rules: RulesLevel
 
 
 def write(messages: Sequence[ChatMessage], *, codec: KosongCodec = CODEC) -> bytes:
-    """The file of messages of any format. It leaves out what kosong cannot say, as `encode` does."""
+    """The file of messages of any format. Like `encode`, it leaves out what kosong cannot express."""
     adapted = adapt(messages, codec.revision, records=True)
     return b"".join(_encoded_line(message, codec) for message, _ in adapted)
 
@@ -94,14 +94,14 @@ def _read_line(text: str, codec: KosongCodec, *, lenient: bool) -> ChatMessage:
 
 
 def _parsed(text: str) -> JsonObject:
-    if SURROGATE.search(text):  # `_split` decodes bytes that are not UTF-8 so
+    if SURROGATE.search(text):  # `_split` decodes bytes that are not UTF-8 like this
         raise DecodeError("$", "not UTF-8")
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DecodeError("$", f"not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise DecodeError("$", f"an object is expected, not {type(fields).__name__}")
+        raise DecodeError("$", f"expected an object, not {type(fields).__name__}")
     return fields
 
 
@@ -122,7 +122,7 @@ def _encoded_line(message: ChatMessage, codec: KosongCodec) -> bytes:
 
 
 def _with_line(message: ChatMessage, found: dict[str, str]) -> ChatMessage:
-    """The message, with what differs from a line of ours: no blank lines around it and one newline at its end."""
+    """The message, with the differences to a default line: no blank lines around it and one newline at its end."""
     usual = {BEFORE: "", AFTER: "", END: "\n"}
     told = {key: value for key, value in found.items() if usual.get(key) != value}
     if not told:
@@ -140,7 +140,7 @@ def _placed(error: DecodeError, number: int, start: int) -> DecodeError:
 
 
 def _compact(fields: JsonValue) -> str:
-    """The JSON that Pydantic writes. Lone surrogates, which UTF-8 lacks, are escaped even where two would pair up."""
+    """JSON as Pydantic writes it. Lone surrogates, which UTF-8 lacks, are escaped even if two would form a pair."""
     text = dumps(fields)
     return STYLES["ascii"](fields) if SURROGATE.search(text) else text
 
@@ -164,7 +164,9 @@ def _split(line: bytes) -> tuple[str, str]:
 
 
 def _style_of(text: str, fields: JsonValue, default: str) -> dict[str, str]:
-    """The style that writes the fields as this text: nothing for the default style, the text itself if none does."""
+    """The style that writes the fields as this text: nothing for the default style, the text itself if there is
+    none.
+    """
     for style in (default, *STYLES):
         if STYLES[style](fields) == text:
             return {} if style == default else {STYLE: style}

@@ -9,7 +9,8 @@ from chatledger.formats.kosong.parts import Revision
 def is_of_revision(payload: object, revision: Revision) -> bool:
     """True for objects of the revision, and for full dumps: short dumps look like OpenAI's.
 
-    Only the older revision dumps empty content as null. Without any, full dumps are taken for those of the newer one.
+    Only the older revision dumps empty content as null. Without such content, full dumps are taken for the newer
+    revision.
     """
     if not isinstance(payload, (list, tuple)) or not payload:
         return False

@@ -1,7 +1,7 @@
-"""Messages of any format as messages that kosong can say, by their canonical fields alone.
+"""Fits messages of any format to kosong, by their typed fields alone.
 
-One turn of an assistant is one kosong message. Where another format has separate messages for reasoning, text and each
-call, the messages of one run and name are merged. A message of the revision itself passes unchanged.
+One turn of an assistant is one kosong message. If another format has separate messages for reasoning, text and each
+call, the messages of one run and name are merged. A message of the revision itself is not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Content = str | list[Part] | None
 def adapt(
     messages: Sequence[ChatMessage], revision: Revision, *, records: bool = False
 ) -> list[tuple[ChatMessage, tuple[int, ...]]]:
-    """The messages to write, in order, each with the indexes of the messages that it is made of.
+    """The messages to write, in order, each with the indexes of its original messages.
 
     Messages of the revision stay unchanged. Control records of a context file are left out unless `records` is true.
     """
@@ -53,7 +53,7 @@ def adapt(
 
 
 def adapt_message(message: ChatMessage, revision: Revision, pairing: Pairing, place: int) -> ChatMessage | None:
-    """The message as the revision can say it; None for a message that is only for the screen."""
+    """The message as the revision can express it; None for a custom message."""
     ids = pairing.ask(message, place)
     answered = pairing.answer(message) if message.role == "tool" else None
     if is_record(message):
@@ -76,15 +76,15 @@ def adapt_message(message: ChatMessage, revision: Revision, pairing: Pairing, pl
 
 
 def is_record(message: ChatMessage) -> bool:
-    """Whether the message is a control record of a context file, which no model sees."""
+    """Whether the message is a control record of a context file, which is never sent to a model."""
     return message.role == "custom" and of_family(message) and message.custom_data is not None
 
 
 def is_as_read(message: ChatMessage, revision: Revision) -> bool:
-    """Whether the message is of the revision and as it was read, without values that reading would not give back."""
+    """Whether the message is of the revision and as it was read, without values that reading would not return."""
     if message.format != revision.name or is_record(message) or message.reasoning is not None:
         return False
-    if message.content is None and AS_DICT not in residual_of(message):  # no object has no content
+    if message.content is None and AS_DICT not in residual_of(message):  # every object has content
         return False
     parts = message.content if isinstance(message.content, list) else ()
     calls = message.tool_calls or ()
@@ -95,7 +95,7 @@ def is_as_read(message: ChatMessage, revision: Revision) -> bool:
 def _role(message: ChatMessage) -> str | None:
     if message.role in ROLES:
         return message.role
-    if message.role == "custom":  # the agent service keeps system messages so, because it has no such role
+    if message.role == "custom":  # the agent service stores system messages like this, because it has no such role
         held = (message.custom_data or {}).get("role")
         if isinstance(held, str) and held in ROLES:
             return held
@@ -104,7 +104,7 @@ def _role(message: ChatMessage) -> str | None:
 
 
 def _kept_residual(message: ChatMessage) -> dict[str, bool] | None:
-    """Both revisions have the flag `partial`. Only its own format understands the rest of a residual."""
+    """The flag `partial`, which both revisions have. Only its own format can read the rest of a residual."""
     partial = residual_of(message).get(PARTIAL)
     return None if partial is None else {PARTIAL: partial}
 
@@ -158,11 +158,11 @@ def _merged(first: ChatMessage, second: ChatMessage) -> ChatMessage:
 
 Medium: TypeAlias = ImagePart | AudioPart | VideoPart | FilePart
 
-FRAMES = "frames"  # the extras key under which a video is the list of its pictures
+FRAMES = "frames"  # the extras key of a video that is a list of images
 
 
 def adapt_part(part: Part, revision: Revision, *, own: bool) -> list[Part]:
-    """The parts that a part becomes: several for the frames of a video, none for a part that kosong cannot say."""
+    """The parts that a part becomes: several for the frames of a video, none for a part that kosong cannot express."""
     if isinstance(part, OpaquePart):
         return [part] if own else []
     if isinstance(part, VideoPart) and _frames(part):
@@ -173,7 +173,7 @@ def adapt_part(part: Part, revision: Revision, *, own: bool) -> list[Part]:
 
 
 def adapt_reasoning(reasoning: str | list[Part], revision: Revision) -> list[Part]:
-    """The parts of reasoning that its format keeps beside the content. Empty reasoning becomes an empty part."""
+    """The parts of the field `reasoning`. Empty reasoning becomes an empty part."""
     if isinstance(reasoning, str):
         return [ThinkPart(text=reasoning)]
     adapted = [one for part in reasoning for one in adapt_part(part, revision, own=False)]
@@ -205,7 +205,7 @@ def _as_link(part: Medium) -> str:
 
 
 def is_part_as_read(part: Part, revision: Revision) -> bool:
-    """Whether reading gives such a part."""
+    """Whether reading returns such a part."""
     if isinstance(part, OpaquePart):
         return True
     if isinstance(part, (TextPart, ThinkPart)):

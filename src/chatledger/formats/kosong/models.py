@@ -1,9 +1,9 @@
 """The classes of kosong: content parts and tool calls of both revisions, and the message from release 0.30 on.
 
-Content parts are a registry of classes by their `type`. A part's class is the one that was last registered under its
-`type`; an application's own subclass registers itself by being defined. Upstream raises a bare KeyError for a type that
-nobody registered. Here it is an UnknownPart, which holds the part as it was written: one process can read and hand on
-what another wrote with a class of its own.
+Content parts are a registry of classes by their `type`. A part has the class that was last registered under its `type`;
+defining a subclass registers it. kosong raises a bare KeyError for an unregistered type. Here the part is an
+UnknownPart, which holds the original dict: so a process can read and pass on a part whose class only another process
+has.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REGISTRY: dict[str, type[ContentPart]] = {}
 
 
 def part_class(part_type: str, *, videos: bool = True) -> type[ContentPart] | None:
-    """The class that was last registered under a type. Without `videos`, upstream's own video class does not exist."""
+    """The class that was last registered under a type. Without `videos`, kosong's own video class does not exist."""
     found = _REGISTRY.get(part_type)
     return None if found is VideoURLPart and not videos else found
 
@@ -81,7 +81,7 @@ class ContentPart(BaseModel, MergeableMixin):
 
 
 class UnknownPart(ContentPart, registered=False):
-    """A part whose type nobody registered. Its dump is `value`, the part as it was written."""
+    """A part of an unregistered type. Its dump is `value`, the original part."""
 
     value: Any
 
@@ -118,7 +118,7 @@ class ThinkPart(ContentPart):
 
 class ImageURLPart(ContentPart):
     class ImageURL(BaseModel):
-        """Where the image is (data URIs included); `id` lets a model tell several apart."""
+        """The URL or data URI of an image; `id` lets a model distinguish several images."""
 
         url: str
         id: str | None = None
@@ -129,7 +129,7 @@ class ImageURLPart(ContentPart):
 
 class AudioURLPart(ContentPart):
     class AudioURL(BaseModel):
-        """Where the sound is (data URIs included); `id` lets a model tell several apart."""
+        """The URL or data URI of a sound; `id` lets a model distinguish several sounds."""
 
         url: str
         id: str | None = None
@@ -142,7 +142,7 @@ class VideoURLPart(ContentPart):
     """From release 0.36 on; the older revision reads a `video_url` as an unknown part."""
 
     class VideoURL(BaseModel):
-        """Where the video is (data URIs included); `id` lets a model tell several apart."""
+        """The URL or data URI of a video; `id` lets a model distinguish several videos."""
 
         url: str
         id: str | None = None
@@ -166,7 +166,7 @@ class AnyToolCall(BaseModel, MergeableMixin):
     """The fields that the tool calls of both revisions have."""
 
     class FunctionBody(BaseModel):
-        """`arguments` is the JSON that the model wrote, which may be broken; None while nothing arrived."""
+        """`arguments` is the JSON that the model wrote, which may be invalid; None until the first piece arrives."""
 
         name: str
         arguments: str | None
@@ -183,7 +183,7 @@ class AnyToolCall(BaseModel, MergeableMixin):
 
 
 class ToolCall(AnyToolCall):
-    """A call, with extras that its provider wants back, such as a signature."""
+    """A call, with extras that its provider requires back, such as a signature."""
 
     extras: dict[str, JsonValue] | None = None
 
@@ -213,7 +213,7 @@ class Message(BaseModel):
         tool_call_id: str | None = None,
         **data: Any,
     ) -> None:
-        # As upstream: these four arguments always count as given, and a missing one raises a TypeError.
+        # As in kosong: these four arguments always count as given, and a missing one raises a TypeError.
         parts = [content] if isinstance(content, ContentPart) else content
         super().__init__(role=role, content=parts, tool_calls=tool_calls, tool_call_id=tool_call_id, **data)
 
@@ -293,7 +293,7 @@ def is_plain_text(message: Any) -> bool:
 
 
 def build(revision: Revision, fields: JsonObject, classes: Any) -> Any:
-    """A message object, with parts of their classes. A part that no class accepts is an UnknownPart."""
+    """A message object, whose parts have their classes. A part that no class accepts is an UnknownPart."""
     content = fields.get("content")
     if isinstance(content, list):
         named = classes if isinstance(classes, dict) else {}

@@ -80,7 +80,7 @@ def optional(source: Source, key: str, kind: type, path: str, *, lenient: bool =
         return value
     if lenient:
         return None
-    raise DecodeError(f"{path}.{key}", f"{_WORDS[kind]} is expected, not {type(value).__name__}")
+    raise DecodeError(f"{path}.{key}", f"expected {_WORDS[kind]}, not {type(value).__name__}")
 
 
 def required(source: Source, key: str, kind: type, path: str) -> Any:
@@ -92,7 +92,7 @@ def required(source: Source, key: str, kind: type, path: str) -> Any:
 
 def as_object(value: JsonValue, path: str) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
-        raise DecodeError(path, f"an object is expected, not {type(value).__name__}")
+        raise DecodeError(path, f"expected an object, not {type(value).__name__}")
     return value
 
 

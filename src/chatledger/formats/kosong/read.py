@@ -52,7 +52,7 @@ def read_message(message: object, path: str, revision: Revision, losses: list[Lo
         return _read_dict(message, path, revision, losses, lenient=lenient)
     if is_object(message):
         return _read_object(message, path, revision, losses, lenient=lenient)
-    raise DecodeError(path, f"a message is a dict or a message object, not {type(message).__name__}")
+    raise DecodeError(path, f"expected a dict or a message object, not {type(message).__name__}")
 
 
 def _read_dict(source: Any, path: str, revision: Revision, losses: list[Loss], *, lenient: bool) -> ChatMessage:
@@ -112,7 +112,7 @@ def _role(source: Source, path: str, lenient: bool) -> str:
     role: str = required(source, "role", str, path)
     if role in ROLES or lenient:
         return role
-    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
+    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
 
 
 def _content(
@@ -164,7 +164,7 @@ def _check_call(call: JsonObject, function: JsonObject, path: str) -> None:
         raise nameless(f"{path}.function.name")
     optional(function, "arguments", str, f"{path}.function")
     if call.get("type", "function") != "function":
-        raise DecodeError(f"{path}.type", f"'function' is expected, not {str(call['type'])[:80]!r}")
+        raise DecodeError(f"{path}.type", f"expected 'function', not {str(call['type'])[:80]!r}")
 
 
 def as_json(source: JsonObject, path: str, losses: list[Loss], *, lenient: bool) -> JsonObject:

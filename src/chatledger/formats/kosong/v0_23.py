@@ -1,6 +1,6 @@
-"""kosong as it was up to release 0.28: content is a text or a list of parts, and empty content dumps as null.
+"""kosong up to release 0.28: content is a text or a list of parts, and empty content dumps as null.
 
-So its dump does not tell `""` from `[]`. The object does, and the codec looks at the object.
+So its dump does not distinguish `""` from `[]`. The object does, and the codec uses the object.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A ChatMessage as the dict of a kosong message.
 
-`write_fields` writes the typed fields and no more: empty content, null and a list of one text stay apart, and `read`
-gives the same message back. `write_message` adds the residual. `foreign` has made a message of another format fit
-before that.
+`write_fields` writes only the typed fields: empty content, null and a list of one text stay distinct, and `read`
+returns the same message. `write_message` adds the residual. Before that, `foreign` fits messages of other formats.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _call(call: ToolCall, revision: Revision) -> JsonObject:
 
 
 def dump(encoded: JsonObject, revision: Revision) -> JsonObject:
-    """The encoded message as `model_dump` of the revision's class gives it."""
+    """The encoded message as `model_dump` of the revision's class returns it."""
     return {**encoded, "content": _dumped_content(encoded["content"], revision)}
 
 
@@ -61,7 +60,7 @@ def _is_text(part: Any) -> bool:
 
 
 def shortened(encoded: JsonObject) -> JsonObject:
-    """The encoded message as `model_dump(exclude_none=True)` gives it: parts and content keep their None."""
+    """The encoded message as `model_dump(exclude_none=True)` returns it: parts and content keep their None."""
     short = {key: value for key, value in encoded.items() if value is not None or key == "content"}
     if isinstance(short.get("tool_calls"), list):
         short["tool_calls"] = [_shortened_call(call) for call in short["tool_calls"]]

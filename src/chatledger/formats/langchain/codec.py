@@ -21,28 +21,30 @@ from chatledger.models.json import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class LangChain:
-    """A list of messages, as objects of langchain-core or as the dicts of `message_to_dict`, becomes one each."""
+    """A list of messages, objects of langchain-core or dicts of `message_to_dict`, each of which becomes one
+    message.
+    """
 
     name: str = NAME
 
     def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
-        """Dicts, whatever came in: a program that reads a thread need not have langchain-core."""
+        """Always dicts: a program can read a thread without langchain-core."""
         return "dicts"
 
     def recognises(self, payload: object) -> bool:
         return is_langchain(payload)
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
-        """One message for each. Lenient rules leave what is malformed to the residual."""
+        """One ChatMessage for each message. Lenient rules keep malformed values in the residual."""
         return Decoded(*read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """The dicts that `messages_from_dict` takes. `carry` changes nothing: integrations would send it along."""
+        """The dicts that `messages_from_dict` takes. `carry` has no effect: integrations would send it along."""
         return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
 
     def as_models(self, payload: list[JsonObject]) -> list[Any]:
-        """The messages of a payload that `encode` gave. Raises EncodeError for one that langchain-core refuses, and
-        MissingExtra if it is not installed.
+        """The messages of a payload that `encode` returned. Raises EncodeError for a message that langchain-core
+        rejects, and MissingExtra if it is not installed.
         """
         return [as_model(message, f"$[{index}]") for index, message in enumerate(payload)]
 
@@ -55,15 +57,15 @@ def as_model(message: JsonObject, path: str) -> Any:
         raise MissingExtra(NAME, "messages of LangChain as objects") from None
     try:
         [model] = messages.messages_from_dict([message])
-    except Exception as error:  # foreign code, so anything: what it raised is the cause
+    except Exception as error:  # foreign code may raise anything; the error is the cause
         raise EncodeError(
-            path, f"langchain-core refuses this message ({type(error).__name__}); read it as dicts"
+            path, f"langchain-core rejects this message ({type(error).__name__}); use as_='dicts'"
         ) from error
     return model
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The messages: the format's own as they came, those of another origin as they fit."""
+    """The payload: messages of the format as they came in, others fitted to the format."""
     payload = write_messages(messages)
     own = [index for index, message in enumerate(messages) if message.format == NAME]
     as_read = len(own) == len(messages) and all(map(is_as_read, messages, payload))
@@ -71,7 +73,7 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
 
 
 def write_messages(messages: Sequence[ChatMessage]) -> list[JsonObject]:
-    """The payload alone, one dict for each message, for a reader that asks for no losses."""
+    """The payload alone, one dict for each message, for a reader that needs no losses."""
     pairing = Pairing()
     payload: list[JsonObject] = []
     for index, message in enumerate(messages):

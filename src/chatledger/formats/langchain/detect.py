@@ -8,7 +8,7 @@ _PACKAGE = "langchain_core.messages"
 
 
 def is_langchain(payload: object) -> bool:
-    """True only if each message is one, and each dict says its type a second time in its data."""
+    """True only if every item is a message, and every dict repeats its type in its data."""
     if not isinstance(payload, (list, tuple)) or not payload:
         return False
     return all(is_object(message) or _is_dict(message) for message in payload)

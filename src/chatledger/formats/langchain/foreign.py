@@ -1,6 +1,6 @@
-"""Messages of another origin as LangChain's messages, each of which becomes one.
+"""Fits messages of other formats to LangChain's messages, one for each.
 
-The result is a `ChatMessage`, which is then written like one of the format itself.
+The result is a `ChatMessage`, which is then written like a message of the format itself.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from chatledger.models import LENIENT, ChatMessage, OpaquePart, Part, TextPart, 
 from chatledger.models.json import JsonObject
 
 _FORMS = {ANTHROPIC: THINKING, OPENAI: SUMMARY}
-"""The spelling of signed reasoning that the integration of its provider takes back, and no other one does."""
+"""The form of signed reasoning that only the integration of its provider accepts."""
 
 
 def fit(message: ChatMessage, position: int, call_ids: Sequence[str], answered: Answered | None) -> ChatMessage:
-    """The message without what the format cannot hold. `call_ids` are the ids of its calls, own or made."""
+    """The message without what the format cannot hold. `call_ids` are the ids of its calls, own or generated."""
     parts, forms = _fit_content(message)
     residual: JsonObject = {PARTS: forms} if forms else {}
     if message.message_id is not None:

@@ -1,7 +1,7 @@
 """Content blocks, both ways. A block of an unknown type is kept whole.
 
-LangChain takes several spellings of one block: its own standard, the older one with a `source_type`, and those of
-OpenAI and Anthropic. The residual of a part names the spelling (`form`), and the block comes back in it.
+LangChain accepts several forms of a block: its own standard, an older form with a `source_type`, and the forms of
+OpenAI and Anthropic. The residual of a part names the form (`form`), and the block comes back in it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from chatledger.models import (
 from chatledger.models.json import JsonValue
 
 BARE = "bare"
-"""The form of a text that stands in the list without a block around it."""
+"""The form of a text in the list without a block around it."""
 THINKING = "thinking"
 """The form of `{"type": "thinking", "thinking": …, "signature": …}`, as Anthropic has it."""
 SUMMARY = "summary"
 """The form of `{"type": "reasoning", "summary": […], "encrypted_content": …}`, as OpenAI has it."""
 LENGTHS = "lengths"
-"""Residual of a summary of several texts: how long each is, to cut the joined text again."""
+"""Residual of a summary of several texts: their lengths, to split the joined text again."""
 CONVERSE = "reasoning_content"
 """The form of `{"type": "reasoning_content", "reasoning_content": {"text": …, "signature": …}}`, as Bedrock has it."""
 SOURCE_TYPE = "source_type"
@@ -56,9 +56,9 @@ Read = tuple[Part, dict[str, JsonValue]]
 
 
 def read_block(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, JsonValue]:
-    """A part and its residual. Lenient rules keep a malformed block whole, as one of an unknown type.
+    """A part and its residual. Lenient rules keep a malformed block whole, like a block of an unknown type.
 
-    Raises DecodeError, at every level for what is neither a block nor a text.
+    Raises DecodeError. A value that is neither a block nor a text raises it at every level.
     """
     if isinstance(value, str):
         return TextPart(text=value), {FORM: BARE}
@@ -80,7 +80,7 @@ def read_block(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, Jso
 
 
 def write_block(part: Part, residual: JsonValue = None) -> JsonValue:
-    """The part as LangChain has it; None if there is nothing to write: a medium without address, data and id."""
+    """LangChain's form of the part; None for a medium without a URL, data and an id."""
     if isinstance(part, OpaquePart):
         return part.value
     encoded = _encoded(part, residual if isinstance(residual, dict) else {})
@@ -145,7 +145,7 @@ def _read_summary(source: Block, path: str) -> Read:
     for idx, entry in enumerate(entries):
         text = nested(entry, "text")
         if not isinstance(text, str):
-            raise DecodeError(f"{path}.summary[{idx}].text", "text is expected")
+            raise DecodeError(f"{path}.summary[{idx}].text", "expected text")
         texts.append(text)
     signature = optional_text_at(source, "encrypted_content", path)
     lengths: Block = {LENGTHS: [len(text) for text in texts]} if len(texts) != 1 else {}
@@ -169,7 +169,7 @@ def _thought_block(part: ThinkPart, form: JsonValue, lengths: JsonValue) -> Bloc
 
 
 def _cut(text: str, lengths: JsonValue) -> list[str]:
-    """The texts of a summary; one if the lengths do not fit, because a program edited the text."""
+    """The texts of a summary; a single one if the lengths do not fit because a program edited the text."""
     if not isinstance(lengths, list) or not all(type(length) is int and length >= 0 for length in lengths):
         return [text]
     texts, start = [], 0
@@ -183,7 +183,7 @@ def _cut(text: str, lengths: JsonValue) -> list[str]:
 
 
 def _read_medium(source: Block, path: str) -> Read:
-    """A medium in LangChain's standard, the older one, or Anthropic's spelling."""
+    """A medium in LangChain's standard form, the older form, or Anthropic's form."""
     kind = _MEDIA[source["type"]]
     if kind is FilePart and isinstance(source.get("file"), dict):
         return _read_openai_file(source, path)
@@ -212,7 +212,7 @@ def _read_medium(source: Block, path: str) -> Read:
 
 def _require_address(part: MediaPart, path: str) -> None:
     if part.url is None and part.data is None and part.id is None:
-        raise DecodeError(path, "a medium needs a url, its data or an id")
+        raise DecodeError(path, "missing: an image, audio, video or file needs a url, data or an id")
 
 
 def _medium(part: MediaPart) -> JsonValue:
@@ -226,7 +226,7 @@ def _medium(part: MediaPart) -> JsonValue:
 
 
 def _foreign_medium(part: MediaPart, form: JsonValue) -> JsonValue:
-    """The medium in another spelling than the standard; None if the spelling cannot hold all of it any more."""
+    """The medium in another form than the standard; None if that form can no longer hold all values."""
     encoded = _in_form(part, form)
     if encoded is None or form not in (SOURCE_TYPE, SOURCE, *_OPENAI_FORMS):
         return None

@@ -1,6 +1,6 @@
-"""A payload as messages: a list of LangChain's messages, as objects or as their dicts, which become one message each.
+"""A payload as messages: each of LangChain's messages, an object or its dict, becomes one message.
 
-Each message that was read is written again at once, and the residual keeps the difference from the source.
+The reader writes each message again at once, and the residual keeps the difference from the source.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _plain(value: object, path: str, *, lenient: bool) -> tuple[Any, Sequence[Lo
         fields = dumped(value, path, lambda model_dump: model_dump())
         value = {TYPE: fields.get(TYPE), DATA: fields} if isinstance(fields, dict) else fields
     elif not isinstance(value, dict):
-        raise DecodeError(path, f"a message or its dict is expected, not {type(value).__name__}")
+        raise DecodeError(path, f"expected a message or its dict, not {type(value).__name__}")
     if lenient:
         return coerce(value, path, _NAMES)
     require_json(value, path)
@@ -121,7 +121,7 @@ def _read_message(source: JsonObject, path: str, *, lenient: bool) -> ChatMessag
 
 
 def _built(fields: dict[str, Any]) -> ChatMessage:
-    """The message of fields whose types were checked while reading; Pydantic sees only those of a subclass."""
+    """The message of fields whose types were checked while reading; Pydantic validates only values of subclasses."""
     if _CHECKED_TYPES.issuperset(map(type, fields.values())):
         values = blank(ChatMessage)
         values.update(fields)
@@ -130,13 +130,13 @@ def _built(fields: dict[str, Any]) -> ChatMessage:
 
 
 def _optional_text(data: JsonObject, key: str, path: str, *, lenient: bool) -> str | None:
-    """The text under a key. Lenient rules leave anything else to the residual."""
+    """The text under a key. Lenient rules keep any other value in the residual."""
     value = data.get(key)
     return None if lenient and not isinstance(value, str) else optional_text_at(data, key, path)
 
 
 def _read_content(data: JsonObject, path: str, *, lenient: bool) -> tuple[str | list[Part] | None, JsonObject]:
-    """The content and the residuals of its parts. Lenient rules leave a content of another type to the residual."""
+    """The content and the residuals of its parts. Lenient rules keep a content of another type in the residual."""
     content = data.get("content")
     if isinstance(content, str):
         return content, {}
@@ -152,7 +152,7 @@ def _read_content(data: JsonObject, path: str, *, lenient: bool) -> tuple[str | 
 
 
 def _read_calls(data: JsonObject, path: str, *, lenient: bool) -> tuple[list[ToolCall] | None, JsonObject]:
-    """The calls and their residuals. Lenient rules leave all calls to the residual if one of them cannot be read."""
+    """The calls and their residuals. Lenient rules keep all calls in the residual if one of them cannot be read."""
     try:
         calls = [
             *_each_call(data, "tool_calls", path, is_valid=True),
@@ -176,7 +176,7 @@ def _each_call(data: JsonObject, key: str, path: str, *, is_valid: bool) -> list
 
 
 def _read_call(value: JsonValue, path: str, *, is_valid: bool) -> tuple[ToolCall, JsonObject | None]:
-    """A call: one with an object as arguments, or one whose arguments the model spelled wrongly, as their text."""
+    """A call, with an object as arguments, or with the text of arguments that are not valid JSON."""
     source = as_object(value, path)
     arguments = object_at(source, "args", path) if is_valid else optional_text_at(source, "args", path)
     name = optional_text_at(source, "name", path)

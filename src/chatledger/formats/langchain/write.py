@@ -1,6 +1,6 @@
-"""A message of the ledger as the dict that `message_to_dict` makes of LangChain's message.
+"""A message of the ledger as the dict that `message_to_dict` returns for LangChain's message.
 
-The dict has every field of its class, in the order of the class. The residual says where the source differs:
+The dict has every field of its class, in the order of the class. The residual has the differences of the source:
 
     keys, extra      of the outer object, `type` and `data`, as in `wire.residual`
     type             the type of the message, if it is not the usual one of its role
@@ -42,21 +42,21 @@ _ROLES = {
 }
 _TYPES = {"user": "human", "assistant": "ai", "system": "system", "developer": "system", "tool": "tool"}
 _CHAT_ROLES = ("user", "assistant", "system", "developer")
-"""The roles that a `chat` message may have here. Any other makes it a custom message."""
+"""The roles that a `chat` message may have here. With any other role it is a custom message."""
 _OPENAI_ROLE = "__openai_role__"
 """The key of `additional_kwargs` with which langchain-core marks a system message as one of role developer."""
 _KWARGS = "additional_kwargs"
 _PROVIDER = "model_provider"
 """The key of `response_metadata` with the provider of a message."""
 REASONING = "reasoning_content"
-"""The key of `additional_kwargs` under which several integrations put reasoning as text."""
+"""The key of `additional_kwargs` in which several integrations put reasoning as text."""
 
 _DEPTH = MAX_DEPTH - 8
-"""The maximum depth of arguments, which stand a few levels down in a message."""
+"""The maximum depth of arguments, which are a few levels down in a message."""
 
 
 def role_of(type_: str, data: JsonObject) -> str:
-    """The role of a message with this type; custom for types that no model sees, and for those that nobody knows."""
+    """The role of a message with this type; custom for types that are not sent to a model and for unknown types."""
     if type_ in CHAT_TYPES:
         role = data.get("role")
         return role if isinstance(role, str) and role in _CHAT_ROLES else "custom"
@@ -66,7 +66,7 @@ def role_of(type_: str, data: JsonObject) -> str:
 
 
 def write_message(message: ChatMessage) -> JsonObject:
-    """The dict that the message was read from; for a message of no residual, what its typed fields hold."""
+    """The dict that the message was read from; without a residual, the dict of its typed fields."""
     residual = message.residual if message.format == NAME and isinstance(message.residual, dict) else {}
     type_ = type_of(message, residual)
     wire = write_data(message, type_, _content(message, residual), *_calls(message, residual))
@@ -75,7 +75,7 @@ def write_message(message: ChatMessage) -> JsonObject:
 
 
 def type_of(message: ChatMessage, residual: JsonObject) -> str:
-    """The type in the residual, unless the role was changed since; else the usual one of the role."""
+    """The type in the residual, unless the role was changed later; else the usual type of the role."""
     kept = residual.get(TYPE)
     if isinstance(kept, str) and (kept in CHAT_TYPES or _ROLES.get(kept, "custom") == message.role):
         return kept
@@ -131,7 +131,7 @@ def _calls(message: ChatMessage, residual: JsonObject) -> tuple[list[JsonValue],
 
 
 def write_call(call: ToolCall, was_invalid: bool = False) -> tuple[JsonObject, bool]:
-    """The call without its residual, and whether it is a valid one."""
+    """The call without its residual, and whether it is valid."""
     arguments = call.arguments
     if was_invalid and not isinstance(arguments, dict):
         args = None
@@ -153,7 +153,9 @@ def parse_object(text: str) -> JsonObject | None:
 
 
 def _with_typed(restored: JsonObject, wire: JsonObject) -> JsonObject:
-    """The restored object with the typed fields that the source had absent or empty: a program has set them since."""
+    """The restored object with the typed fields that were absent or empty in the source: a program has set them
+    later.
+    """
     typed = {key: wire[key] for key in _TYPED if wire.get(key) and not restored.get(key)}
     return {**restored, **typed}
 
@@ -162,7 +164,7 @@ _TYPED = ("content", "name", "response_metadata", "tool_calls", "invalid_tool_ca
 
 
 def is_as_read(message: ChatMessage, written: JsonObject) -> bool:
-    """Whether the message was read, and holds nothing that a program added and that reading would not give back.
+    """Whether the message was read, and has no value of a program that reading would not return.
 
     Such a message is written as it came in, so its losses need not be measured.
     """
@@ -179,7 +181,7 @@ def is_as_read(message: ChatMessage, written: JsonObject) -> bool:
 
 
 def _has_read_fields(message: ChatMessage, data: JsonObject, type_: str) -> bool:
-    """Whether the fields are the ones that reading gives for a message of the type."""
+    """Whether the fields are those that reading returns for a message of the type."""
     if message.reasoning is not None and (type_ not in AI_TYPES or message.reasoning != reasoning_of(data)):
         return False
     if message.tool_calls is not None and (type_ not in AI_TYPES or not message.tool_calls):
@@ -214,7 +216,7 @@ def _is_read_part(part: Part, residual: JsonValue, metadata: JsonValue) -> bool:
 
 
 def with_signer(part: Part, metadata: JsonValue) -> Part:
-    """The part. A signed thought names the provider of the message, which made the signature."""
+    """The part; a signed thought also names the provider of the message, which made the signature."""
     provider = nested(metadata, _PROVIDER)
     if isinstance(part, ThinkPart) and part.signature and isinstance(provider, str):
         return part.model_copy(update={"extras": signed_by(provider)})

@@ -1,1 +1,1 @@
-"""What a conversion loses: the codes, how losses are measured, and what each format can express."""
+"""Losses of conversions: their codes, how they are measured, and what each format can express."""

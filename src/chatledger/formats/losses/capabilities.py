@@ -1,7 +1,7 @@
-"""What each format can express, found by trying.
+"""What each format can express, found by trial.
 
-A small conversation with the thing in it is written. The format expresses the thing if nothing is lost beyond what is
-lost without it. Nothing is declared, so nothing can be out of date.
+Each thing has a small sample conversation, which is written in the format. The format expresses the thing if the sample
+has no losses but those of the same conversation without it. Nothing is declared, so nothing can be out of date.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _OTHER = ToolCall(id="call_b", name="tides", arguments='{"city":"Oslo"}')
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Conversations with a thing in them, of which the best written one counts. `needs` names another thing that this
-    one depends on.
+    """Conversations that contain a thing; the one with the best result counts. `needs` names another thing that this
+    thing depends on.
     """
 
     alternatives: Sequence[Sequence[ChatMessage]]
@@ -40,7 +40,7 @@ class Sample:
 
 
 Expression: TypeAlias = Literal["yes", "form", "no"]
-"""Whole; there, but in another form (split over messages, joined, as an address in place of data); or lost."""
+"""Complete; in another form (split into messages, joined, a URL instead of data); or lost."""
 
 _FORM_ONLY = frozenset(
     {codes.CONTENT_FORM, codes.ARGUMENTS_FORM, codes.MEDIA_FORM, codes.REASONING_FORM, codes.SPLIT, codes.MERGED}
@@ -49,7 +49,7 @@ _BEST_FIRST: Sequence[Expression] = ("yes", "form", "no")
 
 
 def capabilities(names: Sequence[str] | None = None) -> dict[str, dict[str, Expression]]:
-    """How well each format (None: all) expresses each thing, in the order of SAMPLES."""
+    """How well each format expresses each thing, in the order of SAMPLES. None means all formats."""
     return {name: _expressed(name) for name in (format_names() if names is None else names)}
 
 
@@ -74,7 +74,7 @@ def _lost(name: str, messages: Sequence[ChatMessage]) -> set[tuple[str, str]]:
 
 
 def _talk(*messages: tuple[str, Any], **last: Any) -> list[ChatMessage]:
-    """Messages by role and content, `last` with more on the last of them, numbered as if they were stored."""
+    """Messages from roles and contents, numbered as if they were stored. `last` has more fields of the last message."""
     built = [ChatMessage(role=role, content=content) for role, content in messages]
     built[-1] = built[-1].model_copy(update=last)
     return [message.model_copy(update={"seq": seq}) for seq, message in enumerate(built, 1)]
@@ -95,8 +95,8 @@ def _asked(*calls: ToolCall, text: str | None = None, **result: Any) -> list[Cha
 def _asked_somehow(
     *calls: ToolCall, text: str | None = None, objects: bool = True, **result: Any
 ) -> list[list[ChatMessage]]:
-    """The same in the spellings of all formats: arguments as text or as an object, no content or an empty one, results
-    with the name of their call or without.
+    """The same conversation in the variants of all formats: arguments as text or as an object, no content or an empty
+    content, results with or without the name of their call.
     """
     as_objects = [call.model_copy(update={"arguments": {"city": "Oslo"}}) for call in calls]
     texts = (None, "") if text is None else (text,)
@@ -134,7 +134,7 @@ SAMPLES: Mapping[str, Sample] = {
     "developer messages": Sample([_talk(("developer", "Be short."), ("user", "Oslo?"))]),
     "names of speakers": Sample([[_PLAIN[0].model_copy(update={"name": "ada"}), _PLAIN[1]]]),
     _TEXTS: Sample([_user(TextPart(text="so?"))]),
-    "images by address": Sample([_user(ImagePart(url="https://example.org/a.png"))], _TEXTS),
+    "images by URL": Sample([_user(ImagePart(url="https://example.org/a.png"))], _TEXTS),
     "images as data": Sample(
         [
             _user(ImagePart(data=_PIXEL, mime_type="image/png")),
@@ -167,7 +167,7 @@ SAMPLES: Mapping[str, Sample] = {
         ],
         _CALLS,
     ),
-    "messages for the screen": Sample([_talk(("user", "Oslo?"), ("assistant", "Cold."), ("custom", "Saved."))]),
-    "the run of a message": Sample([_answer(run_id="run-1")]),
-    "metadata of the response": Sample([_answer(response_metadata={"model": "m"})]),
+    "custom messages": Sample([_talk(("user", "Oslo?"), ("assistant", "Cold."), ("custom", "Saved."))]),
+    "the run id": Sample([_answer(run_id="run-1")]),
+    "response metadata": Sample([_answer(response_metadata={"model": "m"})]),
 }

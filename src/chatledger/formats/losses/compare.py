@@ -1,4 +1,4 @@
-"""Compares one or several messages with what came back of them. Differences are (index of the message, code, path).
+"""Compares one or several messages with the messages read back. Differences are (index of the message, code, path).
 
 Both sides are joined first: the contents of all pieces one after the other, their calls likewise, and each field on
 which the pieces agree. So a message in three pieces is compared as one, and so are two messages that became one.
@@ -17,7 +17,7 @@ from chatledger.models.json import JsonValue, loads, same_json
 Found: TypeAlias = tuple[int, str, str]
 Said: TypeAlias = Sequence[tuple[int, ChatMessage]]
 
-_DISAGREE = object()  # the value of a field in which the pieces differ
+_DISAGREE = object()  # the value of a field whose values differ between the pieces
 
 
 def compare(said: Said, read: Sequence[ChatMessage], kept: Collection[int]) -> Iterator[Found]:
@@ -41,7 +41,7 @@ def _compare_fields(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
 
 
 def _agreed(read: Sequence[ChatMessage], name: str) -> Any:
-    """The value on which all pieces agree that have one."""
+    """The value of a field, if all pieces that have the field agree on it."""
     if len(read) == 1:
         return getattr(read[0], name)
     values = [value for message in read if (value := getattr(message, name)) is not None]
@@ -69,7 +69,7 @@ def _compare_contents(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found
 
 
 def _same_texts(message: ChatMessage, back: ChatMessage) -> bool:
-    """Whether both sides are equal without any parts: the common case, at little cost."""
+    """Whether both sides have equal texts and no parts: a cheap test for the common case."""
     content, reasoning = message.content, message.reasoning
     if isinstance(content, list) or isinstance(reasoning, list):
         return False
@@ -77,7 +77,7 @@ def _same_texts(message: ChatMessage, back: ChatMessage) -> bool:
 
 
 def _thoughts(channels: dict[str, Channel]) -> str:
-    """All reasoning of one side, whether it stands in the content or beside it."""
+    """All reasoning of one side, in the content and in the field `reasoning`."""
     own = "".join(channels["reasoning"].texts)
     return own + "".join(atom.value.text for atom in channels["content"].atoms if atom.value.kind == "think")
 
@@ -107,7 +107,7 @@ def _compare_calls(said: Said, read: Sequence[ChatMessage]) -> Iterator[Found]:
 
 
 def _paired(calls: Sequence[ToolCall], back: Sequence[ToolCall]) -> list[ToolCall | None]:
-    """For each call the one that came back: by place, or if some are missing, the next one of its name."""
+    """For each call the call that came back: by position, or if some are missing, the next call of the same name."""
     if len(calls) == len(back):
         return list(back)
     pairs: list[ToolCall | None] = []
@@ -136,7 +136,7 @@ def _arguments_code(given: JsonValue, back: JsonValue) -> str:
 
 
 def _meant(arguments: JsonValue) -> JsonValue:
-    """The value that arguments spell. None means no arguments, and so do an empty object and a blank text."""
+    """The JSON value of arguments. None, an empty object and a blank text all mean no arguments."""
     if isinstance(arguments, str):
         if not arguments.strip():
             return {}

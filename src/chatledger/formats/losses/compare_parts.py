@@ -1,8 +1,8 @@
 """Compares parts with the parts that came back: the content of messages, or their reasoning.
 
 Parts are paired in order by identity: a text by its text, a medium by its URL or its data. A part without a pair is
-lost, or stands elsewhere; the fields of a pair are compared. If one text came back, a text part counts as found if the
-text contains it, in order.
+lost, or is at another place; the fields of a pair are compared. If a single text came back, a text part counts as found
+if the text contains it, in order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Thoughts:
-    """All reasoning that came back, in any place: whether its text is the `same`, and its signatures."""
+    """All reasoning that came back, at any place: whether its text is the `same`, and its signatures."""
 
     same: bool
     signatures: set[str]
@@ -132,7 +132,7 @@ def _lost_code(part: Part, channel: str, thought: str) -> str:
 
 
 def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[list[Part | None], list[Part]]:
-    """For each part the next one of the same identity; and the parts that are left over."""
+    """For each part the next part of the same identity; and the parts without a pair."""
     places: dict[_Anchor, list[int]] = {}
     for place, atom in enumerate(back):
         for anchor in _anchors(atom.value):
@@ -150,7 +150,7 @@ def _pairs(atoms: Sequence[Atom[Part]], back: Sequence[Atom[Part]]) -> tuple[lis
 
 
 def _pairs_in_text(said: Channel, back: Channel) -> tuple[list[Part | None], list[Part]]:
-    """The same if one text came back: the parts that it was made of are searched in it, in order."""
+    """Like `_pairs`, but for a single text that came back: finds the texts of the parts in it, in order."""
     text, start = "".join(back.texts), 0
     kinds = TextPart if said.name == "content" else (TextPart, ThinkPart)
     pairs: list[Part | None] = []
@@ -186,7 +186,7 @@ def _resolved(part: MediaPart) -> tuple[str | None, str | None, str | None]:
 
 
 def _differences(part: Part, back: Part) -> Iterator[tuple[str, str]]:
-    """The fields in which two parts of one kind differ. Another spelling of the same medium is one difference."""
+    """The fields in which two parts of one kind differ. Another form of the same medium is one difference."""
     if isinstance(part, MediaPart) and isinstance(back, MediaPart):
         fields: tuple[str, ...] = _MEDIA_FIELDS
         if _resolved(part) == _resolved(back) and (part.url, part.mime_type) != (back.url, back.mime_type):

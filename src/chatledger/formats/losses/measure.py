@@ -3,8 +3,8 @@
     def encode(self, messages, *, carry=False):
         return measured(self, messages, lambda given: write(given, carry))
 
-A codec does not predict its losses. It only says from which messages it wrote each message of the payload; the
-comparison finds the rest, so a fault in a codec shows as a loss and is never silent. The cost is one decode of the
+A codec does not predict its losses. It only reports from which messages it wrote each message of the payload. The
+comparison finds the rest, so a bug in a codec shows as a loss and is never silent. The cost is one decode of the
 payload. Messages of the format itself that are written as they were read are not measured, so reading a thread in its
 own format costs nothing more.
 """
@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from chatledger.errors import DecodeError
 from chatledger.formats.codec import Codec, Encoded
@@ -29,26 +29,29 @@ UNSAID = ("is_error", "run_id", "response_metadata", "custom_data")
 _DEPTH = MAX_DEPTH - 16
 """The depth that remains when a payload nests a value in its own envelope and in one that carries it."""
 
-Origins = Sequence[tuple[int, ...]]
+Origins: TypeAlias = Sequence[tuple[int, ...]]
+"""For each message that reading a payload gives, the indexes of the messages that it was written from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a codec wrote.
-
-    `origins` is parallel to the messages that the format's lenient decode gives back: for each of them the indexes of
-    the messages that it was written from. [(0,), (0,)] is a message in two pieces, [(0, 1)] are two in one. An index
-    that appears nowhere was left out, and () is a message that was made up.
-
-    `kept` has the indexes of the messages that are of the format itself and were written with their residual. Their
-    residuals are not compared. `as_read` says that all messages are such, and that they hold nothing but what reading
-    gives and the fields that the format never reads.
-    """
+    """A payload that a codec wrote, with the facts from which `measured` finds its losses."""
 
     payload: Any
+    """The payload."""
     origins: Origins
+    """For each message that the format's lenient `decode` of the payload returns, the indexes of the messages that it
+    was written from. [(0,), (0,)] is a message in two pieces, and [(0, 1)] are two messages in one. An index that does
+    not occur was left out, and () is a message that was made up.
+    """
     kept: Collection[int] = ()
+    """The indexes of the messages that are of the format itself and were written with their residual. Their residuals
+    are not compared.
+    """
     as_read: bool = False
+    """Whether all messages are of that kind, and contain only the fields that the format reads and those in `unsaid`.
+    `measured` then compares nothing else.
+    """
 
 
 def measured(
@@ -58,10 +61,11 @@ def measured(
     *,
     unsaid: Sequence[str] = UNSAID,
 ) -> Encoded:
-    """The payload of the messages and its losses, in the order of the messages.
+    """Write the messages with `write`, read the payload back, and return it with its losses, in the order of the
+    messages. A codec's `encode` is usually this call.
 
-    `unsaid` names the fields for which the format has no place: no message that it reads has them. Nor is any of these
-    messages incomplete.
+    `unsaid` names the fields that the format has no place for: no message that it reads has them, and each of those
+    messages is complete.
     """
     written = write(messages)
     if written.as_read:
@@ -119,14 +123,14 @@ def _note_places(found: _Found, origins: Origins) -> None:
 
 
 def _follower(origins: Origins, piece: int) -> int | None:
-    """The message that a made-up one stands before; at the end, the last message."""
+    """The message after a made-up message; at the end, the last message."""
     after = (sources[0] for sources in origins[piece:] if sources)
     before = (sources[0] for sources in reversed(origins[:piece]) if sources)
     return next(after, next(before, None))
 
 
 class _Found:
-    """The losses by message, each place once."""
+    """The losses by message, one for each path."""
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:
         self._messages = messages
@@ -150,7 +154,7 @@ class _Found:
 
 
 def _unsaid(messages: Sequence[ChatMessage], unsaid: Sequence[str]) -> list[Loss]:
-    """The losses of what was set on messages after they were read, and for which the format has no place."""
+    """The losses of fields that were set after the messages were read, and for which the format has no place."""
     losses = []
     for message in messages:
         if message.state != "complete":
@@ -160,7 +164,7 @@ def _unsaid(messages: Sequence[ChatMessage], unsaid: Sequence[str]) -> list[Loss
 
 
 def _places_of(origins: Origins) -> dict[int, list[int]]:
-    """For each message, the places of the pieces that were written from it."""
+    """For each message, the positions of the pieces that were written from it."""
     places: dict[int, list[int]] = {}
     for piece, sources in enumerate(origins):
         for source in sources:
@@ -195,7 +199,7 @@ def _connected(first: int, places: dict[int, list[int]], origins: Origins) -> tu
 
 
 def unordered(origins: Origins) -> set[int]:
-    """The smallest set of messages without which the others stand in their order."""
+    """The smallest set of messages to remove so that the others are in order."""
     firsts = [min(sources) for sources in origins if sources]
     if all(left <= right for left, right in pairwise(firsts)):
         return set()
@@ -219,10 +223,10 @@ def _longest_rise(values: Sequence[int]) -> list[int]:
 
 
 def _readable(message: ChatMessage) -> ChatMessage:
-    """The message as one that can be read back however it is written: without deep JSON, and of no format.
+    """A copy that can always be read back: without deep JSON, and without a format.
 
-    Two things may stand against it: JSON so deep that no payload could hold it a few levels further down, and a value
-    that is no residual, on a message that says it is of the format itself.
+    Two things can prevent reading: JSON that is too deep a few levels further down in a payload, and an invalid
+    residual on a message whose `format` is the format itself.
     """
     changes: dict[str, Any] = {"format": None, "residual": None}
     changes |= {name: None for name in ("response_metadata", "custom_data") if _is_deep(getattr(message, name))}

@@ -1,7 +1,7 @@
 """Agents: their definitions, a registry of them by name, and the agents of a file.
 
-A definition has eight fields and no other, so no key of a provider gets into a stored file. A file keeps its agents'
-definitions, the settings that it overrides of each, and which of them is the default.
+A definition has only eight fields, so no API key of a provider gets into a stored file. A file keeps the definitions of
+its agents, the settings that it overrides, and which agent is the default.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NoDefaultAgent(NotFound, ValueError):
     """No agent was named, and the file has no default one."""
 
     def __init__(self) -> None:
-        super().__init__("there is no default agent; set one with set_default_agent, or name an agent")
+        super().__init__("the file has no default agent; call set_default_agent, or name an agent")
 
 
 class AgentSettings(Model):
@@ -42,22 +42,32 @@ class AgentSettings(Model):
 
 
 class Agent(Model):
-    """The definition of an agent; its fields are the keys of `to_dict`, in their order."""
+    """The definition of an agent. Its fields are the keys of `to_dict`, in their order."""
 
     name: Name
+    """The name of the agent. Not empty."""
     models: tuple[Name, ...] = ()
+    """The names of its models."""
     context_window: Count | None = None
+    """The size of the context window in tokens."""
     max_output_tokens: Count | None = None
+    """The maximum number of tokens of an answer."""
     reasoning: Flag | Whole | str | None = None
+    """Whether, or how much, the model reasons."""
     use_temperature: Flag = True
+    """Whether the temperature is sent to the model."""
     temperature: Number | None = None
+    """The temperature."""
     system_prompt: str = ""
+    """The system prompt."""
 
     def to_dict(self) -> dict[str, Any]:
+        """The definition as JSON."""
         return {**dict(self), "models": list(self.models)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The agent of a definition as JSON. Raises ValidationError."""
         return cls.model_validate(dict(data))
 
     def overridden(self, settings: Mapping[str, Any]) -> Self:
@@ -83,7 +93,7 @@ class AgentFactory:
         """Register an agent. An equal one again changes nothing. Raises AlreadyExists for another of its name."""
         own = agent if isinstance(agent, Agent) else Agent.from_dict(agent.to_dict())
         if self._agents.setdefault(own.name, own) != own:
-            raise AlreadyExists(own.name, f"another agent {own.name!r} is registered")
+            raise AlreadyExists(own.name, f"an agent {own.name!r} with another definition is registered already")
 
     def list_agents(self) -> list[Agent]:
         return list(self._agents.values())
@@ -134,7 +144,7 @@ class Roster:
         fields = definition if isinstance(definition, Mapping) else definition.to_dict()
         agent = Agent.from_dict({**fields, "name": name})
         if self._definitions.get(name, agent) != agent:
-            raise AlreadyExists(name, f"another agent {name!r} is in the file")
+            raise AlreadyExists(name, f"the file already has an agent {name!r} with another definition")
         self._definitions[name] = agent
         self._settings.setdefault(name, {})
         return self.get(name)
@@ -148,7 +158,7 @@ class Roster:
         self._default = name
 
     def choose(self, name: str | None) -> str:
-        """The name of the agent that is to answer: the given one, or the default."""
+        """The name of the agent that answers: the given agent, or the default."""
         if name is None and self._default is None:
             raise NoDefaultAgent
         return self.get(name or self._default or "").name

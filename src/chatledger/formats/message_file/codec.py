@@ -1,7 +1,7 @@
 """The codec of a message file: a list of items, as objects of any class that has the interface, or as their dicts.
 
-They are written as dicts, equal to what `to_dict` gives. An item is read and written with all that belongs to it. A
-dict that leaves out fields with a default comes back with them.
+Items are written as dicts, equal to the dicts of `to_dict`. An item is read and written with its outputs and calls. A
+dict without fields that have a default comes back with them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MessageFileCodec:
     name = NAME
 
     def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
-        """Objects if any of the items came in as one."""
+        """Objects if any of the items came in as an object."""
         return "models" if any(note(message, OBJECT) is True for message in messages) else "dicts"
 
     def recognises(self, payload: object) -> bool:
@@ -34,14 +34,14 @@ class MessageFileCodec:
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
         if not isinstance(payload, (list, tuple)):
-            raise DecodeError("$", f"a list of items is expected, not {type(payload).__name__}")
+            raise DecodeError("$", f"expected a list of items, not {type(payload).__name__}")
         items = [item_of(value, f"$[{index}]") for index, value in enumerate(payload)]
         given = zip(items, payload, strict=True)
         groups = (read_group(item, was_object=not isinstance(value, dict)) for item, value in given)
         return Decoded([message for group in groups for message in group])
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """The items, with calls inside their messages. `carry` changes nothing: items have no free slot."""
+        """The items, with calls inside their messages. `carry` has no effect: items have no free field."""
         return measured(self, messages, _write)
 
     def as_models(self, payload: Sequence[dict[str, Any]]) -> list[TextItem | CallItem]:
@@ -58,7 +58,7 @@ def _write(messages: Sequence[ChatMessage]) -> Written:
 
 
 def _is_as_read(message: ChatMessage) -> bool:
-    """Whether the message holds no value that a program set and that reading would not give back."""
+    """Whether the message has no value of a program that reading would not return."""
     if message.reasoning is not None or any(call.extras is not None for call in message.tool_calls or ()):
         return False
     if note(message, OUTPUTS) is None:
@@ -91,7 +91,7 @@ def _model(fields: dict[str, Any], path: str) -> TextItem | CallItem:
     try:
         return item_from_dict(fields)
     except ValidationError as error:
-        raise EncodeError(path, f"no item can hold this: {error}") from error
+        raise EncodeError(path, f"the item classes reject this message: {error}") from error
 
 
 CODEC = MessageFileCodec()

@@ -1,10 +1,10 @@
-"""The messages of a branch, of any format, put together as items in their order.
+"""Assembles the messages of a branch, of any format, into items.
 
-Messages of this format become the items that they were. In other formats, a user's message becomes a message, the
-assistant's text an output of it, a call a function call of it, and a result an output of its call. Every branch has
-items; `encode` reports what they cannot say.
+Messages of this format become their original items. In other formats, a user's message becomes a message, the
+assistant's text becomes an output of this message, a call a function call of it, and a result an output of its call.
+Every branch has items; `encode` reports what they cannot express.
 
-Each item is a draft until the last message was read, since its outputs and calls may stand far behind it.
+Each item is a draft until the last message was read, since its outputs and calls may be far behind it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from chatledger.rules.tip import OpenCall, Tip
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """An item that may still grow: the message that it stands in, its fields, and its outputs and calls so far.
+    """An item that may still grow: its message, its fields, and its outputs and calls so far.
 
     `position` is the seq of the message, or its number in a payload that is not stored yet. `call` is the index among
-    the calls of the message, None for the message itself. `source` is the index of the message among those that are
-    read, None for an item that was made up; `answering` has the indexes of the messages that the outputs come from.
+    the calls of the message, None for the message itself. `source` is the index of the message in the input, None for
+    a generated item; `answering` has the indexes of the messages with its outputs.
     """
 
     message: ChatMessage
@@ -51,7 +51,7 @@ class Draft:
     calls: list[Draft] = field(default_factory=list)
 
     def add_outputs(self, outputs: Sequence[JsonObject], source: int) -> None:
-        """Add the outputs of a message. An output whose nonce is taken gets another."""
+        """Add the outputs of a message. An output whose nonce is taken gets another nonce."""
         for output in outputs:
             taken = {own["nonce"] for own in self.outputs}
             is_taken = output["nonce"] in taken
@@ -60,7 +60,7 @@ class Draft:
             self.answering.append(source)
 
     def origins(self) -> Iterator[tuple[int, ...]]:
-        """For each message that the item will be read as, the indexes of the messages that it was made of."""
+        """For each message that reading the item returns, the indexes of its original messages."""
         yield () if self.source is None else (self.source,)
         for call in self.calls:
             yield from call.origins()
@@ -113,7 +113,7 @@ UNNAMED = "?"
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """All items in file order, calls among them; and the indexes of the messages that are of this format."""
+    """All items in file order, including calls; and the indexes of the messages of this format."""
 
     drafts: list[Draft]
     kept: list[int]
@@ -153,7 +153,7 @@ def _take(drafts: Drafts, message: ChatMessage, position: int, index: int) -> bo
 
 
 class Adopter:
-    """Adds messages of other formats. `index` is the index of a message among those that are read."""
+    """Adds messages of other formats. `index` is the index of a message in the input."""
 
     def __init__(self, drafts: Drafts) -> None:
         self._drafts = drafts
@@ -193,7 +193,7 @@ class Adopter:
             self._drafts.answer(draft or self._message_before(message, position), outputs, index)
 
     def _message_before(self, message: ChatMessage, position: int) -> Draft:
-        """The last message before this one; an empty one if there is none."""
+        """The last message item before this message; an empty item if there is none."""
         last = self._drafts.last_message
         return self._add_message(message, position, None, "", TEXT) if last is None else last
 
@@ -204,7 +204,7 @@ class Adopter:
 
 
 def _said(message: ChatMessage) -> list[tuple[str, str]]:
-    """The contents with their mime types. Adjacent texts are joined."""
+    """The contents with their MIME types. Adjacent texts are joined."""
     if isinstance(message.content, str):
         return [(message.content, TEXT)] if message.content or message.role != "assistant" else []
     said: list[tuple[str, str]] = []

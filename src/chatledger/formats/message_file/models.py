@@ -1,12 +1,12 @@
-"""Items and outputs: messages and function calls, and what they produced.
+"""Items, which are messages and function calls, and their outputs.
 
-Values are checked when an object is built and never converted. A dict that goes in comes out equal: a number given as
-text is refused rather than read as a number, and 1 second does not become 1.0. Free JSON is copied on its way in and
-out, so the caller and the object never share it.
+Values are checked when an object is built and never converted. A dict comes back equal: a number given as text is
+rejected rather than read as a number, and 1 second does not become 1.0. Free JSON is copied on input and output, so the
+caller and the object never share it.
 
-The order of an item's fields is the order of the keys in `to_dict`. Items grow by outputs and calls, and nothing else
-of them changes. Those are kept as tuples and set anew, so that each addition is validated: nonces are unique in an
-item, call names in a message. Outputs never change, so one may be part of several items.
+The order of an item's fields is the order of the keys in `to_dict`. Only the outputs and calls of an item change, by
+addition. They are tuples that each addition replaces, so that it is validated: nonces are unique in an item, call names
+in a message. Outputs never change, so an output may be part of several items.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class PlainOutput(Model):
 class CodeOutput(Model):
     """The two streams that a program wrote. `status` is its exit code or a word, `duration` is in seconds.
 
-    The content is derived from the streams, since its lines do not keep how they ended.
+    The content is derived from the streams, since it does not keep the line endings.
     """
 
     mime_type: Name = TEXT
@@ -162,7 +162,7 @@ def _refuse_twice(what: str, values: Iterator[str]) -> None:
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            raise ValueError(f"the {what} {value!r} stands twice")
+            raise ValueError(f"duplicate {what} {value!r}")
         seen.add(value)
 
 
@@ -170,7 +170,7 @@ class UnknownItem(NotFound, ValueError):
     """No message of this name is in the file."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"there is no message {name!r} in the file")
+        super().__init__(f"the file has no message {name!r}")
         self.name = name
 
 

@@ -35,10 +35,10 @@ def item_of(value: object, path: str) -> TextItem | CallItem:
     """Our own item of a dict or of an object of any class. Raises DecodeError with the path of the first bad value."""
     fields = value if isinstance(value, dict) else _dict_of(value, path)
     if not isinstance(fields, dict):
-        raise DecodeError(path, f"an item is a dict or an object with the interface, not {type(value).__name__}")
+        raise DecodeError(path, f"expected an item or its dict, not {type(value).__name__}")
     kind = fields.get("type")
-    if not isinstance(kind, str) or kind not in ITEM_TYPES:  # Pydantic would quote the value, and may fail to
-        raise DecodeError(path, "its type is neither message nor function_call")
+    if not isinstance(kind, str) or kind not in ITEM_TYPES:  # Pydantic would quote the value, which may fail
+        raise DecodeError(path, "the type must be 'message' or 'function_call'")
     try:
         return item_from_dict(fields)
     except ValidationError as error:
@@ -46,7 +46,7 @@ def item_of(value: object, path: str) -> TextItem | CallItem:
         steps = [step for step in first["loc"] if step not in _TAGS]
         raise DecodeError(path + "".join(_step(step) for step in steps), first["msg"]) from error
     except (ValueError, RecursionError) as error:  # Pydantic cannot quote the value that it refuses
-        raise DecodeError(path, "holds what is not JSON") from error
+        raise DecodeError(path, "contains a value that is not JSON") from error
 
 
 def _dict_of(value: object, path: str) -> object:
@@ -62,7 +62,7 @@ def _step(step: int | str) -> str:
 
 
 def read_group(item: TextItem | CallItem, *, was_object: bool = False) -> list[ChatMessage]:
-    """An item with all that belongs to it: its calls with their results, then the item's own outputs."""
+    """An item with its calls and their results, then the item's own outputs."""
     messages = [read_item(item, was_object=was_object)]
     for call in item.function_calls if isinstance(item, TextItem) else ():
         messages.append(read_item(call, back=len(messages)))
@@ -113,7 +113,7 @@ def read_outputs(
     call: int | None = None,
     call_id: str | None = None,
 ) -> ChatMessage:
-    """The message of an item's outputs: the result of a call, or what the agent of a message said."""
+    """The message of an item's outputs: the result of a call, or the answer of a message's agent."""
     parts = [to_part(output.content, output.mime_type) for output in outputs]
     lone = parts[0] if len(parts) == 1 else None
     content: str | list[Part] = lone.text if isinstance(lone, TextPart) else parts

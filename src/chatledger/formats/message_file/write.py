@@ -1,12 +1,11 @@
-"""Messages of this format as items again.
+"""Writes messages of this format as items.
 
     user's message                           a message
     assistant's message with one tool call   a function call, whose name is the id of the call
     message with outputs                     the outputs of the item that the message names in its residual
 
-A message that belongs to an item says how many positions back that item is stored (`BACK`). So a call or an output may
-be added to an item that was committed before. The residual keeps what no typed field says, in the form of
-`wire.residual`.
+A message that belongs to an item stores how many positions back that item is (`BACK`). So a call or an output can be
+added to a committed item. The residual keeps the values without a typed field, in the form of `wire.residual`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ OBJECT = "object"
 
 
 def write_item(message: ChatMessage) -> JsonObject:
-    """The dict of the item of a message that `read_item` made, still without outputs and calls."""
+    """The dict of the item of a message of `read_item`, still without outputs and calls."""
     encoded = _write_call(message) if message.role == "assistant" else _write_text(message)
     return restore(encoded, message.residual)
 
@@ -69,7 +68,7 @@ def _common_fields(name: str | None, kind: str) -> JsonObject:
 
 
 def write_outputs(message: ChatMessage) -> list[JsonObject] | None:
-    """The outputs of a message that `read_outputs` made; None for any other message."""
+    """The outputs of a message of `read_outputs`; None for any other message."""
     residual = message.residual if isinstance(message.residual, dict) else {}
     kept, parts = residual.get(OUTPUTS), _parts(message)
     if message.format != NAME or not isinstance(kept, list) or len(kept) != len(parts):

@@ -1,14 +1,14 @@
-"""A history repaired for a provider that would refuse it as it is, with a list of the repairs.
+"""Repairs a history for a provider that would refuse it as it is stored, and lists the repairs.
 
     encoded, repairs = model_view(codec, messages)
-    encoded.payload   what the provider's API accepts
-    repairs           what was done; empty for a history that the API accepts as it is
+    encoded.payload   a payload that the provider's API accepts
+    repairs           the changes; empty for a history that the API accepts as it is
 
-No API accepts an empty list of messages, so a history of which no message can be sent raises NothingToSend.
+No API accepts an empty list of messages, so a history without a message that can be sent raises NothingToSend.
 
-Repairs change copies of messages, which the format's codec then writes; stored data never changes. A provider is a few
-values and two or three functions (`provider.py`). Tests check two laws: a history that the provider accepts is written
-as the stored view has it, and a repaired history needs no repair.
+Repairs change copies of messages, which the format's codec then writes; stored data never changes. A provider is
+defined by a few values and two or three functions (`provider.py`). Tests check two laws: a history that the provider
+accepts is written like the stored view, and a repaired history needs no repair.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chatledger.models import ChatMessage, Repair
 
 __all__ = ["INSTRUCTIONS", "get_provider", "is_refusal", "model_view", "provider_names", "repair"]
 
-INSTRUCTIONS = "instructions alone, which stand beside the messages"
+INSTRUCTIONS = "instructions are not sent as a message"
 
 _PROVIDERS = {
     "anthropic": "chatledger.formats.model_view.anthropic:ANTHROPIC",
@@ -47,7 +47,7 @@ def get_provider(name: str) -> Provider:
     """Raises UnknownFormat, with the known names, for a format that belongs to no provider."""
     if name not in _PROVIDERS:
         names = ", ".join(provider_names())
-        raise UnknownFormat(name, f"{name!r} has no provider behind it; a model's view is to be had for {names}")
+        raise UnknownFormat(name, f"no provider accepts the format {name!r}; a model view exists for {names}")
     module, attribute = _PROVIDERS[name].split(":")
     provider: Provider = getattr(importlib.import_module(module), attribute)
     return provider
@@ -65,7 +65,7 @@ def model_view(codec: Codec, messages: Sequence[ChatMessage]) -> tuple[Encoded, 
         raise NothingToSend(codec.name, _reasons(messages, repairs))
     if any(message.seq is None for message in messages):
         return encoded, repairs
-    # A message that was made here has no seq, so nothing of the history is lost with it.
+    # A generated message has no seq. It is not part of the history, so its losses do not count.
     return replace(encoded, losses=[loss for loss in encoded.losses if loss.seq is not None]), repairs
 
 
@@ -75,13 +75,13 @@ def _is_empty(payload: Any, provider: Provider) -> bool:
 
 
 def _reasons(messages: Sequence[ChatMessage], repairs: Sequence[Repair]) -> list[tuple[int | None, str]]:
-    """Why each message is not sent: its last repair. Only instructions need none, since they are sent elsewhere."""
+    """Why each message is not sent: its last repair. Only instructions have none, since they are sent elsewhere."""
     left_out = {repair.seq: repair.detail for repair in repairs}
     return [(message.seq, left_out.get(message.seq, INSTRUCTIONS)) for message in messages]
 
 
 def repair(provider: Provider, messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], list[Repair]]:
-    """The messages without what the provider would refuse, and the repairs. Linear in the number of messages."""
+    """Messages that the provider accepts, and the repairs. Takes linear time."""
     log = RepairLog()
     seen = [repaired for message in messages if (repaired := repair_message(message, provider, log)) is not None]
     items = [item for paired in pair(seen, log) if (item := _fit_item(paired, provider, log)) is not None]
@@ -89,7 +89,7 @@ def repair(provider: Provider, messages: Sequence[ChatMessage]) -> tuple[list[Ch
 
 
 def _fit_item(item: MessageOrExchange, provider: Provider, log: RepairLog) -> MessageOrExchange | None:
-    """The message as its provider accepts it; None if nothing is left. No message of an exchange is left out."""
+    """The message as the provider accepts it; None if nothing is left. Messages of an exchange are never left out."""
     if isinstance(item, ChatMessage):
         return provider.fit(item, log)
     answers = [(idx, provider.fit(result, log) or result) for idx, result in item.answers]

@@ -23,11 +23,11 @@ from chatledger.models.trusted import copy_with
 
 
 def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """A message of the format itself in a role that the format has."""
+    """Gives a message of the format itself a role that the format has."""
     if message.format != NAME or message.role in ROLES or (message.role == "tool" and not is_listed(message)):
         return message
     role = "system" if message.role == "developer" else message.role
-    log.add(repairs.ROLE, message, f"a message of role {message.role!r} in the list: written as {role}")
+    log.add(repairs.ROLE, message, f"role {message.role!r} is not accepted in the list of messages: written as {role}")
     return rewritten(message, role=role)
 
 
@@ -35,19 +35,19 @@ def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
     message = _without_blank_texts(_without_foreign_thinking(_without_odd_blocks(message, log), log), log)
     message = _without_last_thoughts(_with_inputs(message, log), log)
     if message.role != "tool" and not message.tool_calls and _says_nothing(message):
-        log.add(repairs.EMPTY, message, "nothing that could be sent is in it: left out")
+        log.add(repairs.EMPTY, message, "the message has nothing to send: left out")
         return None
     return message
 
 
 def _without_odd_blocks(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without calls and results that lenient rules accepted although they can be neither run nor matched."""
+    """Leaves out calls and results that lenient rules accepted, but that cannot be run or matched."""
     parts = message.content if isinstance(message.content, list) else []
     odd = [part for part in parts if isinstance(part, OpaquePart) and part.type in _PAIRED]
     odd += _server_results_without_call(parts)
     if message.format != NAME or not odd:
         return message
-    log.add(repairs.ORPHAN_RESULT, message, "a block that only looks like a call, or a result of no call: left out")
+    log.add(repairs.ORPHAN_RESULT, message, "an invalid call block or a result without a call: left out")
     return _only(message, lambda part: not any(part is one for one in odd))
 
 
@@ -68,7 +68,7 @@ _PAIRED = (TOOL_USE, TOOL_RESULT)
 
 
 def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without reasoning whose signature is missing or not Anthropic's."""
+    """Leaves out reasoning whose signature is missing or not Anthropic's."""
     refused = _is_refused_thought(message)
     in_reasoning = isinstance(message.reasoning, list) and any(map(refused, message.reasoning))
     in_content = isinstance(message.content, list) and any(map(refused, message.content))
@@ -81,8 +81,8 @@ def _without_foreign_thinking(message: ChatMessage, log: RepairLog) -> ChatMessa
 
 
 def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
-    """A test for parts. Of another origin only signed reasoning would be written. Another provider signed it, unless
-    the thought says that Anthropic did.
+    """Returns a test for parts. Of other formats the codec would write only signed reasoning. Another provider signed
+    it, unless the thought names Anthropic.
     """
     if message.format == NAME:
         return lambda part: isinstance(part, ThinkPart) and (message.role != "assistant" or not part.signature)
@@ -95,7 +95,7 @@ def _is_refused_thought(message: ChatMessage) -> Callable[[Part], bool]:
 
 
 def _without_blank_texts(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without blank texts, if there is something else in the message."""
+    """Leaves out blank texts, if the message has anything else."""
     content = message.content
     if isinstance(content, str):
         if content.strip() or not message.tool_calls:
@@ -110,15 +110,15 @@ def _without_blank_texts(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 
 def _note_blank(message: ChatMessage, texts: list[str], log: RepairLog) -> None:
-    if message.format == NAME or any(texts):  # conversion writes no empty text of another origin
-        log.add(repairs.EMPTY, message, "a text without a word: left out")
+    if message.format == NAME or any(texts):  # the codec writes no empty text of another format
+        log.add(repairs.EMPTY, message, "blank text: left out")
 
 
 def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
     calls = message.tool_calls or []
     if not any(_is_odd_input(call, message) for call in calls):
         return message
-    log.add(repairs.ARGUMENTS, message, "an input that is no object: written as one")
+    log.add(repairs.ARGUMENTS, message, "input that is not an object: written as an object")
     given = [
         call.model_copy(update={"arguments": fit_arguments(call.arguments)}) if _is_odd_input(call, message) else call
         for call in calls
@@ -127,7 +127,7 @@ def _with_inputs(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 
 def _is_odd_input(call: ToolCall, message: ChatMessage) -> bool:
-    """Whether the call has no input that could be sent. Of another origin, conversion writes a text as its object."""
+    """Whether the input cannot be sent. For other formats the codec writes JSON text as its object."""
     return isinstance(call.arguments, str) if message.format == NAME else as_input(call.arguments) is None
 
 
@@ -153,7 +153,7 @@ def _is_anthropics(thought: Part, message: ChatMessage) -> bool:
 def _with_calls_last(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if not isinstance(message.residual, dict) or CALLS_AT not in message.residual:
         return message
-    log.add(repairs.REASONING, message, "reasoning at the end of a message: placed before the calls")
+    log.add(repairs.REASONING, message, "reasoning at the end of a message: moved before the calls")
     return _only(message, lambda _part: True)
 
 

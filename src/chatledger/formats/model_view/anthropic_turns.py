@@ -28,12 +28,12 @@ def _hoisted(messages: Sequence[ChatMessage], log: RepairLog) -> list[ChatMessag
     prompts = [message for message in messages if _is_prompt(message)]
     others = [message for message in messages if not _is_prompt(message)]
     for prompt in prompts[next((at for at, message in enumerate(messages) if not _is_prompt(message)), len(prompts)) :]:
-        log.add(repairs.SYSTEM, prompt, "instructions in the middle: placed before the conversation")
+        log.add(repairs.SYSTEM, prompt, "instructions inside the conversation: moved before it")
     return prompts + others
 
 
 def _is_prompt(message: ChatMessage) -> bool:
-    """Whether it is an instruction that belongs before the messages. One that came among them may stay there."""
+    """Whether it is an instruction that belongs before the messages. If it came among them, it may stay there."""
     return message.role in ("system", "developer") and not is_listed(message)
 
 
@@ -58,13 +58,13 @@ def _speaker(message: ChatMessage) -> str | None:
 
 
 def _behind_results(before: ChatMessage, message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """A result or a user message, so that it is written into the message of the results before it."""
+    """Marks a result or a user message so that it is written into the message of the results before it."""
     if not joins(before, fit(message) or message):
         log.add(repairs.MERGED, message, "a second user message in a row: joined with the first")
         return copy_with(message, {"residual": {CONTINUES: True, **_residual(message)}})
     if nested(own_residual(message), REST_AT) is None:
         return message
-    log.add(repairs.MOVED_RESULT, message, "content before results: placed behind them")
+    log.add(repairs.MOVED_RESULT, message, "content before results: moved after them")
     return copy_with(message, {"residual": {key: value for key, value in _residual(message).items() if key != REST_AT}})
 
 
@@ -116,12 +116,12 @@ def _without_last_space(messages: list[ChatMessage], log: RepairLog) -> list[Cha
         stripped = _stripped(content or [], own=last.format == NAME)
     if stripped == (content or []):
         return messages
-    log.add(repairs.SPACE, last, "white space at the end of the last message: left out")
+    log.add(repairs.SPACE, last, "white space at the end of the last message: removed")
     return [*messages[:-1], copy_with(last, {"content": stripped})]
 
 
 def _stripped(parts: list[Part], *, own: bool) -> list[Part]:
-    """The parts with the last one stripped, if it is a text. Of another origin only texts are written."""
+    """Strips the last part, if it is a text. Of other formats only texts are written."""
     at = max((idx for idx, part in enumerate(parts) if own or isinstance(part, TextPart)), default=None)
     part = None if at is None else parts[at]
     if at is None or not isinstance(part, TextPart):

@@ -1,4 +1,4 @@
-"""The arguments of a call as OpenAI's APIs take them: a text, and for a function one that is not blank.
+"""The arguments of a call as OpenAI's APIs accept them: text, and for a function text that is not blank.
 
 A model that calls a function without arguments often gives an empty text. Servers parse it as JSON and refuse it.
 """

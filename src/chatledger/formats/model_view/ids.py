@@ -51,22 +51,22 @@ class _Ids:
         wanted = call.id
         if wanted is None:
             wanted = f"call_{position if asker.seq is None else asker.seq}_{idx}"
-            if self._provider.keeps(asker):  # for a message of other origin the writer makes an id
-                self._log.add(repairs.CALL_ID, asker, f"call {idx} has no id: {wanted!r} is written")
+            if self._provider.keeps(asker):  # for a message of another format the writer generates an id
+                self._log.add(repairs.CALL_ID, asker, f"call {idx} has no id: written as {wanted!r}")
         given = wanted
         if not self._provider.call_ids.fullmatch(wanted):
             given = self._free(re.sub(r"[^a-zA-Z0-9_-]", "_", wanted[:MADE_ID])[: MADE_ID - 8] or "call")
-            self._log.add(repairs.CALL_ID, asker, f"call id {_short(wanted)} is written {given!r}")
+            self._log.add(repairs.CALL_ID, asker, f"call id {_short(wanted)} is not accepted: written as {given!r}")
         elif wanted in self._taken:
             given = self._free(wanted[: MADE_ID - 8])
             self._log.add(
-                repairs.REUSED_ID, asker, f"call id {_short(wanted)} stands on an earlier call: {given!r} is written"
+                repairs.REUSED_ID, asker, f"call id {_short(wanted)} belongs to an earlier call: written as {given!r}"
             )
         self._taken.add(given)
         return given
 
     def _free(self, stem: str) -> str:
-        """The stem, with a number behind it if a call has the stem already."""
+        """The stem, followed by a number if another call has the stem as its id."""
         given = stem
         while given in self._taken:
             self._copies[stem] = self._copies.get(stem, 1) + 1

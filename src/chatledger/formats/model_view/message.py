@@ -10,12 +10,12 @@ from chatledger.models.trusted import copy_with
 
 
 def repair_message(message: ChatMessage, provider: Provider, log: RepairLog) -> ChatMessage | None:
-    """The message as any model may see it; None for a message that no model may see."""
+    """The message as every provider accepts it; None if it must not be sent."""
     if message.role == "custom":
-        log.add(repairs.CUSTOM, message, "a custom message is for the screen: left out")
+        log.add(repairs.CUSTOM, message, "custom messages are for display only: left out")
         return None
     if message.state == "partial":
-        log.add(repairs.PARTIAL, message, "still being written, or abandoned: left out")
+        log.add(repairs.PARTIAL, message, "the message is incomplete: left out")
         return None
     return _with_names(provider.prepare(_with_role(message, provider, log), log), provider, log)
 
@@ -54,7 +54,7 @@ def _with_name(call: ToolCall, message: ChatMessage, provider: Provider, log: Re
     if provider.tool_names.fullmatch(call.name):
         return call
     name = _spelled(call.name, provider)
-    log.add(repairs.NAME, message, f"tool name {call.name[:80]!r} is written {name!r}")
+    log.add(repairs.NAME, message, f"tool name {call.name[:80]!r} is not accepted: written as {name!r}")
     return call.model_copy(update={"name": name})
 
 

@@ -25,7 +25,7 @@ _OTHER_CONTENT = ("refusal", "audio", "function_call")
 
 
 def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """A message of the format itself is written as it is; one of another origin is made to fit by conversion."""
+    """Repairs a message of the format itself. The codec fits messages of other formats."""
     message = _without_odd_audio(message, log)
     if message.format == NAME:
         message = _with_content(_with_calls(_with_speaker(message, log), log), log)
@@ -34,7 +34,7 @@ def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage:
 
 def _without_odd_audio(message: ChatMessage, log: RepairLog) -> ChatMessage:
     parts = message.content if isinstance(message.content, list) else []
-    written = message.role == "user" or message.format == NAME  # otherwise conversion leaves it out
+    written = message.role == "user" or message.format == NAME  # otherwise the codec leaves it out
     if not written or not any(_is_odd_audio(part, message.format) for part in parts):
         return message
     log.add(repairs.MEDIA, message, "audio that is neither wav nor mp3: left out")
@@ -58,7 +58,7 @@ def _is_odd_audio(part: Part, source_format: str | None) -> bool:
 def _with_speaker(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if message.name is None or message.role == "tool" or _SPEAKER.fullmatch(message.name):
         return message
-    log.add(repairs.NAME, message, f"name {message.name[:80]!r}: left out")
+    log.add(repairs.NAME, message, f"name {message.name[:80]!r} is not accepted: left out")
     return copy_with(message, {"name": None})
 
 
@@ -72,17 +72,17 @@ def _with_calls(message: ChatMessage, log: RepairLog) -> ChatMessage:
         log.add(repairs.NAME, message, "a call without a name: left out")
         message = rewritten(message)
     elif any(kind not in _KINDS for kind in written):
-        log.add(repairs.ARGUMENTS, message, "a call of an unknown type: written as one of a function")
+        log.add(repairs.ARGUMENTS, message, "a call of an unknown type: written as a function call")
         message = rewritten(message)
     if all(isinstance(call.arguments, str) for call in calls):
         return message
-    log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
+    log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON text")
     return rewritten(message, tool_calls=list(map(with_text, calls)))
 
 
 def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """No blank arguments of a function. The input of a custom tool is free text, but as such it is written only if it
-    came in this format with an id: a call without one is written anew.
+    """Replaces blank arguments of functions. The input of a custom tool may be any text, but a call is written as a
+    call of a custom tool only if it came in this format with an id.
     """
     calls = message.tool_calls or []
     is_kept = message.format == NAME and all(call.id is not None for call in calls)
@@ -104,10 +104,10 @@ def _written_calls(message: ChatMessage) -> list[str]:
 
 def _with_content(message: ChatMessage, log: RepairLog) -> ChatMessage:
     if message.role != "assistant" and nested(message.residual, "spelled", "content") is not None:
-        log.add(repairs.EMPTY, message, "a refusal or audio that only an assistant can give: written as its text")
+        log.add(repairs.EMPTY, message, "a refusal or audio outside an assistant message: written as text")
         return rewritten(message, content=message.content or "")
     if isinstance(message.content, list) and message.content and not write_message(message).get("content"):
-        log.add(repairs.EMPTY, message, "nothing of the content can be said here: written as empty text")
+        log.add(repairs.EMPTY, message, "none of the content can be sent to this provider: written as empty text")
         return rewritten(message, content="")
     if message.content or isinstance(message.content, str):
         return message

@@ -1,7 +1,7 @@
-"""Repairs for OpenAI's Responses API: reasoning directly before the item that it led to, and each item once.
+"""Repairs for OpenAI's Responses API: reasoning directly before the item that followed it, and each item once.
 
-The API accepts an item that it gave, with its id, only together with its reasoning. An item that lost its reasoning, or
-that stands in the history twice, is therefore written anew, without its id.
+The API accepts an item with an id of its own only together with the item's reasoning. So an item that lost its
+reasoning, or that is in the history twice, is written without its id.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from chatledger.models.trusted import copy_with
 
 
 def _prepare(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """A message item in the role of a result is written as an output."""
+    """Writes a message item with role tool as an output."""
     if message.format != NAME or message.role != "tool":
         return message
     entries = nested(message.residual, ITEMS)
     if not isinstance(entries, list) or not entries or nested(entries[0], "kind") != MESSAGE:
         return message
-    log.add(repairs.ROLE, message, "a message of role 'tool' is no item: written as an output")
+    log.add(repairs.ROLE, message, "a message item cannot have role 'tool': written as an output")
     return rewritten(message)
 
 
@@ -42,11 +42,11 @@ def _fit(message: ChatMessage, log: RepairLog) -> ChatMessage | None:
 
 
 def _without_odd_items(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without calls that lenient rules accepted although they cannot be run."""
+    """Leaves out calls that lenient rules accepted, but that cannot be run."""
     parts = message.content if isinstance(message.content, list) else []
     if message.format != NAME or not any(isinstance(part, OpaquePart) and part.type in _PAIRED for part in parts):
         return message
-    log.add(repairs.NAME, message, "a call without a name, or what only looks like a call or an output: left out")
+    log.add(repairs.NAME, message, "a call without a name, or an invalid item: left out")
     return _anew(message)
 
 
@@ -54,10 +54,10 @@ _PAIRED = (MESSAGE, REASONING, *OUTPUT_OF, *OUTPUT_OF.values())
 
 
 def _without_thoughts(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without reasoning: the API accepts only the reasoning that it gave."""
+    """Leaves out reasoning: the API accepts only its own."""
     if message.role != "assistant" or not any(item.get("type") == REASONING for item in _items(message)):
         return message
-    log.add(repairs.REASONING, message, "reasoning that is not OpenAI's: left out")
+    log.add(repairs.REASONING, message, "reasoning that OpenAI did not write: left out")
     return copy_with(message, {"reasoning": None, "content": _without_thinking(message.content)})
 
 
@@ -71,9 +71,9 @@ def _with_arguments(message: ChatMessage, log: RepairLog) -> ChatMessage:
     calls = message.tool_calls or []
     items = [item for item in _items(message) if item.get("type") in ARGUMENTS]
     if not all(isinstance(item.get(ARGUMENTS[item["type"]]), str) for item in items):
-        log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON")
+        log.add(repairs.ARGUMENTS, message, "arguments that are not text: written as JSON text")
         return _anew(message)
-    are_functions = any(call.id is None for call in calls)  # such a message is written anew, with ids
+    are_functions = any(call.id is None for call in calls)  # such a message is written with new ids
     blank = [
         is_blank(call) and (are_functions or item["type"] == FUNCTION_CALL)
         for call, item in zip(calls, items, strict=True)
@@ -102,15 +102,15 @@ _CONTENT = {MESSAGE: "content", **dict.fromkeys(OUTPUT_OF.values(), "output")}
 
 
 def _items(message: ChatMessage) -> list[Source]:
-    """The items that the message is written to when it stands alone."""
+    """The items that the message alone is written as."""
     own = write_message(message)
     return fit(message, message.seq or 0, None) if own is None else own
 
 
 def _anew(message: ChatMessage) -> ChatMessage:
-    """The message without ids and reasoning that the API would recognise; a single text is content without a list.
+    """The message without its ids and reasoning; a single text part becomes plain text.
 
-    Its calls become calls of functions, whatever they were.
+    All its calls become function calls.
     """
     content = _without_thinking(message.content)
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], TextPart):
@@ -130,7 +130,7 @@ def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
         message = _with_items_once(bare, seen, log)
         if message.role == "tool":
             message = _in_form(message, forms.get(message.tool_call_id))
-        message = _with_content(message, log)  # what is written anew may lose its only part
+        message = _with_content(message, log)  # a message that was rewritten may have lost its only part
         items = _items(message)
         seen |= {item["id"] for item in items if isinstance(item.get("id"), str)}
         forms |= {item.get("call_id"): OUTPUT_OF[item["type"]] for item in items if item.get("type") in OUTPUT_OF}
@@ -139,14 +139,14 @@ def _finish(messages: list[ChatMessage], log: RepairLog) -> list[ChatMessage]:
 
 
 def _without_lone_reasoning(message: ChatMessage, log: RepairLog) -> ChatMessage:
-    """Without reasoning, if the item that it led to is not directly behind it or has lost its id."""
+    """Leaves out reasoning, if the item that followed it is not directly behind it or has lost its id."""
     if message.format != NAME or message.role != "assistant":
         return message
     items = _items(message)
     kept = write_message(message) is not None
     if not any(item.get("type") == REASONING for item in items) or (kept and _all_led_to_something(items)):
         return message
-    log.add(repairs.REASONING, message, "reasoning without the item that it led to: left out")
+    log.add(repairs.REASONING, message, "reasoning without the item that must follow it: left out")
     return _anew(message)
 
 
@@ -156,7 +156,7 @@ def _all_led_to_something(items: Sequence[Source]) -> bool:
 
 
 def _was_given(item: Source | None) -> bool:
-    """Whether the API gave the item. A message without an id was written by a program."""
+    """Whether the item came from the API. A message without an id was written by a program."""
     if item is None:
         return False
     return (item.get("type") or MESSAGE) != MESSAGE or isinstance(item.get("id"), str)
@@ -166,7 +166,7 @@ def _with_items_once(message: ChatMessage, seen: set[str], log: RepairLog) -> Ch
     ids = [item["id"] for item in _items(message) if isinstance(item.get("id"), str)]
     if seen.isdisjoint(ids) and len(set(ids)) == len(ids):
         return message
-    log.add(repairs.REUSED_ID, message, "items that stand earlier already: written anew, without their ids")
+    log.add(repairs.REUSED_ID, message, "items whose ids occur earlier: written again without ids")
     return _anew(message)
 
 

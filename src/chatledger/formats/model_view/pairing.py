@@ -1,7 +1,7 @@
 """Each call with its result directly behind it, which every provider requires. The pairing is that of the rules.
 
-A call without a result gets the one that `close_open_calls` would store. A result without a call is written as a user's
-text, since the conversation may go on about it.
+A call without a result gets the result that `close_open_calls` would store. A result without a call is written as a
+user message, since later messages may refer to it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _exchange(messages: Sequence[ChatMessage], position: int, paired: _Pairing, 
     exchange = Exchange(asker)
     for result, idx in sorted((result, idx) for result, idx in found if result is not None):
         if not paired.is_directly_behind(position, result):
-            log.add(repairs.MOVED_RESULT, messages[result], "not directly behind its call: placed there")
+            log.add(repairs.MOVED_RESULT, messages[result], "the result does not directly follow its call: moved there")
         exchange.answers.append((idx, messages[result]))
     for unanswered, idx in found:
         if unanswered is None:
@@ -94,12 +94,12 @@ def _exchange(messages: Sequence[ChatMessage], position: int, paired: _Pairing, 
 
 def _unpaired(result: ChatMessage, log: RepairLog, *, doubled: bool) -> Iterator[ChatMessage]:
     if doubled:
-        log.add(repairs.DOUBLED_RESULT, result, "its call has a result already: left out")
+        log.add(repairs.DOUBLED_RESULT, result, "the call already has a result: left out")
         return
     if not result.content:
-        log.add(repairs.ORPHAN_RESULT, result, "a result of no call, and empty: left out")
+        log.add(repairs.ORPHAN_RESULT, result, "an empty result without a call: left out")
         return
-    log.add(repairs.ORPHAN_RESULT, result, "a result of no call: told as a user's text")
+    log.add(repairs.ORPHAN_RESULT, result, "a result without a call: written as a user message")
     yield rewritten(result, role="user", content=_as_user_text(result), name=None, tool_call_id=None, is_error=None)
 
 

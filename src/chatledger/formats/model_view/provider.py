@@ -1,7 +1,7 @@
-"""The differences between providers, as values: one mechanism repairs for all of them.
+"""The differences between providers, as values: the same code repairs for all of them.
 
-The limits are those that the providers name when they refuse a request. OpenAI's chat completions once allowed 40
-characters for the id of a call and now allow 64; ids that are made here keep to 40.
+The limits are from the error messages of the providers. OpenAI's chat completions once allowed 40 characters for the id
+of a call and now allow 64; generated ids have at most 40.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chatledger.formats.model_view.repairs import RepairLog
 from chatledger.models import ChatMessage
 
 MADE_ID = 40
-"""The maximum length of an id that is made here."""
+"""The maximum length of a generated id."""
 
 Fit = Callable[[ChatMessage, RepairLog], ChatMessage | None]
 """The message as the provider accepts it, regardless of its neighbours; None if there is nothing to send."""
@@ -26,11 +26,11 @@ class Provider:
 
     name: str
     messages_key: str
-    """The key of a request under which its messages stand."""
+    """The key of the messages in a request."""
     call_ids: re.Pattern[str]
     tool_names: re.Pattern[str]
     keeps: Callable[[ChatMessage], bool]
-    """Whether a message is written as it came, and not made to fit like one of another origin."""
+    """Whether a message is written as it came in, and not fitted like a message of another format."""
     writes_fields_of_other_roles: bool
     """Whether such a message is written with its calls and its tool_call_id in any role. If not, they are losses."""
     fit: Fit

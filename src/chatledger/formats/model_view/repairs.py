@@ -8,17 +8,17 @@ from typing import Any
 from chatledger.models import ChatMessage, Repair
 from chatledger.models.trusted import copy_with
 
-CUSTOM = "custom"  # left out: it is only for the screen
-PARTIAL = "partial"  # left out: it is still being written, or was abandoned
+CUSTOM = "custom"  # left out: it is for display only
+PARTIAL = "partial"  # left out: it is incomplete
 ROLE = "role"  # an unknown role is written as user, a field of another role is left out
 REASONING = "reasoning"  # left out: the provider did not sign it
 MEDIA = "media"  # left out: the provider does not accept the medium
 NAME = "name"  # a refused name of a tool is respelled, a refused name of a speaker is left out
 ARGUMENTS = "arguments"  # written as the type that the provider requires
 OPEN_CALL = "open-call"  # answered by a synthetic result
-MOVED_RESULT = "moved-result"  # placed directly behind its call
-ORPHAN_RESULT = "orphan-result"  # it answers no call: written as a user's text, or left out if it is empty
-DOUBLED_RESULT = "doubled-result"  # left out: its call has a result already
+MOVED_RESULT = "moved-result"  # moved directly behind its call
+ORPHAN_RESULT = "orphan-result"  # it answers no call: written as a user message, or left out if it is empty
+DOUBLED_RESULT = "doubled-result"  # left out: its call already has a result
 CALL_ID = "call-id"  # an id that the provider refuses is replaced
 REUSED_ID = "reused-id"  # an id that an earlier call has is replaced
 SYSTEM = "system"  # moved before the conversation
@@ -35,13 +35,13 @@ class RepairLog:
         self.repairs.append(Repair(code, message.seq, detail))
 
     def in_order(self) -> list[Repair]:
-        """By message; the repairs of messages that are not stored come last."""
+        """Sorted by message; repairs of messages that are not stored come last."""
         return sorted(self.repairs, key=lambda one: (one.seq is None, one.seq or 0))
 
 
 def rewritten(message: ChatMessage, **fields: Any) -> ChatMessage:
-    """A copy of another shape, without the residual, which described the old shape.
+    """A changed copy without the residual, which described the old shape.
 
-    The format stays, and with it the signatures stay valid.
+    It keeps its format, so its signatures remain valid.
     """
     return copy_with(message, {**fields, "residual": None})

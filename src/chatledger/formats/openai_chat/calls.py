@@ -1,4 +1,4 @@
-"""Tool calls, both ways: functions, custom tools with a free text, the legacy `function_call`, and unknown types."""
+"""Tool calls, both ways: functions, custom tools with free text, the legacy `function_call`, and unknown types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_call(call: ToolCall, residual: JsonValue = None) -> dict[str, JsonValu
 
 
 def read_function_call(value: JsonValue, path: str) -> tuple[ToolCall, JsonValue]:
-    """The one call of a legacy message: without an id, and without an envelope."""
+    """The single call of a legacy message, which has no id and no envelope."""
     source = as_object(value, path)
     call = _checked(_read_named(source, "arguments", path))
     return call, keep(source, _named(call, "arguments"))
@@ -52,7 +52,7 @@ def _read_named(source: dict[str, JsonValue], key: str, path: str) -> dict[str, 
 
 
 def _checked(fields: dict[str, JsonValue]) -> ToolCall:
-    """The call; fields that are all text or None need no validation, and there is no dict to copy."""
+    """The call; if all fields are text or None, it needs no validation and no copy of a dict."""
     return build(ToolCall, fields) if _TEXT_OR_NONE.issuperset(map(type, fields.values())) else ToolCall(**fields)
 
 

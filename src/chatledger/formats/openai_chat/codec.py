@@ -18,7 +18,7 @@ from chatledger.models import ChatMessage, RulesLevel
 
 @dataclass(frozen=True, slots=True)
 class OpenAIChat:
-    """A list of chat completions messages, as dicts or as the SDK's objects, becomes one ChatMessage each."""
+    """A list of messages of chat completions, dicts or the SDK's objects, each of which becomes one ChatMessage."""
 
     name: str = NAME
 
@@ -30,12 +30,12 @@ class OpenAIChat:
         return Decoded(read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of dicts. `carry` changes nothing: the API refuses unknown keys, so there is no free slot."""
+        """A list of dicts. `carry` has no effect: the API refuses unknown keys, so there is no free field."""
         return measured(self, messages, write_payload)
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The list that the API takes: the format's own messages as they came, those of another origin as they fit."""
+    """The list that the API accepts: messages of the format as they came in, others fitted to the format."""
     pairing = Pairing()
     payload: list[dict[str, Any]] = []
     origins: list[tuple[int, ...]] = []

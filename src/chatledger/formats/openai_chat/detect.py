@@ -1,7 +1,7 @@
 """Whether a payload is surely a list of chat completions messages.
 
-A plain role with a text is enough, since this is the most common of the formats that have them. A single message that
-only another system writes, or might write, is enough to refuse the whole payload.
+Plain messages of a role and a text are enough, since this is the most common of the formats with such messages. A
+single message that only another system writes, or might write, is enough to reject the whole payload.
 """
 
 from __future__ import annotations
@@ -62,6 +62,6 @@ def _is_call(call: Any) -> bool:
 
 
 def _is_qwen_agent(messages: list[dict[str, Any]]) -> bool:
-    """Qwen-Agent writes legacy calls and, unlike the models that had them, reasoning."""
+    """Qwen-Agent writes legacy calls together with reasoning, unlike the models of that time."""
     legacy = any(message.get("function_call") or message["role"] == "function" for message in messages)
     return legacy and any("reasoning_content" in message for message in messages)

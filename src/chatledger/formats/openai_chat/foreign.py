@@ -1,4 +1,4 @@
-"""Messages of another origin as messages that chat completions can hold.
+"""Fits messages of other formats to chat completions.
 
 The result is a `ChatMessage`, which is then written like one of the format itself.
 """
@@ -21,7 +21,7 @@ _FILE_ID_FORMATS = (None, "openai-responses")
 
 
 def fit(message: ChatMessage, position: int, answered: Answered | None) -> ChatMessage | None:
-    """The message without what the format cannot hold; None for a message that no model sees."""
+    """The message without what the format cannot hold; None for a message that is not sent to a model."""
     if message.role == "custom":
         return None
     role = message.role if message.role in ROLES and message.role != "function" else "user"
@@ -32,7 +32,7 @@ def fit(message: ChatMessage, position: int, answered: Answered | None) -> ChatM
 
 
 def fit_part(part: Part, *, role: str, source_format: str | None) -> Part | None:
-    """The part as the message's role can have it; None if it cannot."""
+    """The part in a form for the role; None if there is none."""
     if isinstance(part, TextPart):
         return part
     if role != "user" or not isinstance(part, MediaPart):
@@ -46,7 +46,7 @@ def _fit_name(name: str | None) -> str | None:
 
 
 def _fit_result(message: ChatMessage, position: int, answered: Answered | None) -> dict[str, object]:
-    """A result names its call by the id alone."""
+    """The fields of a result, which names its call only by the id."""
     if answered is not None and is_function_call(answered.asker):
         return {"role": "function", "name": answered.call.name}
     if message.tool_call_id is not None:
@@ -55,12 +55,12 @@ def _fit_result(message: ChatMessage, position: int, answered: Answered | None) 
 
 
 def _id_of(answered: Answered) -> str | None:
-    """The id of the call. A message of the format itself is written as it came, so its call without an id has none."""
+    """The id of the call; None for a call without an id in a message of this format, which is written as it came in."""
     return answered.call.id if answered.asker.format == NAME else answered.id
 
 
 def _fit_calls(message: ChatMessage, position: int) -> list[ToolCall] | None:
-    """The calls of an assistant; None for an empty list, which the API refuses."""
+    """The calls of an assistant; None for an empty list, which the API rejects."""
     if not message.tool_calls:
         return None
     return [_fit_call(call, made_id(message, position, idx)) for idx, call in enumerate(message.tool_calls)]
@@ -72,7 +72,7 @@ def _fit_call(call: ToolCall, made: str) -> ToolCall:
 
 
 def _fit_content(message: ChatMessage, role: str, calls: list[ToolCall] | None) -> str | list[Part] | None:
-    """Content that is no empty list; the API takes null only beside calls."""
+    """Content other than an empty list; the API accepts null only with calls."""
     if isinstance(message.content, str):
         return message.content
     parts = (fit_part(part, role=role, source_format=message.format) for part in message.content or ())

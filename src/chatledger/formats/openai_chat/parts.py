@@ -20,13 +20,13 @@ THINKING = "thinking"
 THINKING_TEXT = "thinking-text"
 """The form of the same with a text instead of the list, and perhaps a signature beside it."""
 BARE_URL = "bare-url"
-"""The form of `{"type": "image_url", "image_url": "https://…"}`, which several providers take."""
+"""The form of `{"type": "image_url", "image_url": "https://…"}`, which several providers accept."""
 _MIME_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav"}
 
 
 def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, JsonValue]:
-    """A part and its residual. Lenient rules keep a malformed part whole, as one of an unknown type."""
+    """A part and its residual. Lenient rules keep a malformed part whole, like a part of an unknown type."""
     source = as_object(value, path)
     kind = source.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
@@ -41,7 +41,7 @@ def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, Json
 
 
 def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
-    """The part as chat completions write it; None if they have no such part."""
+    """The part in the form of chat completions; None if they have no such part."""
     if isinstance(part, OpaquePart):
         return part.value
     encoded = _encoded(part, nested(residual, FORM))
@@ -73,7 +73,7 @@ def audio_object(part: AudioPart) -> dict[str, JsonValue] | None:
 
 
 def file_object(part: FilePart) -> dict[str, JsonValue] | None:
-    """A file by its data, its id, or both; None for a file that is only a URL elsewhere."""
+    """A file with its data, its id, or both; None for a file with only a URL."""
     data = data_uri(part) or part.data
     if data is None and part.id is None and part.url is not None:
         return None
@@ -123,7 +123,7 @@ def _read_refusal(source: dict[str, JsonValue], path: str) -> tuple[Part, str | 
 
 
 def _read_thinking(source: dict[str, JsonValue], path: str) -> tuple[Part, str | None]:
-    """Reasoning among the content. The residual keeps the rest of its list, such as references."""
+    """Reasoning inside the content. The residual keeps the rest of its list, such as references."""
     thinking = source.get("thinking")
     if isinstance(thinking, str):
         signature = optional_text_at(source, "signature", path)

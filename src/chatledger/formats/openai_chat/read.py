@@ -1,6 +1,6 @@
-"""A payload as messages: a list of message objects, which become one message each.
+"""A payload as messages: each object of the list becomes one message.
 
-Each message that was read is written again at once, and the residual keeps the difference from the source.
+The reader writes each message again at once, and the residual keeps the difference from the source.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chatledger.models.trusted import blank, copy_with, revive
 
 ROOT = "messages"
 _DEPTH = 4
-"""How far down objects may stand in a message: its calls and parts, their values, and one more."""
+"""The maximum depth of objects in a message: its calls and parts, their values, and one more level."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _CHECKED_TYPES = frozenset({str, list, dict, type(None)})
 _FIELDS = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id", "format", "residual"}
@@ -37,7 +37,7 @@ _FIELDS = {"role", "content", "reasoning", "name", "tool_calls", "tool_call_id",
 def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
     """The messages of a list. Raises DecodeError for anything else."""
     if isinstance(payload, dict) and ROOT in payload:
-        raise DecodeError(ROOT, "a request body was given; the payload is the list under its key 'messages'")
+        raise DecodeError(ROOT, "expected a list of messages, not a request body; give its key 'messages'")
     if not isinstance(payload, list):
         raise wrong(ROOT, "a list of messages", payload)
     sources = [plain_message(value, f"{ROOT}[{index}]") for index, value in enumerate(payload)]
@@ -46,9 +46,9 @@ def read_payload(payload: object, *, lenient: bool) -> list[ChatMessage]:
 
 
 def plain_message(value: object, path: str) -> Any:
-    """A message as a dict, if it is one or an object that dumps one; anything else as it is.
+    """A message as a dict, if it is a dict or an object that dumps a dict; any other value unchanged.
 
-    Keys that were not given stay absent, except for the role: the SDK has a class for each role, with the role as a
+    Keys that were not set stay absent, except for the role: the SDK has a class for each role, with the role as a
     default.
     """
     if type(value) is dict and _SCALARS.issuperset(map(type, value.values())):
@@ -71,7 +71,7 @@ class _Notes:
 
 
 def _read_message(value: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
-    """The message of a source object. Raises DecodeError at the path of a value that the format does not have."""
+    """The message of a source object. Raises DecodeError with the path of an invalid value."""
     source = as_object(value, path)
     notes = _Notes()
     message = _built(
@@ -91,7 +91,7 @@ def _read_message(value: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
 
 
 def _written_calls(source: dict[str, JsonValue], message: ChatMessage) -> list[JsonValue] | None:
-    """The calls of the source, if each became a call of the message: the residual of each restores it."""
+    """The calls of the source, if each became a call of the message, so that its residual restores it."""
     values = source.get("tool_calls")
     return values if values is not None and len(values) == len(message.tool_calls or ()) else None
 
@@ -99,8 +99,8 @@ def _written_calls(source: dict[str, JsonValue], message: ChatMessage) -> list[J
 def _built(fields: dict[str, Any]) -> ChatMessage:
     """The message of fields whose types were checked while reading.
 
-    Pydantic validates the message only if a value has a subclass of these types; it makes a plain text of a subclass
-    of text.
+    Pydantic validates the message only if a value has a subclass of these types; it turns a subclass of str into a
+    plain str.
     """
     if _CHECKED_TYPES.issuperset(map(type, fields.values())):
         values = blank(ChatMessage)
@@ -115,7 +115,7 @@ def _read_role(source: dict[str, JsonValue], path: str, *, lenient: bool) -> str
         return "tool"
     if role in ROLES or lenient:
         return role
-    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
+    raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
 
 
 def _read_content(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> str | list[Part] | None:
@@ -135,7 +135,7 @@ def _read_content(source: dict[str, JsonValue], path: str, notes: _Notes, *, len
 
 
 def _read_spoken(source: dict[str, JsonValue], notes: _Notes) -> str | None:
-    """The text of an assistant that has no content: its refusal, or the transcript of its voice."""
+    """The text of an assistant message without content: its refusal, or the transcript of its audio."""
     for key, text in (
         (REFUSAL, source.get(REFUSAL)),
         (AUDIO, nested(source.get(AUDIO), "transcript")),
@@ -147,7 +147,7 @@ def _read_spoken(source: dict[str, JsonValue], notes: _Notes) -> str | None:
 
 
 def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:
-    """Reasoning that is text. The residual keeps reasoning of another shape, like every unknown key."""
+    """Reasoning as text. The residual keeps any other reasoning, like every unknown key."""
     for key in REASONING_KEYS:
         if isinstance(source.get(key), str):
             notes.put("spelled", "reasoning", None if key == REASONING_KEYS[0] else key)
@@ -156,7 +156,7 @@ def _read_reasoning(source: dict[str, JsonValue], notes: _Notes) -> str | None:
 
 
 def _read_calls(source: dict[str, JsonValue], path: str, notes: _Notes, *, lenient: bool) -> list[ToolCall] | None:
-    """The calls. Strict refuses a call without a name, as the rules do; lenient leaves it to the residual."""
+    """The calls. Strict refuses a call without a name, as the rules do; lenient keeps it in the residual."""
     values = source.get("tool_calls")
     if values is None:
         return _read_legacy_call(source, path, notes, lenient=lenient)

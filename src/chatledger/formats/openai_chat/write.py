@@ -1,6 +1,6 @@
 """A message as the object that it was read from.
 
-The reader compares what is written from the typed fields with the source; the residual says where the two differ:
+The reader compares the object of the typed fields with the source; the residual has the differences:
 
     keys, extra      of the message itself, as in `wire.residual`: unknown keys, absent keys, their order
     parts, calls     the residuals of content parts and of tool calls, by index
@@ -35,7 +35,7 @@ AUDIO = "audio"
 
 
 def write_message(message: ChatMessage, *, calls: list[JsonValue] | None = None) -> dict[str, JsonValue]:
-    """The object that the message was read from; for a message of another origin, what its typed fields hold.
+    """The object that the message was read from; for a message of another format, the object of its typed fields.
 
     `calls` are the calls of the message, if they are written already.
     """
@@ -56,18 +56,18 @@ def write_message(message: ChatMessage, *, calls: list[JsonValue] | None = None)
 
 
 def is_function_call(message: ChatMessage) -> bool:
-    """Whether the message's one call stood in the legacy key `function_call`, where calls have no id."""
+    """Whether the message's single call was in the legacy key `function_call`, where calls have no id."""
     legacy = nested(message.residual, "spelled", "tool_calls") == FUNCTION_CALL
     return legacy and message.format == NAME and len(message.tool_calls or ()) == 1
 
 
 def is_function_result(message: ChatMessage) -> bool:
-    """Whether the message was a result in the legacy role `function`, which names its call by the name alone."""
+    """Whether the message was a result of the legacy role `function`, which names its call only by the name."""
     return message.format == NAME and nested(message.residual, "extra", "role") == "function"
 
 
 def is_as_read(message: ChatMessage) -> bool:
-    """Whether the message was read, and holds nothing that a program added and that reading would not give back.
+    """Whether the message was read, and has no value of a program that reading would not return.
 
     Such a message is written as it came in, so its losses need not be measured.
     """
@@ -80,7 +80,9 @@ def is_as_read(message: ChatMessage) -> bool:
 
 
 def _is_part_as_read(part: Part, residual: JsonValue) -> bool:
-    """Whether reading gives such a part. One that a program changed or added may hold fields that are not written."""
+    """Whether reading returns such a part. A part that a program changed or added may have fields that are not
+    written.
+    """
     if isinstance(part, ThinkPart):
         return part.extras is None and _is_thought_as_read(part, nested(residual, FORM))
     if isinstance(part, OpaquePart):
@@ -103,13 +105,15 @@ def _write_calls(calls: list[ToolCall], residual: JsonValue) -> list[JsonValue]:
 
 
 def _with_typed(restored: dict[str, JsonValue], wire: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The restored object with the typed fields that the source had absent or null: a program has set them since."""
+    """The restored object with the typed fields that were absent or null in the source: a program has set them
+    later.
+    """
     typed = {key: value for key, value in wire.items() if value is not None and restored.get(key) is None}
     return {**restored, **typed}
 
 
 def _content(message: ChatMessage, residual: JsonValue) -> dict[str, JsonValue]:
-    """The content under its key; an unedited text under the key that the source had it under."""
+    """The content under its key; an unedited text under the key of the source."""
     content = message.content
     if isinstance(content, list):
         parts = (write_part(part, nested(residual, "parts", str(idx))) for idx, part in enumerate(content))

@@ -28,19 +28,19 @@ class OpenAIResponses:
         return is_openai_responses(payload)
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
-        """One message for neighbouring items of the assistant up to its calls, and one for each other item.
+        """One message for consecutive items of the assistant up to its calls, and one for each other item.
 
         Lenient rules keep an unknown role as its text, and a malformed item or part whole.
         """
         return Decoded(read_payload(payload, lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of items, or the shape that came in. `carry` changes nothing: no item has a free slot."""
+        """A list of items, or the shape of the source. `carry` has no effect: no item has a free field."""
         return measured(self, messages, write_payload)
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The input: the format's own messages as they came, those of another origin as they fit."""
+    """The input: messages of the format as they came in, others fitted to the format."""
     items: list[Source] = []
     owners: list[int] = []
     kept: list[int] = []
@@ -61,12 +61,12 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
 
 
 def write_items(messages: Sequence[ChatMessage]) -> list[Source]:
-    """The items alone, as a list whatever came in, for a reader that asks for no losses: a fifth of the work."""
+    """The items alone, always as a list, for a reader that needs no losses: a fifth of the work."""
     return [item for own, fitted in _each_written(messages) for item in (fitted if own is None else own)]
 
 
 def _each_written(messages: Sequence[ChatMessage]) -> Iterator[tuple[list[Source] | None, list[Source]]]:
-    """For each message the items that it was read from, or None and the items that fit."""
+    """For each message the items that it was read from, or None and its fitted items."""
     pairing = Pairing()
     for position, message in enumerate(messages, 1):
         answered = pairing.follow(message, position)
@@ -75,7 +75,7 @@ def _each_written(messages: Sequence[ChatMessage]) -> Iterator[tuple[list[Source
 
 
 def _origins(items: Iterable[HasRoleAndKind], owners: list[int]) -> list[tuple[int, ...]]:
-    """The messages behind each group of items: reading may join the items of several messages of the assistant."""
+    """The messages of each group of items: reading may join the items of several assistant messages."""
     owner = iter(owners)
     return [tuple(sorted({next(owner) for _ in group})) for group in grouped(items)]
 
@@ -91,7 +91,7 @@ def _roles_and_kinds(message: ChatMessage) -> Iterator[RoleAndKind]:
     for entry in entries:
         kind = entry["kind"]
         if kind == CALL and not next(calls).name:
-            kind = OPAQUE  # as lenient rules read it
+            kind = OPAQUE  # like lenient rules read it
         yield RoleAndKind(message.role, kind)
 
 
@@ -103,7 +103,7 @@ def _needs_no_items(message: ChatMessage) -> bool:
 
 
 def _is_as_read(message: ChatMessage, items: list[Source]) -> bool:
-    """Whether the message holds nothing that a program added and that reading would not give back.
+    """Whether the message has no value of a program that reading would not return.
 
     Such a message is written as it came in, so its losses need not be measured. Reading the items again is slow, so it
     is the last resort, for messages that a program probably made.
@@ -122,8 +122,8 @@ def _is_as_read(message: ChatMessage, items: list[Source]) -> bool:
 
 
 def _is_plain(message: ChatMessage) -> bool:
-    """Whether the message is just a text in a known role, a result that names its call, or calls as a provider makes
-    them, with or without a text before.
+    """Whether the message is just a text with a known role, a result that names its call, or a provider's calls, with
+    or without a text before them.
     """
     content, calls = message.content, message.tool_calls
     if calls:

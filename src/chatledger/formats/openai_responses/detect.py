@@ -1,7 +1,7 @@
 """Whether a payload is surely a list of Responses items, alone or with instructions.
 
-Every item must be one that the API has. At least one must be more than a plain message: a list of plain messages is
-read as `openai-chat`.
+Every item must be of a type that the API has. At least one must be more than a plain message: a list of plain messages
+is read as `openai-chat`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages of another origin as items, and messages that a program made or edited, likewise."""
+"""Fits messages of other formats, and messages that a program created or edited, to items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEDIA_ROLES = ("user", "tool")
 
 
 def fit(message: ChatMessage, position: int, answered: Answered | None) -> list[Source]:
-    """The items of a message: several for an assistant's, none for a message that no model sees."""
+    """The items of a message: several for an assistant's, none for a message that is not sent to a model."""
     if message.role == "custom":
         return []
     if message.role == "tool":
@@ -61,7 +61,7 @@ def _parts(parts: list[Part], role: str, source_format: str | None) -> list[Json
 
 
 def _fit_part(part: Part, *, role: str, source_format: str | None) -> Part | None:
-    """The part as a message of the role can have it; None if it cannot."""
+    """The part in a form for the role; None if there is none."""
     if isinstance(part, TextPart):
         return part
     if role not in _MEDIA_ROLES or not isinstance(part, (ImagePart, FilePart)):
@@ -97,7 +97,7 @@ def _thoughts(reasoning: str | list[Part] | None) -> list[ThinkPart]:
 
 
 def _content_items(parts: list[Part], seq: int, message: ChatMessage) -> Iterator[Source]:
-    """Thoughts as items of their own, and the parts between them as one message each."""
+    """Thoughts as separate items, and the parts between them as one message each."""
     runs = groupby(enumerate(parts), key=lambda entry: isinstance(entry[1], ThinkPart))
     for _, run in runs:
         indexed = list(run)
@@ -115,7 +115,7 @@ def _message_item(content: list[JsonValue], made: str) -> Source:
 
 
 def _thought_item(part: ThinkPart, made: str, message: ChatMessage) -> Source:
-    """The item of a thought. OpenAI checks that a signature is its own, and that it belongs to the id of the item."""
+    """The item of a thought. OpenAI checks that it made the signature, and that it belongs to the id of the item."""
     signer = signer_of(part, message.format)
     if signer != OPENAI and (signer is not None or message.format is not None):
         return {"id": made, **write_thought(ThinkPart(text=part.text))}

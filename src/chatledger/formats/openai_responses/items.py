@@ -32,7 +32,7 @@ _CALL_OF = {output: kind for kind, output in OUTPUT_OF.items()}
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item that was read. `entry` is its entry in the residual: its kind, and whatever else writing it needs."""
+    """An item that was read. `entry` is its entry in the residual: its kind, and the other values to write it."""
 
     source: Source
     role: str
@@ -57,7 +57,7 @@ class Held:
 
 
 def read_item(value: JsonValue, path: str, *, lenient: bool) -> Item:
-    """Raises DecodeError at the path of a value that the format does not have. Lenient rules keep the item whole."""
+    """Raises DecodeError with the path of an invalid value. Lenient rules keep the item whole."""
     source = as_object(value, path)
     try:
         return _reader_of(source, path)(source, path, lenient)
@@ -77,7 +77,7 @@ def _reader_of(source: Source, path: str) -> Callable[[Source, str, bool], Item]
     if kind in (None, MESSAGE) and "role" in source:
         return _read_message
     if kind is None and not isinstance(source.get("id"), str):  # a reference to an item needs no type
-        raise DecodeError(f"{path}.type", "missing, and the item has no role either")
+        raise DecodeError(f"{path}.type", "missing: an item needs a type or a role")
     if kind is not None and not isinstance(kind, str):
         raise wrong(f"{path}.type", "text", kind)
     return _READERS.get(kind or "", _read_opaque)
@@ -92,9 +92,9 @@ def _kept(source: Source, role: str, entry: dict[str, JsonValue], **held: Any) -
 def _read_message(source: Source, path: str, lenient: bool) -> Item:
     role = text_at(source, "role", path)
     if role not in ROLES and not lenient:
-        raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known are {', '.join(sorted(ROLES))}")
-    if source.get("tool_calls") and not lenient:  # of openai-chat: the residual would hide the calls
-        raise DecodeError(f"{path}.tool_calls", "not of this format: a call is an item of its own, function_call")
+        raise DecodeError(f"{path}.role", f"unknown role {role[:80]!r}; known roles: {', '.join(sorted(ROLES))}")
+    if source.get("tool_calls") and not lenient:  # these belong to openai-chat: the residual would hide the calls
+        raise DecodeError(f"{path}.tool_calls", "a message has no tool calls here; use items of type function_call")
     content, entry = _read_content(source.get("content"), f"{path}.content", role, lenient=lenient)
     return _kept(source, role, {"kind": MESSAGE, **entry}, content=content)
 

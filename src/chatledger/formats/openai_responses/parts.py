@@ -35,7 +35,7 @@ def read_part(value: JsonValue, path: str, role: str, *, lenient: bool) -> tuple
 
 
 def write_part(part: Part, role: str, residual: JsonValue = None) -> JsonValue:
-    """The part as a message of the role has it; None if it cannot."""
+    """The part in the form of the role; None if there is none."""
     if isinstance(part, OpaquePart):
         return part.value
     encoded = _encoded(part, role, nested(residual, FORM))
@@ -70,7 +70,7 @@ def _image(part: ImagePart) -> Source | None:
 
 
 def _file(part: FilePart) -> Source | None:
-    """A file by its data, its id and its URL, as far as it has them."""
+    """A file with its data, its id and its URL, if it has them."""
     data = data_uri(part) or part.data
     url = part.url if part.url != data else None
     fields = {"file_data": data, "file_id": part.id, "file_url": url, "filename": part.name}
@@ -89,7 +89,7 @@ def _read_text(source: Source, path: str) -> Part:
 
 
 def _read_image(source: Source, path: str) -> Part:
-    """An image. One without URL and id cannot be shown, and is kept whole."""
+    """An image. An image without a URL and an id cannot be shown, and is kept whole."""
     url, id_, detail = (optional_text_at(source, key, path) for key in ("image_url", "file_id", "detail"))
     if url is None and id_ is None:
         return _opaque(source, path)

@@ -1,11 +1,11 @@
 """A payload as messages: its items are read one by one, and then grouped.
 
-Neighbouring items of the assistant become one message; every other item is a message of its own.
+Consecutive items of the assistant become one message; every other item is a separate message.
 
     reasoning, message, function_call, function_call | function_call_output | function_call_output | message
 
-A message of the assistant ends when it has spoken without calling: the next reasoning or text begins another. From its
-first call on, everything belongs to the message that waits for the results.
+If an assistant message has a text and no call yet, the next reasoning or text begins another message. From the first
+call on, everything belongs to the message that waits for the results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chatledger.models import LENIENT, ChatMessage, Part, TextPart
 from chatledger.models.json import MAX_DEPTH, JsonValue, json_problem, same_json
 
 _DEPTH = 7
-"""How far down objects may stand: the items of a request, their parts, the values in annotations."""
+"""The maximum depth of objects: the items of a request, their parts, the values in annotations."""
 
 
 class HasRoleAndKind(Protocol):
@@ -37,7 +37,7 @@ class HasRoleAndKind(Protocol):
 
 
 class RoleAndKind(NamedTuple):
-    """An item that is to be grouped and nothing else."""
+    """The attributes of an item that is only grouped."""
 
     role: str
     kind: str
@@ -109,7 +109,7 @@ def _items(source: Any, *, lenient: bool) -> list[Item]:
 
 def _items_of_request(source: Source, *, lenient: bool) -> list[Item]:
     if not source.keys() <= set(REQUEST_KEYS):
-        raise DecodeError(INPUT, "an object of other keys was given; the payload is its 'instructions' and its 'input'")
+        raise DecodeError(INPUT, "the object has other keys; give only its 'instructions' and 'input'")
     instructions = source.get(INSTRUCTIONS)
     if instructions is not None and not isinstance(instructions, str):
         raise wrong(INSTRUCTIONS, "text or null", instructions)
@@ -120,12 +120,12 @@ def _items_of_request(source: Source, *, lenient: bool) -> list[Item]:
         first = Item({}, "system", {"kind": INSTRUCTIONS}, content=instructions)
         return [first, *(items or ())]
     if not items:
-        raise DecodeError(INPUT, "there are neither instructions nor items")
+        raise DecodeError(INPUT, "the payload has neither instructions nor items")
     return items
 
 
 def _message(group: list[Item]) -> ChatMessage:
-    """The message of a group, without a residual if it is written to the same items anyway."""
+    """The message of a group, without a residual if it is written as the same items anyway."""
     message = read_message(group)
     plain = message.model_copy(update={"residual": None})
     return plain if same_json(fit(plain, 0, None), [item.source for item in group]) else message

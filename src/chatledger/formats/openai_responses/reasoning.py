@@ -1,6 +1,6 @@
 """Reasoning, both ways: an item with its summary, its text and its encrypted content is one thought with a signature.
 
-The texts are joined by a blank line. If there are several, the residual keeps their lengths, to cut them again.
+The texts are joined by a blank line. If there are several, the residual keeps their lengths, to split them again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BETWEEN = "\n\n"
 
 
 def read_thought(source: dict[str, JsonValue]) -> tuple[ThinkPart, dict[str, JsonValue]]:
-    """The thought, and the lengths of its texts for the residual, which keeps values of another shape as well."""
+    """The thought, and the lengths of its texts for the residual, which also keeps other values."""
     summary, content = (_texts(source.get(key), kind) for key, kind in _TYPES.items())
     signature = source.get("encrypted_content")
     thought = ThinkPart(

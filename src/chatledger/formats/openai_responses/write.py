@@ -1,11 +1,11 @@
 """A message as the items that it was read from, and those items as the payload that came in.
 
-The residual of a message lists its items in their order (`items`), each with the values that have no typed field. A
-message that is written to the same items without a residual has none.
+The residual of a message lists its items in order (`items`), each with the values that have no typed field. A message
+that is written as the same items without a residual has none.
 
 A payload may be a list of items, a plain text, or either with its `instructions`. If it is not a list, the residual of
-its first message says how it looked (`payload`): its keys in their order, and whether the input was a text.
-Instructions are a system message before the input.
+its first message has its shape (`payload`): its keys in order, and whether the input was a text. Instructions are a
+system message before the input.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS = frozenset({MESSAGE, INSTRUCTIONS, REASONING, CALL, OUTPUT, OPAQUE})
 
 
 def write_message(message: ChatMessage) -> list[Source] | None:
-    """The items that the message was read from; None if the residual does not list what it holds."""
+    """The items that the message was read from; None if the residual does not match the message."""
     entries = nested(message.residual, ITEMS) if message.format == NAME else None
     if not isinstance(entries, list) or not entries or not all(_is_entry(entry) for entry in entries):
         return None
@@ -74,7 +74,7 @@ class _Contents:
         self._uncalled = len(message.tool_calls or ())
 
     def take(self, entry: dict[str, JsonValue]) -> Held | None:
-        """The content of an item; None if the message holds no such content."""
+        """The content of an item; None if the message has no such content."""
         kind = entry["kind"]
         if kind == CALL:
             return self._take_call()
@@ -132,7 +132,7 @@ def _is_entry(entry: JsonValue) -> bool:
 
 
 def _instructions(first: ChatMessage, items: list[Source]) -> str | None:
-    """The text of the first item, if the first message was read from instructions alone."""
+    """The text of the first item, if the first message was read only from instructions."""
     entries = nested(first.residual, ITEMS)
     is_one = isinstance(entries, list) and len(entries) == 1 and nested(entries[0], "kind") == INSTRUCTIONS
     text = items[0].get("content") if is_one and items and items[0].get("role") == first.role else None

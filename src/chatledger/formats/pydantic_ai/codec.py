@@ -19,12 +19,12 @@ from chatledger.models import ChatMessage, Part, RulesLevel, TextPart, ThinkPart
 from chatledger.models.json import JsonValue, same_json
 
 _FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id", "is_error", "response_metadata"}
-"""The fields that reading may set."""
+"""The fields that reading can set."""
 
 
 @dataclass(frozen=True, slots=True)
 class PydanticAI:
-    """A list of requests and responses, as the framework's `ModelMessagesTypeAdapter` writes it, or its objects."""
+    """A list of requests and responses, in the JSON of the framework's `ModelMessagesTypeAdapter` or as its objects."""
 
     name: str = NAME
 
@@ -32,7 +32,7 @@ class PydanticAI:
         return is_pydantic_ai(payload)
 
     def given_as(self, messages: Sequence[ChatMessage]) -> Kind:
-        """Dicts, whatever came in: only `as_="models"` needs the framework."""
+        """Always dicts: only `as_="models"` needs the framework."""
         return "dicts"
 
     def decode(self, payload: object, *, rules: RulesLevel = "strict") -> Decoded:
@@ -43,7 +43,7 @@ class PydanticAI:
         return Decoded(read_payload(plain(payload), lenient=rules == "lenient"))
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of dicts for `ModelMessagesTypeAdapter.validate_json`. `carry` changes nothing."""
+        """A list of dicts for `ModelMessagesTypeAdapter.validate_json`. `carry` has no effect."""
         return measured(self, messages, write_payload, unsaid=("run_id", "custom_data"))
 
     def as_models(self, payload: Any) -> Any:
@@ -51,7 +51,7 @@ class PydanticAI:
 
 
 def write_payload(messages: Sequence[ChatMessage]) -> Written:
-    """The messages: the format's own as they came, those of another origin as they fit."""
+    """The payload: messages of the format as they came in, others fitted to the format."""
     writer = Writer()
     origins: list[tuple[int, ...]] = []
     as_read = True
@@ -69,7 +69,7 @@ def write_payload(messages: Sequence[ChatMessage]) -> Written:
 def _is_as_read(message: ChatMessage, written: JsonValue) -> bool:
     """Whether reading `written` gives the message back, so that its losses need not be measured.
 
-    It is read again only if that is not plain to see.
+    It is read again only if this is not obvious.
     """
     if message.reasoning is not None:
         return False
@@ -97,7 +97,7 @@ def _is_plain_row(message: ChatMessage, written: JsonValue) -> bool:
 
 
 def _is_plain_response(message: ChatMessage) -> bool:
-    """Whether it is a response of texts, unsigned thoughts and calls that have all that reading gives."""
+    """Whether it is a response of texts, unsigned thoughts and calls, with all fields that reading sets."""
     if message.role != "assistant" or message.name is not None or message.is_error is not None:
         return False
     if message.tool_call_id is not None or message.tool_calls == []:

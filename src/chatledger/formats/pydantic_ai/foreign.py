@@ -1,7 +1,7 @@
-"""Messages of another origin as messages that the format can hold, written like its own.
+"""Fits messages of other formats to this format, which then writes them like its own.
 
-Left out are messages for the screen, parts that only another format understands, uploads by their id, and media in the
-messages of an assistant that are not given by their content.
+It leaves out custom messages, parts that only another format can read, ids of uploads, and media of assistant messages
+that have no data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "
 
 
 def fit(message: ChatMessage) -> ChatMessage | None:
-    """The message without what the format cannot hold; None for a message that no model sees.
+    """The message without what the format cannot hold; None for a message that is not sent to a model.
 
     A message of the format itself is returned unchanged.
     """
@@ -55,7 +55,7 @@ def _fit_content(message: ChatMessage, role: str) -> str | list[Part] | None:
 
 
 def _thoughts(message: ChatMessage) -> Iterator[Part]:
-    """The reasoning beside the content, which becomes the first parts of a response."""
+    """The field `reasoning`, which becomes the first parts of a response."""
     if isinstance(message.reasoning, str):
         yield ThinkPart(text=message.reasoning)
         return
@@ -75,13 +75,13 @@ def _fit_part(part: Part, role: str, source_format: str | None) -> Part | None:
 
 
 def _fit_thought(part: ThinkPart, source_format: str | None) -> ThinkPart:
-    """The thought with the provider that signed it: the framework sends a signature back to no other."""
+    """The thought with the provider that signed it: the framework sends a signature only to that provider."""
     signer = signer_of(part, source_format if part.signature is not None else None)
     return ThinkPart(text=part.text, signature=part.signature, extras=signed_by(signer, id_of(part)))
 
 
 def _fit_medium(part: Medium, role: str) -> Medium | None:
-    """A medium by its content, or by its address if it is for the model. A data URI is content."""
+    """A medium with data, or with a URL if it is for the model. A data URI counts as data."""
     split = split_data_uri(part.url) if part.url is not None and part.data is None else None
     if part.data is not None:
         return part.model_copy(update={"name": None, "id": None, "url": None, "extras": None})

@@ -1,4 +1,4 @@
-"""The names that several modules of the format share: of keys, of parts, of residual sections."""
+"""Names that several modules of the format share: of keys, of parts, of residual sections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = "file"
 CALL = "tool-call"
 
 DIGESTS = "content_file_digests"
-"""The key under which a tool result says which objects in its content are files and not data of the tool."""
+"""The key of a tool result that lists which objects in its content are files and not data of the tool."""
 
 # The sections of a residual, besides `keys` and `extra` of `wire.residual` in each of them.
 HEAD = "head"
@@ -36,21 +36,21 @@ PARTS = "parts"
 CALLS = "calls"
 """Of the calls of a response, by index."""
 CALLS_AT = "calls_at"
-"""The positions of the calls of a response, if they did not stand after all its other parts."""
+"""The positions of the calls of a response, if they were not after all its other parts."""
 WHOLE = "whole"
-"""True: the row is a whole message that lenient rules let in, and its content is that message."""
+"""True: the row is a whole message that only lenient rules accept, and its content is that message."""
 EMPTY = "empty"
 """True: the row is a request without parts."""
 GIVEN = "given"
-"""Inside a section: the values of keys that the framework makes up if they are absent."""
+"""Inside a section: the values of keys that the framework generates if they are absent."""
 KIND = "kind"
-"""Inside a section: the kind of a part or an item, if its row or its type does not tell."""
+"""Inside a section: the kind of a part or an item, if its row or its type does not determine it."""
 AS_JSON = "json"
-"""Inside a section: true if the text is JSON that spells the content."""
+"""Inside a section: true if the text is the JSON of the content."""
 SINGLE = "single"
 """Inside a section: true if the content of a result is a file and not a list with one."""
 STANDARD = "standard"
-"""Inside a section: true if the data was in the standard alphabet of base64. The framework writes the other one."""
+"""Inside a section: true if the data was in standard base64. The framework writes URL-safe base64."""
 
 METADATA = (
     "usage",
@@ -86,18 +86,18 @@ _NO_USAGE: Source = {
 
 
 def own_residual(message: ChatMessage) -> JsonValue:
-    """The residual of a message that came in this format; None for any other, whose residual means nothing here."""
+    """The residual of a message that came in this format; None for any other message."""
     return message.residual if message.format == NAME else None
 
 
 def given(residual: JsonValue, key: str) -> Source:
-    """The key with the value that the source had, to be spread into the encoded object; nothing if it had none."""
+    """The key with the value of the source, to be spread into the encoded object; empty if the source had none."""
     values = nested(residual, GIVEN)
     return {key: values[key]} if isinstance(values, dict) and key in values else {}
 
 
 def with_given(source: Source, *keys: str) -> Source:
-    """The beginning of a residual: the values of the keys that nobody could make up again."""
+    """The beginning of a residual: the values of keys that the writer could not generate again."""
     found = {key: source[key] for key in keys if key in source}
     return {GIVEN: found} if found else {}
 
@@ -133,11 +133,11 @@ def response_head(residual: JsonValue, parts: list[JsonValue], metadata: Source)
 
 
 def metadata_of(source: Source) -> Source | None:
-    """The metadata of a response, without what it says by default."""
+    """The metadata of a response, without default values."""
     told = {key: source[key] for key in METADATA if key in source and is_metadata(key, source[key])}
     return told or None
 
 
 def is_metadata(key: str, value: JsonValue) -> bool:
-    """Whether reading a response gives the value as metadata."""
+    """Whether reading a response returns the value as metadata."""
     return value is not None and not (key == "usage" and same_json(value, _NO_USAGE)) and key in METADATA

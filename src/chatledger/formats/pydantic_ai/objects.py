@@ -1,4 +1,4 @@
-"""Objects of the framework as JSON and back. Only they need the framework, which is imported when one comes or goes."""
+"""Objects of the framework as JSON and back. Only this module needs the framework, and imports it at first use."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def is_object(value: object) -> bool:
 
 
 def plain(payload: object) -> list[Any]:
-    """The messages of a payload, with each object as the JSON that the framework itself writes of it.
+    """The messages of a payload, with each object in the framework's own JSON.
 
-    Raises DecodeError for anything but a list, and with its path for an object that has no JSON.
+    Raises DecodeError for anything but a list, and for an object without a JSON form, with its path.
     """
     if not isinstance(payload, (list, tuple)):
-        raise DecodeError("$", f"a list of messages is expected, not {type(payload).__name__}")
+        raise DecodeError("$", f"expected a list of messages, not {type(payload).__name__}")
     return [_dumped(value, f"$[{index}]") if is_object(value) else value for index, value in enumerate(payload)]
 
 
 def build(payload: Sequence[JsonValue]) -> list[Any]:
-    """The objects of messages. Raises EncodeError with the path of the first one that the framework refuses, and
+    """The objects of messages. Raises EncodeError with the path of the first message that the framework rejects, and
     MissingExtra if the framework is not installed.
     """
     adapter = _adapter()
@@ -43,12 +43,12 @@ def build(payload: Sequence[JsonValue]) -> list[Any]:
 
 def _built(adapter: Any, message: JsonValue, path: str) -> Any:
     try:
-        # The framework reads bytes from base64 in JSON only.
+        # The framework reads bytes from base64 only in JSON.
         [built] = adapter.validate_json(dumps([message]))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         steps = [str(step) for step in first["loc"][2:]]  # after the place in this list, and the kind
-        raise EncodeError(".".join([path, *steps]), f"Pydantic AI refuses it: {first['type']}") from None
+        raise EncodeError(".".join([path, *steps]), f"Pydantic AI rejects this value: {first['type']}") from None
     return built
 
 
@@ -56,13 +56,13 @@ def _dumped(value: Any, path: str) -> Any:
     adapter = _adapter()
     try:
         [dumped] = adapter.dump_python([value], mode="json", warnings=False)
-    except Exception as error:  # what a live object raises that stands in the message
-        raise DecodeError(_undumpable(adapter, value, path), f"it has no JSON ({type(error).__name__})") from error
+    except Exception as error:  # any error of a live object in the message
+        raise DecodeError(_undumpable(adapter, value, path), f"it has no JSON form ({type(error).__name__})") from error
     return dumped
 
 
 def _undumpable(adapter: Any, value: Any, path: str) -> str:
-    """The path of the first part that cannot be dumped; that of the message if its parts can."""
+    """The path of the first part that cannot be dumped; the path of the message if all parts can."""
     for index, part in enumerate(value.parts):
         try:
             adapter.dump_python([dataclasses.replace(value, parts=[part])], mode="json", warnings=False)

@@ -1,4 +1,4 @@
-"""Items of a prompt or of a result, and parts of a response, both ways. What is unknown is kept whole, in its place."""
+"""Items of a prompt or of a result, and parts of a response, both ways. Unknown ones are kept whole, in their place."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def write_item(part: Part, residual: JsonValue = None) -> JsonValue:
 def _read_known(item: Source, kind: str, path: str) -> tuple[Part, JsonValue] | None:
     if kind in _TEXTS:
         text = TextPart(text=text_at(item, "content", path))
-        # The framework writes no empty text here: it would render the value anew.
+        # The framework writes no empty text here: it would render the value again.
         return (text, {KIND: kind, **(keep(item, _text(text, kind)) or {})}) if text.text else None
     if kind in _URLS:
         fields = {"url": text_at(item, "url", path), "mime_type": optional_text_at(item, "media_type", path)}
@@ -115,7 +115,7 @@ def _read_known(item: Source, kind: str, path: str) -> tuple[Part, JsonValue] | 
 
 
 def read_binary(item: Source, path: str) -> tuple[Medium, Source]:
-    """A medium by its content. Raises DecodeError."""
+    """A medium with data. Raises DecodeError."""
     data, mime_type = text_at(item, "data", path), text_at(item, "media_type", path)
     kind = _FAMILIES.get(mime_type.partition("/")[0], FilePart)
     medium = kind.model_validate({"data": data.translate(_FROM_URL_SAFE), "mime_type": mime_type})
@@ -158,16 +158,16 @@ def _binary(part: MediaPart, residual: JsonValue) -> Source:
 
 
 def has_files(items: Sequence[JsonValue], digests: JsonValue) -> bool:
-    """Whether a result's content is texts and files, and one file at least. All else is data of the tool."""
+    """Whether a result's content is texts and at least one file. Anything else is data of the tool."""
     found = [is_file(item, digests) for item in items]
     return any(found) and all(told or isinstance(item, str) for told, item in zip(found, items, strict=True))
 
 
 def is_file(item: JsonValue, digests: JsonValue) -> bool:
-    """Whether the framework takes an object in a result for a file, and not for data that only looks like one.
+    """Whether the framework takes an object in a result for a file, and not for data that looks like a file.
 
-    It does so for an address whose digest the result lists. Results that an older release wrote list nothing: in them
-    an address on the web is a file.
+    It does so for a URL whose digest the result lists. Results of older releases have no list: in them a web URL is a
+    file.
     """
     if not isinstance(item, dict):
         return False
@@ -187,7 +187,7 @@ def _is_address(item: JsonValue) -> bool:
 
 
 def digests_of(content: JsonValue) -> list[JsonValue]:
-    """What a result lists about the files in its content."""
+    """The digests of the files in a result's content."""
     items = content if isinstance(content, list) else [content]
     return sorted({digest(item) for item in items if _is_address(item)})
 
@@ -201,7 +201,7 @@ def digest(item: Source) -> str:
 
 
 def read_part(value: JsonValue, path: str, *, lenient: bool) -> tuple[Part, JsonValue]:
-    """A part of a response that is no call, and its residual. Lenient rules keep a malformed part whole."""
+    """A part of a response other than a call, and its residual. Lenient rules keep a malformed part whole."""
     try:
         part = as_object(value, path)
         known = _read_known_part(part, text_at(part, PART_KIND, path), path)
@@ -227,7 +227,7 @@ def write_part(part: Part, residual: JsonValue = None) -> JsonValue:
 
 
 def opaque(value: JsonValue, key: str) -> OpaquePart:
-    """A value that is kept whole; `key` is where it says its kind."""
+    """A value that is kept whole; `key` is the key of its kind."""
     kind = value.get(key) if isinstance(value, dict) else None
     return OpaquePart(type=kind if isinstance(kind, str) else None, value=value)
 
@@ -252,7 +252,7 @@ def _read_known_part(part: Source, kind: str, path: str) -> tuple[Part, JsonValu
 
 
 def _extras(part: Source, path: str) -> dict[str, Any] | None:
-    """The provider that signed a thought, and the id that it knows the thought by."""
+    """The provider that signed a thought, and its id of the thought."""
     provider, id_ = (optional_text_at(part, key, path) for key in ("provider_name", "id"))
     return signed_by(provider, id_)
 

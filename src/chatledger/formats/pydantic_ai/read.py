@@ -1,9 +1,9 @@
-"""A payload as messages: a response is one row, and a request is one row a part.
+"""A payload as messages: a response is one row, and each part of a request is one row.
 
-The rows of a request are a group: all but the first say that they continue the one before, and the first holds the head
-of the request. Instructions of a request stand in its head, since the framework writes them anew into each request.
+The rows of a request are a group: all but the first are marked as continuing the row before, and the first holds the
+head of the request. Instructions of a request are in its head, since the framework writes them into each new request.
 
-A run is not read: the same run comes back in each copy of a conversation, and a run belongs to one thread.
+The framework's run is not read: each copy of a conversation has the same run, but a run belongs to one thread.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from chatledger.models.json import JsonValue, dumps
 
 
 def read_payload(sources: Sequence[JsonValue], *, lenient: bool) -> list[ChatMessage]:
-    """The rows of plain messages. Raises DecodeError with the path of the first thing that is not of the format."""
+    """The rows of plain messages. Raises DecodeError with the path of the first invalid value."""
     rows: list[ChatMessage] = []
     for index, source in enumerate(sources):
         path = f"$[{index}]"
@@ -69,7 +69,7 @@ def read_message(source: Source, path: str, *, lenient: bool) -> list[ChatMessag
         return [ChatMessage(role="custom", content=[opaque(source, "kind")], format=NAME, residual={WHOLE: True})]
     text_at(source, "kind", path)
     if kind not in (REQUEST, RESPONSE):
-        raise DecodeError(f"{path}.kind", f"{REQUEST!r} or {RESPONSE!r} is expected")
+        raise DecodeError(f"{path}.kind", f"expected {REQUEST!r} or {RESPONSE!r}")
     raise wrong(f"{path}.parts", "a list", parts) if "parts" in source else DecodeError(f"{path}.parts", "missing")
 
 
@@ -135,7 +135,7 @@ def _read_return(part: Source, residual: Source, path: str, lenient: bool) -> Ch
 
 
 def _read_retry(part: Source, residual: Source, path: str, lenient: bool) -> ChatMessage:
-    """A retry as older releases wrote it: the failed result of a tool, or feedback if it names no tool."""
+    """A retry of older releases: the failed result of a tool, or feedback if it names no tool."""
     if "content" not in part:
         raise DecodeError(f"{path}.content", "missing")
     text, section = _text_of(part["content"])
@@ -163,7 +163,7 @@ _READERS: dict[str, Callable[[Source, Source, str, bool], ChatMessage]] = {
 
 
 def _text_of(content: JsonValue) -> tuple[str | None, Source]:
-    """Any JSON as a text, and what the section has to say of it."""
+    """Any JSON as text, and its section of the residual."""
     if content is None or isinstance(content, str):
         return content, {}
     return dumps(content), {AS_JSON: True}
@@ -174,7 +174,7 @@ def _with_items(residual: Source, residuals: Source) -> Source:
 
 
 def _row(part: Source, residual: Source, section: Source, **fields: object) -> ChatMessage:
-    """The row with what its typed fields cannot carry of the part."""
+    """The row, with a residual for the values of the part that typed fields cannot hold."""
     section = {**section, **with_given(part, "timestamp")}
     row = ChatMessage.model_validate({**fields, "format": NAME, "residual": residual or None})
     section = {**section, **(keep(part, encoded_row(row, section, 0, None)) or {})}
@@ -239,7 +239,7 @@ def _read_call(value: JsonValue, path: str, *, lenient: bool) -> ToolCall | None
 
 
 def _text_alone(parts: list[Part]) -> str | list[Part] | None:
-    """A single text as a text, and no content at all as none."""
+    """A single text as plain text; None for no content."""
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
     return parts or None

@@ -1,6 +1,6 @@
 """Stored messages as messages of the framework: an assistant's is a response, and the others are parts of requests.
 
-A request is one row a part. The first row holds the head of the request, and the others continue it.
+Each part of a request is one row. The first row holds the head of the request, and the others continue it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ SUCCESS = "success"
 
 @dataclass(slots=True)
 class Writer:
-    """Writes messages one after the other into `messages`. Calls without an id get one, and so do their results."""
+    """Writes messages one after the other into `messages`. Calls without an id, and their results, get a
+    generated id.
+    """
 
     messages: list[JsonValue] = field(default_factory=list)
     _pairing: Pairing = field(default_factory=Pairing)
@@ -78,7 +80,7 @@ class Writer:
         return written
 
     def _add(self, part: JsonValue, message: ChatMessage, *, is_own: bool) -> None:
-        """Add a part of a request. Rows of this format say where a request ends; those of another are one request."""
+        """Add a part of a request. Rows of this format mark the end of a request; rows of other formats share one."""
         joins = self._is_own == is_own and (continues(message) if is_own else True)
         if self._request is None or not joins:
             self._request, self._is_own = [], is_own
@@ -104,7 +106,7 @@ def write_response(message: ChatMessage, position: int) -> Source:
 
 
 def encoded_call(call: ToolCall, made: str) -> Source:
-    """The part of a call; `made` is its id if it has none."""
+    """The part of a call; `made` is its id if the call has none."""
     return {
         "tool_name": call.name,
         "args": call.arguments,
@@ -118,7 +120,7 @@ def encoded_call(call: ToolCall, made: str) -> Source:
 
 
 def created(message: ChatMessage) -> Source:
-    """The time of a message of another origin, as a section that gives it. One of this format has told its own."""
+    """A section with the time of a message of another format. Messages of this format have their own time."""
     if message.created_at is None or message.format == NAME:
         return {}
     return {"given": {"timestamp": message.created_at.isoformat().replace("+00:00", "Z")}}
@@ -195,7 +197,7 @@ def _encoded_retry(message: ChatMessage, section: JsonValue, name: str | None, c
 
 
 def _text_or_json(message: ChatMessage, section: JsonValue) -> JsonValue:
-    """The content of a result or of a retry: any JSON, of which the row has the text."""
+    """The content of a result or of a retry: any JSON, which the row has as text."""
     if isinstance(message.content, list):
         items = write_items(message.content, own_residual(message))
         return items[0] if nested(section, SINGLE) is True and len(items) == 1 else items

@@ -1,6 +1,6 @@
-"""Qwen-Agent's messages: models that behave like the real package's, and their codec.
+"""Qwen-Agent's messages: models that behave like those of the real package, and their codec.
 
-The codec also takes the real package's objects. It knows them by their fields and never imports the package.
+The codec also accepts the real package's objects. It identifies them by their fields and never imports the package.
 """
 
 from chatledger.formats.qwen_agent.codec import CODEC

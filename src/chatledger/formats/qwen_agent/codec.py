@@ -1,6 +1,6 @@
-"""The codec of Qwen-Agent. A payload is a list of messages, dicts or objects or both, as its agents take and give.
+"""The codec of Qwen-Agent. A payload is a list of dicts, objects or both, as its agents accept and return them.
 
-Messages of this format give back their source. All others are split as Qwen-Agent splits them.
+Messages of this format are written as their source. All others are split as Qwen-Agent splits them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class QwenAgentCodec:
         return read_payload(payload, lenient=rules == "lenient")
 
     def encode(self, messages: Sequence[ChatMessage], *, carry: bool = False) -> Encoded:
-        """A list of dicts. `carry` puts what they cannot say into the `extra` of the first dict of a message."""
+        """A list of dicts. `carry` puts what they cannot express into the `extra` of the first dict of a message."""
         return measured(self, messages, lambda given: _write(given, carry=carry))
 
     def as_models(self, payload: Iterable[dict[str, Any]]) -> list[Message]:
@@ -52,7 +52,7 @@ def _model(message: dict[str, Any], path: str) -> Message:
     try:
         return Message(**message)
     except (TypeError, ValidationError) as error:
-        raise EncodeError(path, f"no message object can hold this: {error}") from error
+        raise EncodeError(path, f"Qwen-Agent's classes reject this message: {error}") from error
 
 
 def _was_object(message: ChatMessage) -> bool:
@@ -84,7 +84,7 @@ def _write_foreign(message: ChatMessage, result_name: str | None, carry: bool) -
 
 
 def _is_as_read(message: ChatMessage) -> bool:
-    """Whether the message is as it was read, without values that a program set and that reading would not give back."""
+    """Whether the message is as it was read, without values of a program that reading would not return."""
     calls = message.tool_calls
     if (
         message.format != NAME

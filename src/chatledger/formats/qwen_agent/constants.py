@@ -1,4 +1,4 @@
-"""The words of the format: roles, kinds of content, names of fields."""
+"""The constants of the format: roles, kinds of content, names of fields."""
 
 from __future__ import annotations
 

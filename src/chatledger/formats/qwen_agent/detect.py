@@ -10,7 +10,7 @@ from chatledger.formats.qwen_agent.source import is_message_object
 
 
 def is_qwen_agent(payload: object) -> bool:
-    """True for a list that holds a message object, and for dicts of which one has content items or a function_id."""
+    """True for a list with a message object, and for dicts if one of them has content items or a function_id."""
     if not isinstance(payload, (list, tuple)):
         return False
     if all(isinstance(message, dict) for message in payload):

@@ -1,4 +1,4 @@
-"""A message of another format as the messages that Qwen-Agent would have made of it.
+"""Splits a message of another format as Qwen-Agent would.
 
 In Qwen-Agent, reasoning, content and each call are separate messages, in this order. The roles are system, user,
 assistant and function.
@@ -18,7 +18,7 @@ _SHARED = frozenset({"system", "user", "assistant", "tool"})
 
 
 def split(message: ChatMessage, *, result_name: str | None) -> list[ChatMessage]:
-    """The pieces, each of which is written as one message. There is none if Qwen-Agent has no such role.
+    """The pieces, each of which is written as one message. Empty if Qwen-Agent has no such role.
 
     `result_name` is the name of the call that a result answers. Qwen-Agent names results, other formats often do not.
     """
@@ -36,7 +36,7 @@ def split(message: ChatMessage, *, result_name: str | None) -> list[ChatMessage]
 
 def _role_of(message: ChatMessage) -> str | None:
     role = _ROLES.get(message.role, message.role)
-    if role == "custom":  # only for the screen, unless another format noted a role there
+    if role == "custom":  # for display only, unless another format stored a role there
         role = (message.custom_data or {}).get("role", role)
         role = _ROLES.get(role, role) if isinstance(role, str) else "custom"
     return role if role in _SHARED else None
@@ -55,7 +55,7 @@ def _updates(message: ChatMessage) -> list[dict[str, object]]:
 
 
 def _reasoning(message: ChatMessage) -> str | list[Part] | None:
-    """All reasoning: the message's own, then the thoughts between its content; a text if nothing is lost by that."""
+    """All reasoning: the field `reasoning`, then the thoughts in the content; as text if that loses nothing."""
     thoughts = [part for part in _parts(message.content) if isinstance(part, ThinkPart)]
     if message.reasoning is None and not thoughts:
         return None
@@ -78,12 +78,12 @@ def _parts(content: str | list[Part] | None) -> list[Part]:
 
 
 def _fits(part: Part) -> bool:
-    """Whether an item can hold the part. Only its own format understands an opaque part."""
+    """Whether an item can hold the part. Only its own format can read an opaque part."""
     return not isinstance(part, OpaquePart) and item_of(part) is not None
 
 
 def with_carried(encoded: Sequence[dict[str, JsonValue]], message: ChatMessage) -> list[dict[str, JsonValue]]:
-    """The encoded messages of a message. The first carries the fields that reading them would not give back."""
+    """The encoded messages of a message. The first carries the fields that reading them would not return."""
     first, *others = encoded
     joined, original = fields_of(join(encoded)), fields_of(message)
     fields = {key: value for key, value in original.items() if not same_json(value, joined[key])}

@@ -1,10 +1,10 @@
-"""Qwen-Agent's classes, with the constructors, the dumps and the leniency of the real ones.
+"""Qwen-Agent's classes, with the constructors, the dumps and the leniency of the real classes.
 
 Reasoning, content and each call of a reply are separate consecutive assistant messages.
 
-The documentation states stricter rules than the real package checks. Real conversations break them (results without a
-name, calls with broken arguments), so they are never on by default: `check` reports what breaks them, and
-`model_validate(data, context=DOCUMENTED)` refuses it.
+Qwen-Agent's documentation states stricter rules than the real package checks. Real conversations break these rules
+(results without a name, calls with invalid arguments), so they are off by default: `check` returns the problems, and
+`model_validate(data, context=DOCUMENTED)` raises ValidationError for them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from chatledger.formats.qwen_agent.constants import CONTENT_TYPES, FILE, FUNCTIO
 
 
 class UnknownField(AttributeError, KeyError):
-    """There is no such field. `message[key]` suggests a KeyError, and upstream raises an AttributeError: it is both."""
+    """There is no such field. Both a KeyError, as for `message[key]`, and an AttributeError, as in Qwen-Agent."""
 
     __str__ = AttributeError.__str__
 
 
-# Dumps leave out None unless the caller asks for it. `model[key] = value` assigns without validating, as upstream does:
+# Dumps leave out None unless the caller asks for it. As in Qwen-Agent, `model[key] = value` does not validate:
 # decoding the message checks the result.
 class BaseModelCompatibleDict(BaseModel):
     def __getitem__(self, item: str) -> Any:
@@ -60,7 +60,7 @@ DOCUMENTED: dict[str, str] = {"rules": "documented"}
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that the documentation does not allow, and its path in the message."""
+    """A value that the documentation does not allow, and its path in the message."""
 
     path: str
     detail: str
@@ -72,7 +72,7 @@ EXCLUSIVE = "Exactly one of 'text', 'image', 'file', 'audio', or 'video' must be
 
 
 def given_types(fields: Mapping[str, Any]) -> list[ContentType]:
-    """The kinds that count as given, in the order of the fields.
+    """The kinds of content that count as given, in the order of the fields.
 
     A text counts if it is not None, even an empty one; any other kind counts if it is truthy. So `text="a"` with
     `image=""` is one piece of content, and `image=""` alone is none.
@@ -118,7 +118,7 @@ class ContentItem(BaseModelCompatibleDict):
         return self.get_type_and_value()[1]
 
     def is_media_content(self) -> bool:
-        """Whether it is an image, an audio or a video. A file is not a medium, though it makes a message multimodal."""
+        """Whether it is an image, an audio or a video. A file is not a medium, but makes a message multimodal."""
         return bool(self.image or self.audio or self.video)
 
     def get_file_extension(self) -> str | None:
@@ -129,7 +129,7 @@ class ContentItem(BaseModelCompatibleDict):
         return None
 
 
-# Name and arguments stay verbatim: models really emit broken JSON.
+# Name and arguments stay verbatim: models do emit invalid JSON.
 class FunctionCall(BaseModelCompatibleDict):
     name: str
     arguments: str
@@ -145,7 +145,7 @@ class FunctionCall(BaseModelCompatibleDict):
         return self
 
     def get_parsed_arguments(self) -> Any:
-        """The arguments as a value, an object in nearly all calls. Raises JSONDecodeError if they are not JSON."""
+        """The parsed arguments, nearly always an object. Raises JSONDecodeError if they are not JSON."""
         return json.loads(self.arguments)
 
     def add_argument(self, key: str, value: Any) -> FunctionCall:
@@ -202,7 +202,7 @@ class Message(BaseModelCompatibleDict):
         return self
 
     def get_text_content(self) -> str:
-        """The content if it is a text, otherwise the texts in it that are not empty, each on a line."""
+        """The content if it is a text, otherwise its texts that are not empty, each on a line."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text for item in self.content if item.text)
@@ -248,7 +248,7 @@ class Usage(BaseModelCompatibleDict):
 
 
 def check(message: Message) -> list[Problem]:
-    """The problems of a message, ours or the real package's, in the order of its fields."""
+    """The problems of a message of this module or of the real package, in the order of its fields."""
     problems = list(_role_problems(message))
     for field in ("content", "reasoning_content"):
         problems += _item_problems(field, getattr(message, field))
@@ -273,14 +273,14 @@ def is_documented(info: ValidationInfo) -> bool:
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raise ValueError if there is any problem. Pydantic makes a ValidationError of it."""
+    """Raise ValueError if there is any problem. Pydantic turns it into a ValidationError."""
     if problems:
         raise ValueError("; ".join(f"{problem.path}: {problem.detail}" for problem in problems))
 
 
 def _role_problems(message: Message) -> Iterator[Problem]:
     if message.role not in ROLES:
-        yield Problem("role", f"the role {message.role!r} is none of {', '.join(ROLES)}")
+        yield Problem("role", f"unknown role {message.role!r}; known roles: {', '.join(ROLES)}")
     if message.role == FUNCTION and not message.name:
         yield Problem("name", "a function message needs the name of its function")
 
@@ -289,7 +289,7 @@ def _item_problems(field: str, items: Any) -> Iterator[Problem]:
     for index, item in enumerate(items if isinstance(items, list) else ()):
         given = [kind for kind in CONTENT_TYPES if getattr(item, kind) is not None]
         if len(given) != 1:
-            yield Problem(f"{field}[{index}]", f"one kind of content is allowed, not {' and '.join(given) or 'none'}")
+            yield Problem(f"{field}[{index}]", f"expected one kind of content, not {' and '.join(given) or 'none'}")
 
 
 def _is_json(text: str) -> bool:

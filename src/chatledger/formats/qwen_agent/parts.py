@@ -1,6 +1,6 @@
 """Content items and parts, one for one.
 
-An image, file, audio or video has a `url` only: Qwen-Agent itself does not say more. An audio dict of the usual form,
+An image, file, audio or video has only a `url`, because Qwen-Agent has nothing else. An audio dict of the usual form,
 `{"data": …, "format": "wav"}`, is data or a URL with a mime type. Any other audio dict and the frames of a video stay
 whole in the part's `extras`, as "audio" and "frames".
 """
@@ -21,7 +21,7 @@ _AUDIO_MIME = "audio/"
 
 
 def part_of(item: JsonValue) -> Part:
-    """The part of a content item; an opaque one if it is not a valid item."""
+    """The part of a content item; an opaque part if the item is not valid."""
     if next(item_problems(item), None) is not None:
         declared = item.get("type") if isinstance(item, dict) else None
         return OpaquePart(type=declared if isinstance(declared, str) else None, value=item)
@@ -45,7 +45,7 @@ _MEDIA: dict[str, type[ImagePart | FilePart | AudioPart | VideoPart]] = {
 
 
 def item_of(part: Part) -> JsonValue | None:
-    """The content item of a part of any format; None if an item can hold nothing of it."""
+    """The content item of a part of any format; None if no item can hold any of its values."""
     if isinstance(part, OpaquePart):
         return part.value
     if isinstance(part, (TextPart, ThinkPart)):
@@ -83,7 +83,9 @@ def _is_url(text: str) -> bool:
 
 
 def is_part_as_read(part: Part) -> bool:
-    """Whether reading gives such a part. A part that a program made or changed may hold values that are not written."""
+    """Whether reading returns such a part. A part that a program created or changed may have values that are not
+    written.
+    """
     if isinstance(part, OpaquePart):
         return True
     if isinstance(part, (TextPart, ThinkPart)):
@@ -101,17 +103,17 @@ Found = Iterator[tuple[str, str]]
 
 
 def item_problems(item: Any) -> Found:
-    """(path within the item, problem) for all that upstream's constructor would refuse; the path may be empty."""
+    """(path in the item, problem) for every value that Qwen-Agent's constructor would reject; the path may be empty."""
     if isinstance(item, dict):
         yield from _kind_problems(item)
     else:
-        yield "", f"a content item is an object, not {type(item).__name__}"
+        yield "", f"expected a content item as an object, not {type(item).__name__}"
 
 
 def _kind_problems(item: dict[str, Any]) -> Found:
     for key in item:
         if key not in CONTENT_TYPES:
-            yield f".{key}", f"unknown kind of content; known are {', '.join(CONTENT_TYPES)}"
+            yield f".{key}", f"unknown kind of content; known kinds: {', '.join(CONTENT_TYPES)}"
     for kind in CONTENT_TYPES:
         yield from type_problems(f".{kind}", item.get(kind), str, *((_CONTAINER[kind],) if kind in _CONTAINER else ()))
     if len(given_types(item)) != 1:
@@ -120,4 +122,4 @@ def _kind_problems(item: dict[str, Any]) -> Found:
 
 def type_problems(path: str, value: Any, *types: type) -> Found:
     if value is not None and not isinstance(value, types):
-        yield path, f"{type(value).__name__}, where {' or '.join(_TYPE_NAMES[kind] for kind in types)} belongs"
+        yield path, f"expected {' or '.join(_TYPE_NAMES[kind] for kind in types)}, not {type(value).__name__}"

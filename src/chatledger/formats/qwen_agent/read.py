@@ -1,14 +1,14 @@
 """Sources to messages, one for one; messages that another format carries through this one come back whole.
 
-Strict accepts what upstream's constructors accept. Lenient keeps an unknown role as its text, a bad item as an opaque
-part and everything else that is odd in the residual. It refuses only a message without a role and one that is nested
-too deep.
+Strict accepts what Qwen-Agent's constructors accept. Lenient keeps an unknown role as its text, a malformed item as an
+opaque part and all other invalid values in the residual. It rejects only a message without a role or with JSON that is
+nested too deep.
 
     extra["chatledger"] = {"rows": number of messages, "fields": …}
 
-stands in the first of the messages that a carried message became. Joining them gives a message; `fields` holds the
-fields of the original that differ from the joined message's. Messages that no longer make a carried message are read as
-plain ones.
+is in the first of the messages that a carried message became. Joining these gives a message; `fields` holds the fields
+of the original that differ from the joined message. Messages that no longer form a carried message are read as plain
+messages.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ DEFAULT_ID = "1"
 _NAMES = re.compile(r"\.(role|name)|\.function_call\.name|\.extra\.function_id")
 """The paths of ids and names in a message."""
 KEY = "chatledger"
-"""The key of `extra` under which a carried message says what its encoded messages do not."""
+"""The key of `extra` with the fields of a carried message that its encoded messages do not have."""
 
-# Every field that the source said; not the fields that the ledger adds.
+# Every field of the source, without the fields that the ledger adds.
 _FIELDS = (
     "role",
     "content",
@@ -66,7 +66,7 @@ class Source:
 
 def read_payload(payload: object, *, lenient: bool) -> Decoded:
     if not isinstance(payload, (list, tuple)):
-        raise DecodeError("", f"a list of messages, not {type(payload).__name__}")
+        raise DecodeError("", f"expected a list of messages, not {type(payload).__name__}")
     losses: list[Loss] = []
     sources = [_checked(message, f"[{index}]", lenient, losses) for index, message in enumerate(payload)]
     return Decoded(_read_messages(sources, lenient), losses)
@@ -75,7 +75,7 @@ def read_payload(payload: object, *, lenient: bool) -> Decoded:
 def _checked(message: object, path: str, lenient: bool, losses: list[Loss]) -> Source:
     fields = source_of(message)
     if fields is None:
-        raise DecodeError(path, f"a message is a dict or an object with its fields, not {type(message).__name__}")
+        raise DecodeError(path, f"expected a message or its dict, not {type(message).__name__}")
     if lenient:
         fields, coerced = coerce(fields, path, _NAMES)
         losses += coerced
@@ -119,7 +119,7 @@ def _read_own(source: Source, pairing: Pairing, lenient: bool) -> ChatMessage:
 
 
 def _has_default_id(result: ChatMessage, pairing: Pairing) -> bool:
-    """Whether the result has the id that upstream writes where the call has none, and no open call has that id.
+    """Whether the result has the id that Qwen-Agent writes if the call has none, and no open call has that id.
 
     Such an id is not read. The result then answers the first open call of its name, like every result without an id.
     """
@@ -132,9 +132,9 @@ def _has_default_id(result: ChatMessage, pairing: Pairing) -> bool:
 def read_message(
     source: Mapping[str, Any], *, lenient: bool = False, was_object: bool = False, with_id: bool = True
 ) -> ChatMessage:
-    """The message of a source whose role is a text. The residual keeps what no typed field can hold.
+    """The message of a source whose role is a text. The residual keeps the values that no typed field can hold.
 
-    `with_id=False` leaves the function_id to the residual as well.
+    `with_id=False` keeps the function_id in the residual too.
     """
     call = _call_of(source, lenient)
     id_ = _function_id(source) if with_id else None
@@ -162,8 +162,8 @@ def _content_of(value: Any) -> str | list[Part] | None:
 def _call_of(source: Mapping[str, Any], lenient: bool) -> ToolCall | None:
     """The call of a source.
 
-    Upstream's parser may emit a call without a name, which the rules refuse at every level, and so does strict. An
-    import must not fail for it, so lenient leaves such a call to the residual.
+    Qwen-Agent's parser may emit a call without a name, which the rules refuse at every level. So strict rejects it. An
+    import must not fail because of it, so lenient keeps such a call in the residual.
     """
     call = source.get("function_call")
     if not isinstance(call, dict) or not isinstance(call.get("name"), str) or (lenient and not call["name"]):
@@ -188,7 +188,7 @@ def carried_count(source: Mapping[str, Any]) -> int:
 
 
 def read_carried(group: Sequence[Mapping[str, Any]]) -> ChatMessage | None:
-    """The carried message of its encoded messages; None if a program changed them so that they make none."""
+    """The carried message of its encoded messages; None if a program changed them so that they no longer form one."""
     first, *others = group
     if any(source.get("role") != first.get("role") for source in others):
         return None
@@ -200,7 +200,7 @@ def read_carried(group: Sequence[Mapping[str, Any]]) -> ChatMessage | None:
 
 
 def join(sources: Sequence[Mapping[str, Any]]) -> ChatMessage:
-    """One message of several sources: each adds the fields that it has."""
+    """Joins several sources into one message: each adds its fields."""
     pieces = [read_message(source) for source in sources]
     calls = [call for piece in pieces for call in piece.tool_calls or ()]
     return pieces[0].model_copy(

@@ -1,7 +1,7 @@
-"""The source form of a message: the dict that came in, or the dict that an object's own dump would give.
+"""The source form of a message: the original dict, or the dict that an object's own dump would return.
 
-Objects are known by their fields, so the real package's classes and ours are treated alike, and neither is imported.
-They are read field by field and not dumped: a dump would convert live objects in `extra`.
+Objects are identified by their fields, so the real package's classes and ours are treated alike, and neither is
+imported. They are read field by field and not dumped: a dump would convert live objects in `extra`.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ def _has_fields(value: object, fields: Sequence[str]) -> bool:
 
 
 def _given(value: Any) -> dict[str, Any]:
-    """The fields of an object that are not None, those of a subclass included."""
+    """The fields of an object that are not None, including those of a subclass."""
     held = {field: getattr(value, field) for field in type(value).model_fields}
     return {field: one for field, one in {**held, **(value.model_extra or {})}.items() if one is not None}
 
 
 def problems(source: Mapping[str, Any]) -> Found:
-    """(path within the message, problem) for all that upstream's constructors would refuse, in the order of the fields.
+    """(path in the message, problem) for every value that Qwen-Agent's constructors would reject, in field order.
 
-    An unknown key of a message is allowed: upstream drops it, and the residual keeps it. An unknown key of an item or a
-    call is not: no class could load it again.
+    An unknown key of a message is allowed: Qwen-Agent drops it, and the residual keeps it. An unknown key of an item or
+    a call is not allowed: no class could load it again.
     """
     if source.get("role") not in ROLES:
-        yield "role", f"unknown role {source.get('role')!r}; known are {', '.join(ROLES)}"
+        yield "role", f"unknown role {source.get('role')!r}; known roles: {', '.join(ROLES)}"
     if "content" not in source:
-        yield "content", "missing; it may be empty or None"
+        yield "content", "missing; give a text, a list of items or None"
     for field in ("content", "reasoning_content"):
         yield from _text_or_items(field, source.get(field))
     yield from type_problems("name", source.get("name"), str)

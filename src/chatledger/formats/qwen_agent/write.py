@@ -2,10 +2,10 @@
 
     write_message(read_message(source)) == source    # value by value with key order, for any dict whose role is a text
 
-The typed fields give the message in upstream's own form (without None, fields in their order). The residual keeps
-where the source differs from that, object by object: the message itself, each content item and the call have a
-residual of their own, so that one unknown key of one item does not keep the whole content twice. The residuals of the
-inner objects stand under "inner" by their path: `content.0`, `reasoning_content.2`, `function_call`.
+The typed fields give the message in Qwen-Agent's own form (without None, fields in order). The residual keeps the
+differences of the source, object by object: the message itself, each content item and the call have separate residuals,
+so that an unknown key of an item does not store the whole content twice. The residuals of inner objects are under
+"inner" by their path: `content.0`, `reasoning_content.2`, `function_call`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def write_message(message: ChatMessage) -> dict[str, JsonValue]:
 
 
 def write_fields(message: ChatMessage) -> dict[str, JsonValue]:
-    """The typed fields in Qwen-Agent's order, without None; of several calls the first."""
+    """The typed fields in Qwen-Agent's order, without None; of several calls only the first."""
     call = message.tool_calls[0] if message.tool_calls else None
     id_ = message.tool_call_id if call is None else call.id
     fields = {

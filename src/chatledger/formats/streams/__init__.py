@@ -1,10 +1,10 @@
-"""Streams of providers: each event, as a dict or an SDK's object, adds to the response that the provider gives.
+"""Streams of providers: each event, a dict or an SDK's object, adds to the response.
 
     stream = get_stream("anthropic")
-    pieces = stream.feed(event)             # for each event: what it brings, to be shown or stored on the way
+    pieces = stream.feed(event)             # for each event: its pieces, to be shown or stored at once
     get_codec("anthropic").decode(stream.payload())
 
-The payload is what the provider would have given without streaming, so both are stored alike.
+The payload equals the provider's response without streaming, so both are stored alike.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def stream_names() -> list[str]:
 def get_stream(name: str) -> Stream:
     """A new stream, for one response. Raises UnknownFormat with the known names."""
     if name not in _STREAMS:
-        raise UnknownFormat(name, f"no stream of format {name!r} is known; there are {', '.join(stream_names())}")
+        raise UnknownFormat(name, f"unknown stream format {name!r}; known formats: {', '.join(stream_names())}")
     module, attribute = _STREAMS[name].split(":")
     stream: Stream = getattr(importlib.import_module(module), attribute)()
     return stream
@@ -45,7 +45,7 @@ def get_stream(name: str) -> Stream:
 class ResponseEvents:
     """The events of one response, with the codec that reads the whole response. Raises UnknownFormat.
 
-    `limit` is the most bytes of the response and of the events that were not understood.
+    `limit` is the maximum number of bytes of the response and of the events that were not understood.
     """
 
     def __init__(self, name: str, *, limit: int) -> None:
@@ -55,15 +55,15 @@ class ResponseEvents:
         self._bytes = 0
 
     def feed(self, event: object) -> Sequence[Delta]:
-        """Take an event, and return the pieces that it adds to the message. Raises DecodeError for a value that is no
-        event, and LimitExceeded; the event then adds nothing.
+        """Take an event, and return the pieces that it adds to the message. Raises DecodeError for a value that is not
+        an event, and LimitExceeded; the event then adds nothing.
         """
         plain = self._stream.plain(event)
         added = json_bytes(plain)
         if self._bytes + added <= self._limit:
             self._bytes += added
             return self._stream.take(plain)
-        # The end of a response repeats what its events brought, so the sum of all events says too much.
+        # The end of a response repeats earlier events, so the sum of all events would be too large.
         stream = deepcopy(self._stream)
         deltas = stream.take(plain)
         size = json_bytes(stream.payload()) + json_bytes(stream.unknown)
@@ -75,8 +75,8 @@ class ResponseEvents:
     def response(self) -> tuple[Sequence[ChatMessage], Sequence[Loss]]:
         """The messages that an append of the whole response would store, and its losses. Raises DecodeError.
 
-        A model's words must not be lost because a part of its response is malformed. So a response that strict rules
-        refuse is read by lenient ones, at any level of the thread.
+        A model's answer must not be lost because a part of its response is malformed. So a response that strict rules
+        refuse is read with lenient rules, whatever the level of the thread is.
         """
         payload = self._stream.payload()
         if not payload:
@@ -108,7 +108,7 @@ def read_usage(given: Mapping[str, Any]) -> Usage:
     """The counts of a provider's usage object. Every count beside the three totals is in `details`, under its name; a
     count in a nested object such as `prompt_tokens_details` has the name of the object before it, with a dot.
 
-    Anthropic's `input_tokens` are those that no cache gave; the others are in `details`.
+    Anthropic's `input_tokens` do not include the tokens from the cache, which are in `details`.
     """
     counts = dict(_counts(given))
     input_tokens, output_tokens = [

@@ -1,9 +1,9 @@
 """The message of an Anthropic stream.
 
-It differs from what the SDK's own helper assembles in these points, each in favour of the message that a request
-without streaming would have given:
+It differs from the result of the SDK's own helper in these points. Each makes it equal to the message that a request
+without streaming returns:
 
-- A second `message_start` begins the message anew: the first attempt failed. The SDK goes on with the first.
+- A second `message_start` discards the message before it: the first attempt failed. The SDK keeps the first one.
 - A null in `message_delta` erases nothing, and an absent key adds none. The SDK writes its null over a stop reason.
 - A delta grows the field that its block has, whatever the type of the block. The SDK drops the deltas of most types.
 - A block is found by its index even if the blocks begin in another order.
@@ -25,13 +25,13 @@ NOTHING = frozenset(
     {"ping", "message_stop", "content_block_stop"}
     | {"text", "thinking", "signature", "input_json", "citation", "compaction"}
 )
-"""Events that add nothing. Those of the second line are made by the SDK's helper from events that it passes on too."""
+"""Events that add nothing. The SDK's helper makes those of the second line from events that it passes on too."""
 
 _GROWS = {"text_delta": "text", "thinking_delta": "thinking"}
 _DEFAULTS: dict[str, Object] = {"text": {"text": ""}, "thinking": {"thinking": ""}, "tool_use": {"input": {}}}
-"""The fields that some servers leave out at the start of a block, because its deltas bring them."""
+"""The fields that some servers leave out at the start of a block, because its deltas have them."""
 _ENVELOPE = frozenset({"type", "role", "content", "usage", "delta"})
-"""Keys of `message_delta` that are no news of the message."""
+"""Keys of `message_delta` that do not change the message."""
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class AnthropicStream(Stream):
         self.failure = None
 
     def _add(self, event: Event) -> None:
-        """The end of the message. Counts of the usage are totals, so the last ones stand."""
+        """The end of the message. The counts of the usage are totals, so the last ones replace earlier ones."""
         delta = field_at(event, "delta", dict) or {}
         usage = field_at(event, "usage", dict)
         message = self._made()
@@ -102,7 +102,7 @@ class AnthropicStream(Stream):
     def _begin(self, index: int, given: Object) -> None:
         block = _Block(index, _checked(whole(given)))
         message = self._made()
-        if block.value["type"] == "fallback" and "model" in message:  # another model goes on with the message
+        if block.value["type"] == "fallback" and "model" in message:  # another model continues the message
             _set(message, "model", nested(block.value, "to", "model"))
         self._blocks.append(block)
 
@@ -122,7 +122,7 @@ class AnthropicStream(Stream):
             _set_field(block.value, kind, delta)
 
     def _begin_unannounced(self, index: int, kind: str, delta: Object) -> None:
-        """A block whose start did not come: servers leave it out, or the stream is read from its middle."""
+        """A block without a start: some servers leave it out, or the stream is read from its middle."""
         require(kind in _GROWS, "$.index", "no such block")
         key = _GROWS[kind]
         text = needed(delta, key, str, "$.delta")
@@ -136,7 +136,7 @@ class AnthropicStream(Stream):
 
 
 def _set_field(block: Object, kind: str, delta: Object) -> None:
-    """Deltas that come whole."""
+    """Deltas that have a whole value."""
     if kind == "signature_delta":
         require(block["type"] == "thinking" or "signature" in block, "$.delta.type", "the block has no signature")
         block["signature"] = needed(delta, "signature", str, "$.delta")

@@ -1,7 +1,7 @@
-"""The tool calls of a stream of chat completions, which come in pieces.
+"""The tool calls of a stream of chat completions, which arrive in pieces.
 
-`index` tells parallel calls apart. Some servers give all calls the index 0, or none: a piece with another id and a name
-begins another call. The index is no part of a message.
+`index` distinguishes parallel calls. Some servers give all calls the index 0, or none: then a piece with another id and
+a name begins another call. The index is not part of a message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Calls:
         self.found: list[Object] = []
 
     def named(self) -> list[Object]:
-        """The calls that somebody could run, in the order of their indexes."""
+        """The calls that can be run, in the order of their indexes."""
         return [call for call in self._ordered() if _is_whole(call)]
 
     def nameless(self) -> list[Object]:
@@ -47,7 +47,7 @@ class Calls:
             _merge_call(call, piece)
 
     def _find(self, piece: Object) -> Object | None:
-        """The call that a piece belongs to; None if it begins one."""
+        """The call that a piece belongs to; None if the piece begins a call."""
         index, id_, name = piece.get("index"), piece.get("id"), _name_of(piece)
         if index is not None:
             found = next((call for call in reversed(self.found) if call.get("index") == index), None)
@@ -76,7 +76,7 @@ def require_named(named: Object, arguments: str, path: str) -> None:
 
 
 def merge_named(held: Object, piece: Object) -> None:
-    """A name may come in pieces, as its arguments do. A name that is repeated is the same name."""
+    """A name may arrive in pieces, like arguments. A repeated name is the same name."""
     for key, value in piece.items():
         if key != "name":
             merge_value(held, key, value)

@@ -1,12 +1,12 @@
-"""The deltas of a chat completion, merged into the message that they make.
+"""Merges the deltas of a chat completion into a message.
 
 Texts are joined, objects are merged key by key, and lists are extended by the `index` of their entries, as the SDK of
-OpenAI does. These points differ, each in favour of the message that a request without streaming would have given:
+OpenAI does. These points differ. Each makes the message equal to the message that a request without streaming returns:
 
 - A null erases nothing, and numbers are replaced. The SDK adds numbers up.
-- A key that names something (`id`, `name`, `format`) is replaced like `type`, because servers repeat it in each chunk.
+- An identifying key (`id`, `name`, `format`) is replaced like `type`, because servers repeat it in each chunk.
 - Entries without an index are appended, and running texts among them are joined. The SDK raises an error for them.
-- Two entries of different types are two entries, although a server may give both the same index.
+- Entries of different types are different entries, even if a server gives them the same index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chatledger.formats.streams.tree import Json, Object, Text, grow, object_und
 
 _NAMING = frozenset({"type", "index", "id", "format", "name", "tool_call_id"})
 _RUNNING = frozenset({"text", "thinking", "reasoning.text", "reasoning.summary"})
-"""Types of parts of which a server sends a piece at a time: two in a row are one."""
+"""Types of parts that a server sends in pieces: consecutive parts of such a type are one part."""
 _DEPTH = 16
 """How far down objects are merged. A deeper value replaces the one before it."""
 
@@ -52,14 +52,14 @@ def merge_list(held: list[Json], new: list[Json], depth: int = _DEPTH) -> None:
 
 
 def begun(entry: Object, depth: int = _DEPTH) -> Object:
-    """An entry as the first piece of it that came, so that lists within it are merged as well."""
+    """A new entry from its first piece, with the lists in it merged as well."""
     made: Object = {}
     merge(made, entry, depth)
     return made
 
 
 def _same_entry(held: list[Json], entry: Object) -> Object | None:
-    """The entry that another piece belongs to; None if it begins one."""
+    """The entry that another piece belongs to; None if the piece begins an entry."""
     index, kind = entry.get("index"), entry.get("type")
     if not isinstance(index, int):
         last = held[-1] if held else None

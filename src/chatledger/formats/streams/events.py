@@ -22,12 +22,12 @@ def plain_event(value: object) -> Event:
     """A dict, or the dict that an object dumps."""
     event = plain_value(dumped(value, "$", _dump_event), "$", _DEPTH, dump_given)
     if not isinstance(event, dict):
-        raise DecodeError("$", f"an event is a dict or an object that dumps one, not {type(event).__name__}")
+        raise DecodeError("$", f"expected an event as a dict or an object with model_dump, not {type(event).__name__}")
     return event
 
 
 def _dump_event(model_dump: Callable[..., object]) -> object:
-    """The fields that were given, and the defaults too if a class has the type of its events as a default."""
+    """The fields that were set, and also the defaults if the class has the type of its events as a default."""
     given = dump_given(model_dump)
     return dump_all(model_dump) if isinstance(given, dict) and not {"type", "choices"} & given.keys() else given
 
@@ -38,7 +38,7 @@ def field(source: Event, key: str, kind: type[T], path: str = "$") -> T | None:
     if value is None:
         return None
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise DecodeError(f"{path}.{key}", f"{kind.__name__} expected, not {type(value).__name__}")
+        raise DecodeError(f"{path}.{key}", f"expected {kind.__name__}, not {type(value).__name__}")
     return value
 
 
@@ -56,14 +56,14 @@ def some_text(source: Event, key: str, path: str) -> str | None:
 
 
 def require(condition: bool, path: str, detail: str) -> None:
-    """Raises DecodeError unless the condition holds: the event is then none that the stream understands."""
+    """Raises DecodeError if the condition is false: the stream does not understand the event."""
     if not condition:
         raise DecodeError(path, detail)
 
 
 def parsed_input(text: str) -> Any:
-    """Parse the input of a call. Returns the text itself if it is no object, because the provider was cut short; the
-    codec reads that too.
+    """Parse the input of a call. Returns the text itself if it is not an object because the stream was cut off; the
+    codec reads text too.
     """
     try:
         value = loads(text)

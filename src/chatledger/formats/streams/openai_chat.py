@@ -1,7 +1,7 @@
 """The message of a stream of chat completions, of OpenAI and of the many servers that imitate it.
 
-A draft is one message, so the chunks of other choices are put aside. `chat_merge` says where the message differs from
-the one that the SDK's own helper assembles. Besides, the SDK adds a null for each field of its class that did not come.
+A draft is one message, so the chunks of other choices are put aside. `chat_merge` lists the differences to the message
+of the SDK's own helper. The SDK also adds a null for each absent field of its class.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OpenaiChatStream(Stream):
 
     @property
     def unknown(self) -> Sequence[Event]:
-        """With the calls that never got a name, since nobody could run them and the payload leaves them out."""
+        """Includes the calls that never got a name: they cannot be run, and the payload leaves them out."""
         nameless: list[Object] = [{"tool_calls": [call]} for call in self._calls.nameless()]
         legacy = self._nameless_legacy()
         nameless += [] if legacy is None else [{"function_call": legacy}]
@@ -80,7 +80,7 @@ class OpenaiChatStream(Stream):
         if others:
             self._unknown.append(event | {"choices": others})
         if any(delta.get("role") not in (None, "", "assistant") for delta in deltas):
-            self._unknown.append(event)  # the words of it are kept, as the assistant's
+            self._unknown.append(event)  # its text is kept, as the assistant's
 
     def _checked(self, choice: Object) -> Object:
         """The delta of a choice. Raises DecodeError for one that would make a message that the codec cannot read."""
@@ -88,7 +88,7 @@ class OpenaiChatStream(Stream):
         field(choice, "finish_reason", str)
         field(choice, "usage", dict)
         delta = field(choice, "delta", dict, "$.choices[0]") or {}
-        if "delta" not in choice and choice.get("message") is not None:  # of a server that does not stream
+        if "delta" not in choice and choice.get("message") is not None:  # from a server that does not stream
             require(self._message is None, "$.choices[0].message", "a whole message after pieces of it")
             delta = field(choice, "message", dict, "$.choices[0]") or {}
         for key in _TEXTS:

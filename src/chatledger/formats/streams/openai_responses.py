@@ -1,10 +1,11 @@
 """The output items of a stream of the Responses API.
 
-The last complete form of an item wins: the output of the response at its end, else the item that is done, else its part
-that is done, else what the deltas made. So servers that send no deltas are read as well as those that send only deltas.
+The last complete form of an item wins: the item in the output at the end of the response, else the finished item, else
+its finished part, else the sum of the deltas. So the stream reads servers that send no deltas, and servers that send
+only deltas.
 
-The SDK's own helper returns the response of `response.completed` alone, or the items that are done if that one has no
-output. It gives nothing for a response that was cut or failed, and raises an error for a delta without its item.
+The SDK's own helper returns only the response of `response.completed`, or the finished items if that response has no
+output. It returns nothing for a response that was cut off or failed, and raises an error for a delta without its item.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ _PROGRESS = {
     "response.web_search_call": ("in_progress", "searching", "completed"),
 }
 NOTHING = frozenset(f"{item}.{step}" for item, steps in _PROGRESS.items() for step in steps) | {"keepalive"}
-"""Events that add nothing: the item that is done says the same."""
+"""Events that add nothing: the finished item has the same values."""
 UNPLACED = frozenset(f"response.audio.{step}" for step in ("delta", "done", "transcript.delta", "transcript.done"))
-"""Known events of which no output item can hold anything. They count as not understood, so that nothing gets lost."""
+"""Known events that no output item can hold. They count as not understood, so that nothing gets lost."""
 _ENDS = {f"response.{status}": status for status in ("completed", "failed", "incomplete")}
 
 
 class OpenaiResponsesStream(Stream):
     def __init__(self) -> None:
         super().__init__(read_responses_deltas)
-        self._before: list[Object] = []  # the items of the responses that this one goes on from
+        self._before: list[Object] = []  # the items of the responses that this response continues
         self._items = Items()
         self._id: Json = None
         self._ended = False
@@ -64,7 +65,7 @@ class OpenaiResponsesStream(Stream):
             require(kind in NOTHING, "$.type", "no output item can hold it" if kind in UNPLACED else "unknown")
 
     def _item_of(self, event: Event, kind: str) -> Object:
-        """The item that an event makes grow; a copy that nobody keeps if it is whole already."""
+        """The item that an event extends; a temporary copy if the item is complete already."""
         found = self._items.of(kind, field(event, "output_index", int), field(event, "item_id", str))
         return whole(found.value) if found.done or self._ended else found.value
 
@@ -76,7 +77,7 @@ class OpenaiResponsesStream(Stream):
             (self._items.finish if done else self._items.add)(index, item)
 
     def _begin(self, response: Object) -> None:
-        """A response begins. The one before it stays if it was ended and has a successor; else it is begun anew."""
+        """A response begins. The one before it is kept if it ended and has a successor, and otherwise discarded."""
         given = [checked(item) for item in field(response, "output", list, "$.response") or ()]
         goes_on = self._ended and self.finish_reason != "failed" and response.get("id") != self._id
         self._note(response)
@@ -92,7 +93,7 @@ class OpenaiResponsesStream(Stream):
         self.finish_reason = status or self.finish_reason
 
     def _end(self, response: Object, status: str) -> None:
-        """A response ends. An output with an item that the codec cannot read is not used: what came before stands."""
+        """A response ends. An output with an item that the codec cannot read is ignored; earlier items are kept."""
         output = field(response, "output", list, "$.response") or []
         self._note({"status": status} | {key: value for key, value in response.items() if value is not None})
         self._ended = True

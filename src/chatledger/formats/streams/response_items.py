@@ -1,4 +1,4 @@
-"""The output items of a response while they grow, and which of them an event speaks of."""
+"""The output items of a response while they grow. Finds the item that an event refers to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatledger.formats.streams.events import require
 from chatledger.formats.streams.tree import Json, Object, whole
 
 _MADE: dict[str, Object] = {"message": {"role": "assistant", "content": []}, "reasoning": {"summary": []}}
-"""Items that deltas alone can make."""
+"""Items that deltas alone can create."""
 
 _GROWN = ("content", "summary", "arguments", "input", "code", "action", "output", "result")
 """The keys that deltas fill."""
@@ -18,7 +18,7 @@ _GROWN = ("content", "summary", "arguments", "input", "code", "action", "output"
 
 @dataclass(slots=True)
 class Grown:
-    """An item. Once it is done, it is as the provider gave it whole, and no delta changes it."""
+    """An item. A finished item is the provider's whole item, and no delta changes it."""
 
     index: int
     value: Object
@@ -26,10 +26,10 @@ class Grown:
 
 
 class Items:
-    """The items in the order of their `output_index`; those with the same one in the order in which they came.
+    """The items in the order of their `output_index`; items with the same index in the order of their arrival.
 
-    An event names its item by `output_index` and by `item_id`. Some servers give neither, or give one of them wrong:
-    all items the same index, or an item another id in each event.
+    An event names its item by `output_index` and by `item_id`. Some servers send neither, or send wrong values: the
+    same index for all items, or another id of the same item in each event.
     """
 
     def __init__(self, values: Iterable[Object] = ()) -> None:
@@ -39,7 +39,7 @@ class Items:
         return [whole(item.value) for item in sorted(self._found, key=lambda item: item.index)]
 
     def add(self, index: int | None, value: Object) -> Grown:
-        """An item that begins, perhaps after its first deltas."""
+        """Add an item that begins, perhaps after its first deltas."""
         before = self._known(index, value) or (None if index is None else self._open(index, value))
         if before is None:
             before = Grown(self._next if index is None else index, value)
@@ -49,7 +49,7 @@ class Items:
         return before
 
     def finish(self, index: int | None, value: Object) -> None:
-        """An item that is whole. If no other fits, it is the open one at its index, under another id."""
+        """Complete an item. If no other item fits, it is the open item at its index, under another id."""
         before = self._known(index, value) or self._open(index, value)
         if before is None and index is not None:
             before = self._open(index, {"type": value.get("type")})
@@ -57,13 +57,13 @@ class Items:
         item.value, item.done = _kept(item.value, value), True
 
     def replace_first(self, values: list[Object]) -> None:
-        """Put whole items in the place of the first ones. Those that come after them stay."""
+        """Replace the first items by whole items. The others stay."""
         later = [item for item in self._found if item.index >= len(values)]
         self._found = [Grown(index, value, done=True) for index, value in enumerate(values)] + later
 
     def of(self, kind: str, index: int | None, id_: str | None) -> Grown:
-        """Find or make the item of a type that a delta belongs to. Raises DecodeError if there is none, and deltas
-        alone cannot make one.
+        """Find or create the item that a delta belongs to, of a type. Raises DecodeError if there is none and deltas
+        alone cannot create one.
         """
         named = [item for item in reversed(self._found) if id_ and item.value.get("id") == id_]
         placed = [item for item in reversed(self._found) if index in (None, item.index)]
@@ -84,7 +84,7 @@ class Items:
         return self._last(index, value, lambda item: _ids(item.value, value) == {True})
 
     def _open(self, index: int | None, value: Object) -> Grown | None:
-        """The item that is not done, and has no other id than the value."""
+        """The unfinished item whose id does not differ from the value's."""
         return self._last(index, value, lambda item: not item.done and False not in _ids(item.value, value))
 
     def _last(self, index: int | None, value: Object, fits: Callable[[Grown], bool]) -> Grown | None:
@@ -93,7 +93,7 @@ class Items:
 
 
 def checked(item: Json) -> Object:
-    """The item, if the codec can read it. Some servers leave out its role, which is clear. Raises DecodeError."""
+    """The item, if the codec can read it; adds a role that a server left out. Raises DecodeError."""
     require(isinstance(item, dict), "$.item", "no object")
     made: Object = whole(item)
     if made.get("type") == "message" and made.get("role") is None:
@@ -103,12 +103,12 @@ def checked(item: Json) -> Object:
 
 
 def _ids(held: Object, value: Object) -> set[bool]:
-    """Whether the ids that both have are the same ones."""
+    """Whether the ids that both have are equal."""
     pairs = ((held.get(key), value.get(key)) for key in ("id", "call_id"))
     return {one == other for one, other in pairs if one and other}
 
 
 def _kept(before: Object, value: Object) -> Object:
-    """The value, with what deltas have made where it has nothing: some servers send only the rest at the end."""
+    """The value, completed from the deltas: some servers send only the rest at the end."""
     made = {key: before[key] for key in _GROWN if before.get(key) and not value.get(key)}
     return value | made

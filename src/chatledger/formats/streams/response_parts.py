@@ -1,4 +1,4 @@
-"""The events that make an output item grow: pieces of its texts, its parts, its arguments, its commands.
+"""The events that extend an output item: pieces of its texts, its parts, its arguments, its commands.
 
 Each takes an event in two steps. It reads the fields of the event, which may raise DecodeError, and only then asks for
 the item and changes it.
@@ -22,7 +22,7 @@ Take: TypeAlias = Callable[[ItemOf, Event], None]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where texts of one kind stand: the type of the item, its list, and the part of the list with its text."""
+    """The place of texts of one kind: the type of the item, its list, and the part of the list with its text."""
 
     item: str
     list: str
@@ -63,7 +63,7 @@ def _finish_text(place: _Place, item_of: ItemOf, event: Event) -> None:
 
 
 def _set_part(list_: str, done: bool, item_of: ItemOf, event: Event) -> None:
-    """A part that begins, or one that is whole."""
+    """A part that begins, or a whole part."""
     given: Object = whole(needed(event, "part", dict))
     kind = needed(given, "type", str, "$.part")
     place = _PLACES.get(kind) or _Place("message", list_, kind)
@@ -118,20 +118,20 @@ def _grow_output(item_of: ItemOf, event: Event) -> None:
 
 
 def _set_output(item_of: ItemOf, event: Event) -> None:
-    """The outputs of one command, in the place of what its deltas made."""
+    """The outputs of one command, which replace the sum of its deltas."""
     index, given = needed(event, "command_index", int), whole(needed(event, "output", list))
     require(all(isinstance(output, dict) for output in given), "$.output", "an output is no object")
     _outputs(item_of).update({(index, number): output for number, output in enumerate(given)})
 
 
 def _show_image(item_of: ItemOf, event: Event) -> None:
-    """An image that is not finished: the best there is if the stream is cut."""
+    """An unfinished image, which is kept if the stream is cut off."""
     image = needed(event, "partial_image_b64", str)
     item_of("image_generation_call")["result"] = image
 
 
 def _part(item: Object, place: _Place, index: int | None) -> Object:
-    """Find or make the part of an item at an index; without an index, take the last one of its type."""
+    """Find or create the part of an item at an index; without an index, take the last part of its type."""
     parts = entries(item, place.list)
     at = _last(parts, place.part) if index is None else index
     part: Object = parts[at] if at in parts else place.empty()

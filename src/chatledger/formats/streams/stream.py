@@ -1,7 +1,7 @@
-"""The stream of one response: the payload that the provider would have given whole, assembled from its events.
+"""The stream of one response: assembles the whole payload from its events.
 
-The codec of the format reads that payload, so a streamed response is stored as an append of the whole one stores it. An
-event that cannot be understood is put aside: it changes nothing of what came before it or comes after it.
+The codec of the format reads that payload, so a streamed response is stored like an append of the whole response. An
+event that is not understood is put aside: it does not change the effect of other events.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from chatledger.models import Delta
 from chatledger.models.json import json_problem
 
 Read: TypeAlias = Callable[[Event], Sequence[Delta]]
-"""Gives the pieces of the message that an event brings."""
+"""Returns the pieces of the message in an event."""
 
 
 class Stream(ABC):
-    """One response that comes in events.
+    """One response that arrives in events.
 
-    `usage` is the provider's object, `finish_reason` its word for why the response ended. `failure` says why the
-    provider gave the stream up; it is None while it did not. `unknown` has the events that were not understood.
+    `usage` is the provider's object, `finish_reason` the provider's word for the end of the response. `failure` is the
+    reason why the provider broke off the stream, else None. `unknown` has the events that were not understood.
     """
 
     def __init__(self, read: Read) -> None:
@@ -40,9 +40,9 @@ class Stream(ABC):
         return self._unknown
 
     def feed(self, value: object) -> Sequence[Delta]:
-        """Take an event. Returns the pieces of the message that it brings, as far as these can be told.
+        """Take an event. Returns the pieces of the message that it adds, as far as they are known.
 
-        Raises DecodeError for a value that is no dict and dumps none, and for nothing else.
+        Raises DecodeError only for a value that is not a dict and does not dump a dict.
         """
         return self.take(self.plain(value))
 
@@ -53,7 +53,7 @@ class Stream(ABC):
         except DecodeError:
             if not isinstance(value, dict):
                 raise
-            return value  # an object inside of it dumps nothing, so it is put aside
+            return value  # an object in it cannot be dumped, so the event is put aside
 
     def take(self, event: Event) -> Sequence[Delta]:
         """Take an event that is a dict."""
@@ -74,10 +74,10 @@ class Stream(ABC):
 
     @abstractmethod
     def payload(self) -> list[Object]:
-        """The response so far, for the codec of the format; empty if nothing came. The codec can decode it at any time,
-        because a call without a name is put aside.
+        """The response so far, for the codec of the format; empty before the first event. The codec can decode it at
+        any time, because a call without a name is put aside.
         """
 
     @abstractmethod
     def _take(self, event: Event) -> None:
-        """Add an event. Raises DecodeError before anything was changed if the event is not understood."""
+        """Add an event. If the event is not understood, raises DecodeError before it changes anything."""

@@ -1,6 +1,6 @@
-"""JSON that grows: texts that come in pieces, and lists whose entries come by their index.
+"""JSON that grows: texts that arrive in pieces, and lists whose entries arrive with their index.
 
-Pieces are joined once, when the value is asked for. Joining at each piece would take quadratic time.
+Pieces are joined once, when the value is read. Joining at each piece would take quadratic time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def grow(holder: dict[Any, Json], key: Any, piece: str) -> None:
 
 
 def entries(holder: Object, key: str) -> Sparse:
-    """The list under a key by its indexes. Raises DecodeError if something else stands there."""
+    """The list under a key by its indexes. Raises DecodeError if the value is not a list."""
     held = holder.get(key)
     if isinstance(held, Sparse):
         return held
@@ -62,7 +62,7 @@ def entries(holder: Object, key: str) -> Sparse:
 
 
 def extend(holder: Object, key: str, more: list[Json]) -> None:
-    """Add to the list under a key; null and an absent key are an empty list, which stays so if nothing is added."""
+    """Add to the list under a key; null and an absent key count as an empty list, and stay if nothing is added."""
     if not more:
         return
     held = holder.get(key)
@@ -73,7 +73,7 @@ def extend(holder: Object, key: str, more: list[Json]) -> None:
 
 
 def object_under(holder: Object, key: str) -> Object:
-    """The object under a key, which is made if there is none."""
+    """The object under a key. Creates it if there is none."""
     held = holder.get(key)
     if held is None:
         holder[key] = held = {}

@@ -1,1 +1,1 @@
-"""What every format uses to read and write JSON."""
+"""Functions with which every format reads and writes JSON."""

@@ -18,7 +18,7 @@ def split_data_uri(url: str) -> tuple[str, str] | None:
 
 
 def data_uri(part: MediaPart) -> str | None:
-    """The part as a data URI; None for a URL elsewhere, and for data of which nobody said what it is."""
+    """The part as a data URI; None for any other URL, and for data without a type."""
     if is_data_uri(part.url):
         return part.url
     if part.data is None or part.mime_type is None:

@@ -1,8 +1,8 @@
-"""Which call a result answers in a payload, and the ids that both have there.
+"""Pairs the calls and results of a payload, and gives them ids.
 
-Pairing is that of the rules, so a result answers in the payload the call that it answers in the store. Most formats
-require an id of every call, and that every result names one: a made id is `call_{seq}_{idx}`; a result that answers no
-call gets `call_{seq}`, which no call has.
+The rules do the pairing, so a result answers the same call in the payload and in the store. Most formats require an id
+on every call and every result: a generated id is `call_{seq}_{idx}`; a result that answers no call gets `call_{seq}`,
+which no call has.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from chatledger.rules.tip import OpenCall, Tip
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The call that a result answers, and the message that asked, whose place is the `seq` of the call."""
+    """The call that a result answers, and the message with the call. Its place is the `seq` of the call."""
 
     call: OpenCall
     asker: ChatMessage
 
     @property
     def id(self) -> str:
-        """The call's own id, or the one that is made for it."""
+        """The call's own id, or its generated id."""
         return _id_of(self.asker, self.call)
 
 
@@ -35,7 +35,7 @@ class Pairing:
         self._askers: dict[int, ChatMessage] = {}
 
     def ask(self, message: ChatMessage, place: int) -> list[str]:
-        """Note the calls of the message, which are open from here on. Returns their ids, own or made."""
+        """Note the calls of the message, which are now open. Returns their own or generated ids."""
         if not message.tool_calls:
             return []
         calls = [OpenCall(0, place, idx, call.id, call.name) for idx, call in enumerate(message.tool_calls)]
@@ -44,7 +44,7 @@ class Pairing:
         return [_id_of(message, call) for call in calls]
 
     def answer(self, result: ChatMessage) -> Answered | None:
-        """The call that the result answers, which is not open any more; None if it answers none."""
+        """The call that the result answers, which is now closed; None if it answers none."""
         call, _ = answer(Tip(open_calls=self.open_calls), result)
         if call is None:
             return None

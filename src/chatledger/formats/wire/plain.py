@@ -1,4 +1,4 @@
-"""Payloads as plain JSON: objects of an SDK as what they dump, and everything checked to be JSON.
+"""Payloads as plain JSON: dumps the objects of an SDK, and checks that everything is JSON.
 
 An object is known by its `model_dump` and not by its class, so no SDK is imported.
 """
@@ -17,7 +17,7 @@ from chatledger.models import Loss
 from chatledger.models.json import MAX_DEPTH, JsonValue, Place, is_long, json_problem, path_of, text_of
 
 COERCED = "coerced"
-"""The loss of a value that is no JSON and was kept as the JSON that comes nearest, under lenient rules."""
+"""The loss of a value that is not JSON and that lenient rules kept as the nearest JSON."""
 
 Dump: TypeAlias = Callable[[Callable[..., object]], object]
 """Calls an object's `model_dump` with the options that a format needs."""
@@ -26,17 +26,17 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def plain_value(value: object, path: str, depth: int, dump: Dump) -> Any:
-    """A value with each object in it dumped, as far down as `depth`. Raises DecodeError for one that does not dump."""
+    """A value with each object in it dumped, down to `depth`. Raises DecodeError for an object whose dump fails."""
     return _plain(value, (None, path), depth, dump)
 
 
 def dumped(value: object, path: str, dump: Dump) -> object:
-    """What an object dumps, and anything else as it is."""
+    """The dump of an object; any other value unchanged."""
     return _dumped(value, (None, path), dump)
 
 
 def dump_given(model_dump: Callable[..., object]) -> object:
-    """The fields that were given, under the names of the API: an absent key stays absent."""
+    """The fields that were set, under the names of the API: an absent key stays absent."""
     return _dump_as_sent(model_dump, exclude_unset=True)
 
 
@@ -46,15 +46,15 @@ def dump_all(model_dump: Callable[..., object]) -> object:
 
 
 def _dump_as_sent(model_dump: Callable[..., object], *, exclude_unset: bool) -> object:
-    """Some fields of the SDKs are named by reserved words of Python, and have the name of the API as an alias. Some are
-    dates. The SDKs build objects without validating them, and Pydantic would warn of an object that does not fit its
-    class. `serialize_as_any` keeps the fields that a subclass adds.
+    """Some names of the API are reserved words of Python, so the SDKs have them as aliases. Some fields are dates. The
+    SDKs build objects without validation, and Pydantic would warn of an object that does not fit its class.
+    `serialize_as_any` keeps the fields that a subclass adds.
 
     Pydantic's own JSON would change values: a NaN to null, a tuple to a list, a key to its text.
     """
     try:
         given = model_dump(exclude_unset=exclude_unset, by_alias=True, warnings=False, serialize_as_any=True)
-    except TypeError:  # a model_dump of an older or another kind, without options
+    except TypeError:  # an older or different model_dump, without options
         return model_dump()
     return given if json_problem(given, max_depth=MAX_DEPTH) is None else _with_dates_as_text(given)
 
@@ -68,7 +68,9 @@ def _with_dates_as_text(value: object) -> object:
 
 
 def require_json(value: JsonValue, path: str) -> None:
-    """Raises DecodeError with the path of the first value that is not JSON, or that is nested too deep."""
+    """Check that a value is JSON. `path` is its place in the payload. Raises DecodeError with the path of the first
+    value that is not JSON, or that is nested deeper than 500 levels.
+    """
     problem = json_problem(value, max_depth=MAX_DEPTH)
     if problem is not None:
         place, detail = problem
@@ -80,9 +82,9 @@ def coerce(source: Any, path: str, names: re.Pattern[str]) -> tuple[Any, list[Lo
     itself does not change.
 
     A tuple or a set becomes a list, a model object the object of its fields, any other object its text. A key becomes
-    its text, and the loss names the object that has the key. Bytes that stand for an id or a name are refused, because
-    nobody would find their text again; `names` matches the paths of ids and names below `path`. Raises DecodeError for
-    these, and for what is nested too deep, a cycle included. The walk does not recurse.
+    its text, and the loss names the object that has the key. Raises DecodeError for bytes as an id or a name, because
+    no later call would find their text; `names` matches the paths of ids and names below `path`. Also raises it for
+    values that are nested too deep, such as a cycle. The walk does not recurse.
     """
     if json_problem(source, max_depth=MAX_DEPTH) is None:
         return source, []
@@ -93,7 +95,7 @@ def coerce(source: Any, path: str, names: re.Pattern[str]) -> tuple[Any, list[Lo
         holder, step, place, depth = pending.pop()
         value = holder[step]
         if isinstance(value, (bytes, bytearray, memoryview)) and names.fullmatch(path_of(place)[len(path) :]):
-            raise DecodeError(path_of(place), f"text is expected, not {type(value).__name__}: decode it first")
+            raise DecodeError(path_of(place), f"expected text, not {type(value).__name__}: decode the bytes first")
         holder[step], changed = _nearest(value)
         if changed:
             losses.append(Loss(COERCED, None, path_of(place)))
@@ -144,5 +146,5 @@ def _dumped(value: object, place: Place, dump: Dump) -> object:
     try:
         model_dump = getattr(value, "model_dump", None)
         return dump(model_dump) if callable(model_dump) else value
-    except Exception as error:  # foreign code, so anything: what it raised is the cause
+    except Exception as error:  # foreign code may raise anything; the error is the cause
         raise DecodeError(path_of(place), f"{type(value).__name__}.model_dump raised {type(error).__name__}") from error

@@ -1,4 +1,4 @@
-"""Two kinds of items that stand in one list, and are stored one kind after the other."""
+"""Two kinds of items in one list that are stored one kind after the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def positions_of(later: Sequence[int], count: int) -> list[int] | None:
-    """The positions of items that are written after all others of `count`; None if they are the last ones already."""
+    """The positions of items that are written after all others of `count`; None if they are the last items already."""
     return None if list(later) == list(range(count - len(later), count)) else list(later)
 
 

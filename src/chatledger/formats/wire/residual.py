@@ -1,10 +1,10 @@
-"""The residual: what of a source object the typed fields cannot carry.
+"""The residual: the content of a source object that typed fields cannot hold.
 
-    residual = keep(source, encoded)        # when decoding: None if encoding gives the source already
+    residual = keep(source, encoded)        # when decoding: None if encoding already gives the source
     source == restore(encoded, residual)    # when encoding: always, value by value with key order
 
-Decoding checks each object that comes in, so identity holds for keys that nobody knows yet as well. A residual is
-stored: its keys (`keys`, `extra`, `inner`, `form`) and their meaning never change.
+Decoding checks each object, so identity also holds for unknown keys. A residual is stored: its keys (`keys`, `extra`,
+`inner`, `form`) and their meaning never change.
 
     keys    the keys of the source in their order, if encoding gives others
     extra   the values that encoding does not give
@@ -29,15 +29,15 @@ _ABSENT = object()
 
 
 def nested(residual: JsonValue, *keys: str) -> Any:
-    """The value that a residual holds under a path of keys; None where it has another shape."""
+    """The value that a residual holds under a path of keys; None if it has another shape."""
     for key in keys:
         residual = residual.get(key) if isinstance(residual, dict) else None
     return residual
 
 
 def keep(source: Mapping[str, JsonValue], encoded: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
-    """The residual with which `restore` gives the source; None where the encoded object equals it."""
-    # Encoding nearly always gives the very values of the source again, which need not be compared.
+    """The residual with which `restore` gives the source; None if the encoded object equals the source."""
+    # Encoding nearly always returns the very same values, which need not be compared.
     extra = {
         key: value
         for key, value in source.items()
@@ -60,10 +60,10 @@ def restore(encoded: dict[str, JsonValue], residual: Any) -> dict[str, JsonValue
 
 
 def put_back(encoded: dict[str, JsonValue], residual: JsonValue) -> dict[str, JsonValue]:
-    """The source object, of a writer that gives only keys which the source has, with its values or none.
+    """The source object, for a writer that returns only keys of the source, with its values or None.
 
-    A typed field that a program set stands, although the source had nothing there. A residual that lacks a key of the
-    object belongs to another object, since a program edited the message: it changes nothing.
+    A typed field that a program set is kept, even if the source had no value there. If a program edited the message,
+    the residual may belong to another object, which lacks a key of this object: then it changes nothing.
     """
     if not isinstance(residual, dict):
         return encoded
@@ -115,7 +115,8 @@ def restore_envelope(encoded: dict[str, JsonValue], residual: JsonValue) -> dict
 
 
 def keep_deep(source: dict[str, JsonValue], encoded: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
-    """The residual with which `restore_deep` gives the source, with one for each nested object that differs.
+    """The residual from which `restore_deep` restores `source`, given `encoded`, the object that the codec writes for
+    the same message. It has a residual for each nested object that differs. None if nothing differs.
 
     `inner` holds those of objects by their key, and those of objects in a list by its key and their index.
     """
@@ -147,7 +148,9 @@ def _keep_inside(source: JsonValue, encoded: JsonValue) -> dict[str, JsonValue] 
 
 
 def restore_deep(encoded: dict[str, JsonValue], residual: Any) -> dict[str, JsonValue]:
-    """The source. A residual of another shape, or one that fits another message, changes nothing."""
+    """The source of which `keep_deep` made the residual. A residual of another shape, or of another message, changes
+    nothing.
+    """
     if not isinstance(residual, dict):
         return encoded
     inner = residual.get(INNER)

@@ -1,8 +1,8 @@
 """One attempt of an append: read the branch, judge the batch, write it under the guard of the branch's stamp.
 
 An attempt raises an error only after a fresh preflight, which looks for the ids first. So its errors are final. `Moved`
-means that another writer was faster; the caller then tries again under a lock. `docs/architecture.md` gives the order
-of the checks ("The order of judgement").
+means that another writer was faster; the caller then tries again under a lock. "The order of judgement" in
+`docs/explanation/architecture.md` is the order of the checks.
 
 An attempt may use a cached tip in place of a preflight. A cached tip can only let an append through. An append that it
 would refuse gets a preflight first, and the stamp stops a write that was judged on a stale tip.
@@ -78,8 +78,8 @@ class LiveDraft:
 
 
 class NeedsPreflight:
-    """The cached tip does not let the append through. It is no reason to refuse: nobody has looked for the ids yet, and
-    the tip may have moved.
+    """The cached tip does not let the append through. That is no reason to refuse the append: no preflight has looked
+    for its ids yet, and the tip may have moved.
     """
 
 
@@ -99,7 +99,7 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
     if overwrites_partial(request, seen):
         if request.kv and not lock and sql.dialect == "postgresql":
             return Moved()  # two statements, so they need the transaction of the next attempt
-        if request.messages[0].state != "partial":  # else it is the repeat of a draft that took its place before
+        if request.messages[0].state != "partial":  # otherwise it repeats a draft that already took its place
             _require_branch(request, seen)
         overwritten = overwrite_partial(sql, request, seen)
         if isinstance(overwritten, Moved):
@@ -146,13 +146,15 @@ def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempt
 
 
 def _log_takeover(request: AppendRequest, seen: Seen, what: str) -> None:
-    """Log that the partial message at the end is taken from its writer. A draft may end its own message unnoticed."""
+    """Log that the write takes the partial message at the end from its writer. A draft that ends its own message is not
+    logged.
+    """
     if seen.tip is None or seen.tip.partial_seq is None:
         return
     lease = seen.tip.lease
     if lease is None or lease.writer is None or lease.writer != request.draft:
         place = (what, seen.tip.partial_seq, seen.branch, ascii(request.thread_id[:80]))
-        _log.info("%s the partial message %s of branch %s of thread %s, which its writer left", *place)
+        _log.info("%s the partial message %s of branch %s of thread %s, which its writer abandoned", *place)
 
 
 def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPreflight:
@@ -186,7 +188,10 @@ def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:
     """One attempt in a transaction. It locks the branch first, so nobody else can write to it."""
     outcome = attempt(sql, request, lock=True)
     if isinstance(outcome, Moved):
-        raise StorageError("the branch moved although it was locked: was it written by other means?", retryable=True)
+        raise StorageError(
+            "the branch changed although this transaction holds its lock: another program may write to the tables",
+            retryable=True,
+        )
     return outcome.appended
 
 
@@ -256,8 +261,8 @@ def _require_branch(request: AppendRequest, seen: Seen) -> tuple[int, Tip]:
 
 
 _AMBIGUOUS = (
-    "says no branch, and the thread has several: pass expected=, the mark of the history or of the append that you "
-    "build on, or name the branch"
+    "needs branch=, because the thread has several branches; or pass expected= instead, the mark of the history or "
+    "append that you build on"
 )
 
 

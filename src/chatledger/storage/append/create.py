@@ -54,8 +54,8 @@ def new_thread(request: AppendRequest, stamp: int = 0) -> Seen:
 
 
 def create_thread(sql: Sql, request: AppendRequest) -> Seen | None:
-    """Create the thread of the request, in a transaction. None if there is one, or if somebody else was faster. Raises
-    Erased and TenantEncrypted.
+    """Create the thread of the request, in a transaction. Returns None if the thread exists or another writer created
+    it first. Raises Erased and TenantEncrypted.
     """
     seen = new_thread(request, new_stamp())
     plain = request.tenant.encryption is None

@@ -21,7 +21,7 @@ from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.schema.text import decode_text, encode_key, encode_text, to_microseconds
 
 MOST = 64
-"""The most values in one append: each is a part of its statement."""
+"""Maximum number of values in one append. Each value adds a part to its statement."""
 
 
 class KvPlace(NamedTuple):
@@ -35,7 +35,7 @@ class KvPlace(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class KvWrite:
     """A value to write. Key and value are as stored, the value before it is encrypted. `expected` is the version that
-    the stored value must have: 0 if there must be none, None if any will do.
+    the stored value must have: 0 requires that there is none, None accepts any version.
     """
 
     key: str
@@ -57,14 +57,14 @@ def make_write(key: str, value: JsonValue, expected: int | None, *, named: str, 
 
 
 def make_writes(kv: dict[str, Any] | None, expected: dict[str, int] | None) -> tuple[KvWrite, ...]:
-    """The values of an append, in the order of their keys: so two appends never wait for each other."""
+    """The values of an append, in the order of their keys, so that two appends never wait for each other."""
     require(DICT_OR_NONE, kv=kv, kv_expected=expected)
     kv, expected = kv or {}, expected or {}
     if len(kv) > MOST:
         raise LimitExceeded("values of kv", len(kv), MOST)
     for key, version in expected.items():
         if key not in kv:
-            raise InvalidArgument("kv_expected", "names a key that kv does not write")
+            raise InvalidArgument("kv_expected", "names a key that is not in kv")
         require_version(f"kv_expected[{key!r}]", version)
     writes = [
         make_write(key, value, expected.get(key), named="a key of kv", argument=f"kv[{key!r}]")
@@ -76,7 +76,7 @@ def make_writes(kv: dict[str, Any] | None, expected: dict[str, int] | None) -> t
 def require_version(argument: str, version: int) -> None:
     require(INT, **{argument: version})
     if not 0 <= version < 2**63:
-        raise InvalidArgument(argument, "must be the version of a value, or 0 if there must be none")
+        raise InvalidArgument(argument, "must be the version of the stored value, or 0 if the key must have no value")
 
 
 # --- One value --------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def find_cut(sql: Sql, request: AppendRequest, seen: Seen) -> Cut | None:
     assert seen.after is not None
     at, last_seq = _position(request, seen), seen.tip.last_seq
     if not 0 <= at <= last_seq:
-        detail = f"branch {seen.branch} ends at seq {last_seq}; messages follow seq 0 to {last_seq}"
+        detail = f"branch {seen.branch} ends at seq {last_seq}; pass a seq from 0 to {last_seq}"
         raise InvalidCursor(at, detail)
     if at == last_seq:
         return None
@@ -53,7 +53,7 @@ def find_cut(sql: Sql, request: AppendRequest, seen: Seen) -> Cut | None:
         return Cut(at)
     shared, nearest, latest = _count(sql, request, seen, at)
     if nearest != at:
-        raise InvalidCursor(at, f"branch {seen.branch} has no message there any more; the one before it is {nearest}")
+        raise InvalidCursor(at, f"branch {seen.branch} no longer has that message; the one before it is seq {nearest}")
     return Cut(at, at - shared) if latest > at else None
 
 
@@ -63,7 +63,7 @@ def _position(request: AppendRequest, seen: Seen) -> int:
         return request.after
     place = seen.after.place
     if place is None or not stands_on(seen.path, *place):
-        elsewhere = "" if place is None else f"on branch {seen.branch}; it stands on branch {place[0]}"
+        elsewhere = "" if place is None else f"on branch {seen.branch}; the message is on branch {place[0]}"
         raise MessageNotFound(request.thread_id, decode_text(request.after or ""), detail=elsewhere)
     return place[1]
 
@@ -75,8 +75,8 @@ WHERE tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq B
 
 
 def _count(sql: Sql, request: AppendRequest, seen: Seen, at: int) -> tuple[int, int, int]:
-    """The number of messages up to `at`, the last of them, and the last message of the branch. Only a branch with
-    positions that hold no message pays for this.
+    """The number of messages up to `at`, the last of them, and the last message of the branch. Runs only for a branch
+    with positions that hold no message.
     """
     shared = nearest = latest = 0
     for branch, first, last in seen.path:

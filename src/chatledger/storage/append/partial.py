@@ -292,7 +292,8 @@ _STAYS = ("role", "run_id", "tool_call_id")
 
 def is_live(tip: Tip) -> bool:
     """Whether the message at the end is partial and belongs to its writer. Once its lease is over, an append marks it
-    as interrupted and follows it. The time of the request would not do: the append may have waited since.
+    as interrupted and follows it. This uses the current time, because the append may have waited since the request was
+    made.
     """
     return tip.partial_seq is not None and tip.lease is not None and tip.lease.holds(datetime.now(UTC))
 
@@ -301,7 +302,8 @@ def overwrites_partial(request: AppendRequest, seen: Seen) -> bool:
     """Whether the batch is one message with the id of the partial message at the end, which it completes. A draft may
     also take the place of a draft whose lease is over.
 
-    Raises DraftLive if a draft is opened while another one still writes the message, and the caller does not cut it.
+    Raises DraftLive if a draft is opened while another one still writes the message, and the caller does not interrupt
+    it.
     """
     if len(request.messages) != 1 or seen.tip is None or seen.branch is None or seen.tip.partial_seq is None:
         return False
@@ -364,4 +366,4 @@ def overwrite_partial(sql: Sql, request: AppendRequest, seen: Seen) -> Appended 
 def _refuse_another(stored: ChatMessage, message: ChatMessage) -> None:
     for name in _STAYS:
         if getattr(stored, name) != getattr(message, name):
-            raise IdConflict(stored.message_id or "", stored.seq, f"is partial there, with another {name}")
+            raise IdConflict(stored.message_id or "", stored.seq, f"is stored as a partial message with another {name}")

@@ -1,7 +1,7 @@
 """Preflight: one statement that reads the branch row and every stored message, on any branch, with an id of the batch.
 
 It comes before the judgement, so that an append finds its own repeat before a rule can refuse it
-(`docs/architecture.md`, "The order of judgement").
+(`docs/explanation/architecture.md`, "The order of judgement").
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ LEFT JOIN {schema}messages m
   ON m.tenant_id = t.tenant_id AND m.thread_id = t.thread_id AND m.message_id IN (SELECT value FROM json_each(:ids))
 WHERE t.tenant_id = :tenant AND t.thread_id = :thread
 """
-# One lookup by value for each id. As a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the database
-# has no statistics or if most threads are short.
+# One lookup by value for each id. With a join or `= ANY`, PostgreSQL filters the whole thread by the ids if the
+# database has no statistics or if most threads are short.
 _PREFLIGHT_POSTGRESQL = """
 SELECT t.user_id, t.rules, t.active_branch, f.branch IS NOT NULL, EXISTS ({encrypted}), b.branch, b.lineage, b.stamp,
        b.absent, b.last_seq, b.last_role, b.open_calls, b.partial_seq, m.message_id, m.branch, m.seq
@@ -101,8 +101,8 @@ class Seen:
     message. `forked`: the thread has more than one branch. `touched` is the time of the last update of the thread's
     `active_at`, if known. `absent` is the number of positions of the branch that hold no message; None if no message of
     the thread was ever removed, so that the append looks for an id in `messages` only. `user_id` is the thread's user
-    as stored, who never changes. `hidden`: the thread belongs to another user than the one who asks, so this call does
-    not find it.
+    as stored, who never changes. `hidden`: the thread belongs to a user other than the caller's, so this call does not
+    find it.
     """
 
     thread_exists: bool
@@ -141,7 +141,7 @@ def read_seen(request: AppendRequest, rows: Sequence[Row]) -> Seen:
     if not rows:
         return Seen(thread_exists=False)
     user_id, rules, active_branch, forked, encrypted, branch, lineage, stamp, absent, *tip = rows[0][-16:-3]
-    if request.tenant.user not in (None, user_id):  # first of all: no repeat and no damage may tell of the thread
+    if request.tenant.user not in (None, user_id):  # checked first, so that no repeat and no damage reveals the thread
         return Seen(thread_exists=False, hidden=True)
     if encrypted and request.tenant.encryption is None:
         raise TenantEncrypted(request.tenant.name)

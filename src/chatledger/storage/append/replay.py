@@ -1,4 +1,4 @@
-"""A repeated append: its ids are stored already, so it gives the first result again and writes nothing."""
+"""A repeated append: its ids are already stored, so it returns the first result again and writes nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
         path, stamp = [Segment(branch, 1, END)], None
         on_any = request.has_key or request.ids_are_new  # only this call, or one with its key, can have stored it
         if not on_any or any(place[0] != branch for place in seen.found.values()):
-            elsewhere = f"stands on branch {branch} already, not on branch {asked}"
+            elsewhere = f"is already stored, on branch {branch} and not on branch {asked}"
             kept = f"was removed from branch {asked}, and another branch still has it; pass another id"
             raise IdConflict(decode_text(stray), seq, kept if branch == asked else elsewhere)
     found = [seen.found[id_][1] for id_ in request.message_ids if id_ in seen.found]
@@ -61,7 +61,11 @@ def find_replay(request: AppendRequest, seen: Seen) -> Replay | None:
     in_order = len(found) == len(request.message_ids) and found == sorted(found)
     if not (consecutive or (in_order and request.close_open_calls)):
         stored_id, (_, seq) = next(iter(seen.found.items()))
-        raise IdConflict(decode_text(stored_id), seq, "is stored already, but not the batch as a whole in this order")
+        raise IdConflict(
+            decode_text(stored_id),
+            seq,
+            "is already stored, but not with the rest of the batch in this order; append only the new messages",
+        )
     return Replay(path, branch, found[0], found[-1], stamp)
 
 
@@ -84,10 +88,13 @@ def load_replay(sql: Sql, request: AppendRequest, replay: Replay) -> Appended | 
                     raise IdConflict(message.message_id or "", message.seq, f"is partial on branch {replay.branch}")
                 own = given[encoded.message_id]
                 if encoded != own and not _is_finished_draft(request, message) and not _had(sql, request, message, own):
-                    raise IdConflict(message.message_id or "", message.seq, "is stored already with other content")
+                    # With a key, the caller may never have seen the id, which is made of the key.
+                    remedy = "use another idempotency_key for a new request" if request.has_key else "use another id"
+                    detail = f"is already stored, with other content; {remedy}"
+                    raise IdConflict(message.message_id or "", message.seq, detail)
                 stored.append(message)
             elif message.state != "synthetic":
-                raise IdConflict(message.message_id or "", message.seq, "stands between the messages of the batch")
+                raise IdConflict(message.message_id or "", message.seq, "is stored between the messages of the batch")
     stamp = replay.stamp
     if stamp is None:
         place = {"tenant": request.tenant.key, "thread": request.thread, "branch": replay.branch}
@@ -114,7 +121,7 @@ _CHANGES = {
 
 @dataclass(slots=True)
 class Removed:
-    """A message that was stored once: the forms that it had, and the digests of those that were redacted."""
+    """A message that was stored before: the forms that it had, and the digests of the redacted forms."""
 
     forms: list[ChatMessage] = field(default_factory=list)
     digests: list[tuple[int, int, str]] = field(default_factory=list)
@@ -152,7 +159,7 @@ def find_removed(sql: Sql, request: AppendRequest, seen: Seen, *, again: bool) -
         if cells["digest"] is not None:
             removed.digests.append((cells["target_branch"], cells["target_seq"], decode_text(cells["digest"])))
     if request.draft is not None and not any(one.find(request, request.rows[0]) for one in found.values()):
-        return {}  # the draft that was removed was never finished, so this one begins it anew
+        return {}  # the removed draft was never finished, so this draft starts it again
     return {} if minted.isdisjoint({*found, *seen.found}) else found
 
 
@@ -176,7 +183,7 @@ def replay_removed(sql: Sql, request: AppendRequest, seen: Seen, removed: Mappin
         else:
             message = _find_stored(sql, request, seen, row)
         if message is None:
-            raise IdConflict(decode_text(row.message_id or ""), None, "was stored once, with other content")
+            raise IdConflict(decode_text(row.message_id or ""), None, "was stored before, with other content")
         stored.append(message)
     first, last = stored[0].seq or 0, stored[-1].seq or 0
     mark = write_mark(request.thread, stored[-1].branch or 0, last, seen.stamp)

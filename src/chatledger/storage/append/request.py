@@ -26,16 +26,16 @@ from chatledger.storage.rows.messages import EncodedMessage, encode_message
 from chatledger.storage.schema.text import Mark, decode_text, encode_json, encode_key, encode_text, read_mark
 
 OnOpenCalls: TypeAlias = Literal["error", "close", "interrupt"]
-"""What an append does where calls are open: refuse a message that must wait, close the calls, or close them and also
-interrupt a live draft.
+"""How an append treats open calls. error: refuse a message that must wait for their results. close: answer them with
+synthetic results. interrupt: close, and also interrupt a live draft.
 """
 LEASE = 10.0
-"""Seconds after its last write in which a partial message does not count as abandoned."""
+"""Seconds after its last write until a partial message counts as abandoned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """The fields of a thread to create, as stored. Its user is the one that the tenant is seen by."""
+    """The fields of a thread to create, as stored. Its user is the user of the tenant's view."""
 
     title: str | None = None
     kind: str | None = None
@@ -44,12 +44,12 @@ class Creation:
 
     @classmethod
     def of(cls, *, create: bool, title: str | None, kind: str | None, rules: RulesLevel | None) -> Creation | None:
-        """None if nothing is to be created. Raises InvalidArgument."""
+        """Returns None if the call creates nothing. Raises InvalidArgument."""
         require(BOOL, create=create)
         require(STR_OR_NONE, kind=kind, title=title)
         if not create and (kind is not None or title is not None):
             given = "title" if kind is None else "kind"
-            raise InvalidArgument(given, "is for a thread that the call creates; pass create=True as well")
+            raise InvalidArgument(given, "applies only to a thread that the call creates; pass create=True as well")
         if not create:
             return None
         kind = None if kind is None else encode_key(kind, "kind")
@@ -87,21 +87,21 @@ class AppendRequest:
     lease: float = LEASE
     """Seconds for which other appends leave a partial message of the batch to its writer."""
     draft: int | None = None
-    """The draft that the batch opens, a number of its own: the one message is partial, and the draft will fill it. A
-    stored message with its id is the result, whatever its content is.
+    """The number of the draft that the batch opens: its one message is partial, and the draft will fill it. If a
+    message with its id is stored, that message is the result, whatever its content is.
     """
     continues: bool = False
-    """The draft goes on after the words of an abandoned one with its id. Otherwise it begins the message anew."""
+    """The draft continues the words of an abandoned draft with its id. Otherwise it starts the message again."""
     has_key: bool = False
-    """An idempotency key was given: a repeat is looked for on every branch."""
+    """An idempotency key was given, so a repeat is searched for on every branch."""
     ids_are_new: bool = False
     """All message ids were minted for this request, so only an attempt of this request can have stored one."""
     after: int | str | None = None
     """The message that the batch follows: its seq on the branch, or its id as stored. None is the end of the branch."""
     kv: tuple[KvWrite, ...] = ()
-    """Values of the thread that are written with the messages, or not at all, in the order of their keys."""
+    """Values of the thread, in the order of their keys. They are written atomically with the messages."""
     creation: Creation | None = None
-    """The thread to create if there is none. Its user is the one that the tenant is seen by."""
+    """The thread to create if it does not exist. Its user is the user of the tenant's view."""
 
     @cached_property
     def message_ids(self) -> list[str]:
@@ -226,12 +226,16 @@ def make_request(
     if create is not False or kind is not None or title is not None:
         creation = Creation.of(create=create, title=title, kind=kind, rules=rules)
         if create and after is not None:
-            raise InvalidArgument("create", "does not go with after, which names a message of a thread that exists")
+            raise InvalidArgument(
+                "create", "cannot be combined with after, which names a message of an existing thread"
+            )
         if user_id is not None:
             encode_key(user_id, "user_id")
     values = () if kv is None and kv_expected is None else make_writes(kv, kv_expected)
     if values and not messages:
-        raise InvalidArgument("kv", "is written with messages, and there is none; ledger.kv.put writes a value alone")
+        raise InvalidArgument(
+            "kv", "needs at least one message in the batch; to write a value alone, call ledger.kv.put"
+        )
     ids = message_ids(messages, thread_id=thread_id, idempotency_key=idempotency_key)
     _refuse_repeated(ids)
     messages = in_run(messages, run_id)
@@ -272,15 +276,19 @@ def read_expected(expected: str, thread: str, branch: int | None, *, expected_ve
     """Raises InvalidArgument if the text is no mark of the thread, or if another argument contradicts it."""
     mark = read_mark(expected, thread, "expected")
     if branch is not None and branch != mark.branch:
-        raise InvalidArgument("expected", f"is a mark of branch {mark.branch}, and branch={branch} was given")
+        raise InvalidArgument(
+            "expected", f"is a mark of branch {mark.branch}, but branch={branch} was given; pass only expected"
+        )
     if expected_version is not None:
-        raise InvalidArgument("expected_version", "must not be given with expected, which knows the version")
+        raise InvalidArgument("expected_version", "cannot be combined with expected, which contains the version")
     return mark
 
 
 def moved_since(mark: Mark, thread_id: str, branch: int, version: int) -> VersionConflict:
-    """The error for a mark that is not that of the branch at `version`, which is the active one if it is another."""
-    other = f"the mark is of branch {mark.branch}, which is no longer the active one"
+    """The error for a mark that does not match the branch, which is at `version`. If the mark names another branch,
+    `branch` is the active one.
+    """
+    other = f"the mark is of branch {mark.branch}, which is no longer the active branch"
     return VersionConflict(thread_id, branch, mark.version, version, "" if branch == mark.branch else other)
 
 
@@ -290,7 +298,7 @@ def require_messages(messages: Sequence[ChatMessage]) -> None:
         require(MESSAGES, messages=messages)
     if not all(map(_is_message, messages)):
         other = next(type(message).__name__ for message in messages if not _is_message(message))
-        detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other shapes"
+        detail = f"must be a list of ChatMessage, not of {other}; ledger.append(…, format=…) takes other formats"
         raise InvalidArgument("messages", detail)
     for message in messages:
         if type(message) is not ChatMessage or len(message.__dict__) != _FIELDS:
@@ -321,14 +329,14 @@ def refusing_copies(messages: Sequence[ChatMessage]) -> Iterator[None]:
                     for inner in held if isinstance(held, list) else ():
                         if isinstance(inner, Model):
                             type(inner).model_validate(dict(inner))
-        detail = "hold a copy that skipped validation; build it with ChatMessage.model_validate"
+        detail = "contain a message that was built without validation; build it with ChatMessage.model_validate"
         raise InvalidArgument("messages", detail) from error
 
 
 def _refuse_repeated(ids: Sequence[str]) -> None:
     if len(set(ids)) < len(ids):
         repeated = next(id_ for id_, count in Counter(ids).items() if count > 1)
-        raise IdConflict(repeated, None, "stands twice in the batch")
+        raise IdConflict(repeated, None, "occurs twice in the batch; give each message its own id")
 
 
 def _refuse_too_large(request: AppendRequest, maximum: int) -> None:

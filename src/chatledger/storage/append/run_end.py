@@ -1,6 +1,7 @@
 """The end of a run whose draft is interrupted: in the write that marks the message, the run becomes `cancelled`.
 
-The ledger cannot know whether the agent goes on. So `runs.finish` of the application still ends such a run otherwise.
+The ledger cannot know whether the agent continues, so the application can still finish such a run with another status
+(`runs.finish`).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class RunEnd(NamedTuple):
 
 
 def find_run_end(sql: Sql, request: AppendRequest, branch: int, seq: int) -> RunEnd | None:
-    """The end of the run of the message that the append interrupts. None if it has no run, or one that has ended, or
-    one that the append itself goes on with.
+    """The end of the run of the message that the append interrupts. None if the message has no run, if that run has
+    ended, or if the append continues it.
     """
     place = {"tenant": request.tenant.key, "thread": request.thread, "branch": branch, "seq": seq}
     found = [row[0] for row in sql.fetch(_RUN, place)]

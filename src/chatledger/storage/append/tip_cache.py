@@ -14,7 +14,7 @@ from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.rows.encryption import Tenant
 
 SIZE = 4_096
-"""The most branches in the cache, at about a kilobyte each."""
+"""Maximum number of branches in the cache, at about a kilobyte each."""
 _MANY_CALLS = 64
 
 BranchKey = tuple[str, str, int | None]

@@ -101,7 +101,7 @@ class Written:
 
 
 class Moved:
-    """Another writer moved the branch after the judgement, so nothing was written. The caller judges again."""
+    """Another writer changed the branch after the judgement, so nothing was written. The caller judges again."""
 
 
 def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapping[str, Sequence[tuple[Any, ...]]]:
@@ -140,8 +140,8 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
 
 def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
-    """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get statements of their own,
-    which can tell the version that is stored. Raises KvConflict.
+    """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get separate statements,
+    which can report the stored version. Raises KvConflict.
     """
     if sql.dialect == "postgresql" and not (locked and plan.request.kv):
         return _write_postgresql(sql, plan)

@@ -18,14 +18,14 @@ from chatledger.models import Appended
 from chatledger.storage.append.request import AppendRequest
 
 GROUP = 64
-"""The most appends that share a statement."""
+"""Maximum number of appends that share a statement."""
 CHARACTERS = 1_000_000
-"""The most characters in all texts of a group. An append with more goes alone."""
+"""Maximum number of characters in all texts of a group. A larger append runs alone."""
 
 Together = Callable[[Sequence[AppendRequest]], Coroutine[Any, Any, tuple[list[Appended], int]]]
 """Runs several appends in one statement. It returns the outcomes of the appends that are done, which come first in the
-group, and how many may have been sent. The append after the done ones has to go alone. If the function raises or is
-cancelled, nobody knows what was sent, and each append finds out by itself.
+group, and how many may have been sent. The next append must run alone. If the function raises or is cancelled, it is
+unknown what was sent, and each append finds out for itself.
 """
 
 
@@ -63,7 +63,7 @@ class AppendQueue:
             elif waiter.group is not None:
                 waiter.group.leave()
             elif not waiter.turn.cancelled() and waiter.turn.result() is None:
-                self.next(thread)  # it had got its turn, and was cancelled before it used it
+                self.next(thread)  # it got its turn, and was cancelled before it used it
             raise
 
     def next(self, thread: Hashable) -> None:

@@ -74,7 +74,7 @@ class OpenDatabase(Database):
     """Whether the database runs in a process of its own, so that it works while this process does something else."""
 
     connect: Callable[[], Awaitable[Any]] | None = None
-    """Makes a connection of the driver's own for hints between processes; None if the database has no such thing."""
+    """Makes a connection of the driver's own for hints between processes; None if the database has none."""
 
     def __init__(self) -> None:
         self.counters = Counters()
@@ -102,7 +102,9 @@ class OpenDatabase(Database):
         return await self.read(followed[0][0], lambda sql: read_states(sql, followed))
 
     def twin(self) -> OpenDatabase:
-        """The same database with a small pool of its own, for another event loop. Only of one with `one_loop`."""
+        """The same database with a small pool of its own, for another event loop. Only a database with `one_loop` has
+        one.
+        """
         raise NotImplementedError
 
     @abstractmethod

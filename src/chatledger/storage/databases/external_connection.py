@@ -66,14 +66,16 @@ def _require_transaction(connection: Connection) -> None:
     does not enforce foreign keys.
     """
     if not connection.in_transaction():
-        raise StorageError("begin a transaction first: async with engine.begin() as connection: …")
+        raise StorageError(
+            "the connection has no open transaction; begin one: async with engine.begin() as connection: …"
+        )
     if connection.dialect.name != "sqlite":
         return
     if not connection.exec_driver_sql("PRAGMA foreign_keys").scalar():
-        raise StorageError("SQLite does not enforce foreign keys here; add chatledger.configure_sqlite(engine)")
+        raise StorageError("this engine does not enforce foreign keys; call chatledger.configure_sqlite(engine)")
     driver: Any = connection.connection.driver_connection
     if not driver.in_transaction:
-        raise StorageError("the driver has begun no transaction here; add chatledger.configure_sqlite(engine)")
+        raise StorageError("the driver did not begin a transaction; call chatledger.configure_sqlite(engine)")
 
 
 @asynccontextmanager

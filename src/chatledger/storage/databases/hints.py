@@ -1,11 +1,11 @@
-"""Hints: word from process to process that a thread moved, so that a follower need not wait for its next poll.
+"""Hints: notices between processes that a thread changed, so that a follower need not wait for its next poll.
 
-A hint carries no data, and nothing depends on it: the poll finds whatever a lost hint was about. A process sends the
-hints of its commits together, on a connection of its own: at once, and then every 50 ms at most. In the transaction of
-a write, NOTIFY would hold a lock of the whole server until its commit is durable.
+A hint carries no data, and nothing depends on it: if a hint is lost, the poll finds the change. A process sends the
+hints of its commits together, on its own connection: at once, and then every 50 ms at most. NOTIFY in the transaction
+of a write would hold a lock of the whole server until the commit is durable.
 
-Everybody who may connect to a PostgreSQL database may listen there. So a hint names a bucket, one of 65,536 by a digest
-of tenant and thread: enough that few followers wake up in vain, and too few to tell which thread it was.
+Every role that can connect to a PostgreSQL database can listen there. So a hint names only a bucket, one of 65,536 by a
+digest of tenant and thread: enough that few followers wake up in vain, and too few to reveal the thread.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import Any, TypeAlias
 from chatledger.storage.databases.states import Followed
 
 DISTANCE = 0.05
-"""The least seconds from one sending to the next."""
+"""Minimum seconds between two notifications."""
 CHANNEL = "chatledger"
 _BUCKET = 4
 """Hexadecimal digits of a bucket."""
 _MOST = 1_900
-"""The most buckets of one notification, of which PostgreSQL takes 8,000 bytes."""
-# A lost hint is only late, so no disk is waited for. The payload has nothing but hexadecimal digits.
+"""Maximum number of buckets in one notification; PostgreSQL accepts 8,000 bytes."""
+# A lost hint only delays a follower, so the commit does not wait for the disk. The payload has nothing but hexadecimal
+# digits.
 _NOTIFY = f"BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {CHANNEL}, ':payload'; COMMIT"
 _SILENCE = 5.0
 """Seconds without an answer after which the connection counts as lost."""
@@ -45,12 +46,12 @@ def bucket_of(followed: Followed) -> str:
 
 class Hints:
     """The hints of one process about one database. `heard` is called with the buckets that a hint names, and with None
-    where hints may have been lost.
+    if hints may have been lost.
     """
 
     def __init__(self, connect: Connect | None, heard: Callable[[set[str] | None], None], *, listens: bool) -> None:
-        """`connect` makes a connection of asyncpg's; None on SQLite, where only this process hears. Without `listens`,
-        the process only sends.
+        """`connect` makes an asyncpg connection; None on SQLite, where hints stay inside this process. Without
+        `listens`, the process only sends.
         """
         self._connect = connect
         self._heard = heard
@@ -62,7 +63,7 @@ class Hints:
         self._task: asyncio.Task[None] | None = None
 
     def send(self, followed: Followed) -> None:
-        """Tell that the thread moved. Does not wait."""
+        """Send a hint that the thread changed. Does not wait."""
         bucket = bucket_of(followed)
         self._heard({bucket})
         if self._connect is not None:
@@ -70,13 +71,13 @@ class Hints:
             self._wake(self._connect)
 
     def listen(self) -> None:
-        """Hear the hints of other processes from now on."""
+        """Start to receive the hints of other processes."""
         if self._connect is not None and self._can_listen and not self._listens:
             self._listens = True
             self._wake(self._connect)
 
     async def close(self) -> None:
-        """End the connection. Hints that wait are dropped."""
+        """End the connection. Drops the hints that are not sent yet."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -106,7 +107,7 @@ class Hints:
             failures += 1
 
     async def _serve(self, connection: Any) -> None:
-        """Until the connection is lost."""
+        """Send and receive hints until the connection is lost."""
         connection.add_termination_listener(lambda _: self._woken.set())
         listening = False
         while not connection.is_closed():

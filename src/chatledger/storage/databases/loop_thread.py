@@ -1,7 +1,7 @@
 """An event loop in a thread of its own. It serves calls from other threads, and from the event loops of other threads.
 
 A call that is cancelled, or interrupted from the keyboard, is cancelled here too, and its caller waits until it has
-ended. So nothing of a call goes on behind its caller's back.
+ended. So no part of a call runs after its caller has continued.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class LoopThread:
         return os.getpid() != self._process
 
     def run(self, work: Callable[[], Awaitable[T]], *, context: Context | None = None) -> T:
-        """Run the work, and wait for it in the caller's thread. `context`: that of the work, else a copy of the
-        caller's. Raises StorageError in the thread itself, where the call would wait for itself.
+        """Run the work, and wait for it in the caller's thread. `context` is the context of the work; by default a copy
+        of the caller's. Raises StorageError in the thread itself, where the call would never return.
         """
         if self.is_here:
             raise StorageError(
-                "a blocking call from the event loop that serves it would wait for itself forever: make it in another "
-                "thread, or `await` the asynchronous ledger"
+                "a blocking call in the event loop that serves it would never return; call it in another thread, or "
+                "`await` the asynchronous ledger"
             )
         call = self._begin(work, context)
         try:
@@ -73,7 +73,7 @@ class LoopThread:
             raise
 
     async def serve(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run the work, and wait for it in the caller's event loop. A cancellation crosses."""
+        """Run the work, and wait for it in the caller's event loop. Cancelling the call cancels the work."""
         call = self._begin(work, None)
         ended, cancelled = asyncio.wrap_future(call.ended), False
         while not ended.done():
@@ -109,8 +109,8 @@ class LoopThread:
     def _begin(self, work: Callable[[], Awaitable[T]], context: Context | None) -> _Call[T]:
         if self.forked:
             raise StorageError(
-                "this process was forked after the ledger was opened, and the connections belong to the process before "
-                "it: open a ledger in this process"
+                "this process was forked after the ledger was opened, and the connections belong to the parent "
+                "process; open a ledger in this process"
             )
         call = _Call(self._loop, work)
         with self._turn:
@@ -130,8 +130,8 @@ class LoopThread:
 
 
 def _make_loop() -> asyncio.AbstractEventLoop:
-    """A loop that shares nothing with a forked process. An epoll is shared: connections that are collected as garbage
-    there would leave it, and this loop would never hear their answers.
+    """A loop that shares nothing with a forked process. An epoll object would be shared: when the child collects
+    connections as garbage, it would remove them from the epoll, and this loop would never receive their answers.
     """
     if sys.platform == "win32":
         return asyncio.new_event_loop()
@@ -139,7 +139,7 @@ def _make_loop() -> asyncio.AbstractEventLoop:
 
 
 class _Call(Generic[T]):
-    """Work that another thread waits for. `ended` has what it returned or raised, also a cancellation."""
+    """Work that another thread waits for. `ended` holds its result or its error, which may be a cancellation."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> None:
         self.ended: Future[T] = Future()

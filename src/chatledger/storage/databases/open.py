@@ -1,4 +1,4 @@
-"""Opens a database: finds out its kind, migrates a file to this release's schema, refuses a file of something else."""
+"""Opens a database: finds out its kind, migrates a file to this release's schema, refuses another program's file."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def _create_if_empty(connection: Connection, command: str) -> SchemaStatus:
 
 def _foreign(status: SchemaStatus, command: str) -> SchemaMismatch:
     detail = (
-        "the file is a SQLite database of something else: it has tables, but none of chatledger's; "
-        f"to put them beside those, run: {command}"
+        "the file is the SQLite database of another program: it has tables, but none of chatledger's; "
+        f"to add chatledger's tables to it, run: {command}"
     )
     return SchemaMismatch(None, status.expected, command, detail)
 
@@ -131,7 +131,7 @@ async def open_replica(
     """A standby of the database. Nothing is sent to it yet. On an error, the database itself is closed."""
     try:
         if not isinstance(database, PostgresqlDatabase):
-            raise StorageError("a replica is PostgreSQL's; a SQLite file has none")
+            raise StorageError("a replica needs PostgreSQL; a SQLite file cannot have one")
         return _make_replica(replica, schema=schema, pooler=pooler, primary=database, pool=pool)
     except BaseException:
         await database.close()
@@ -153,7 +153,10 @@ async def open_postgresql(
 ) -> OpenDatabase:
     require_schema_name(schema)
     if migrate and pooler == "transaction":  # the migrator's lock belongs to a session, which this pooler shares
-        raise StorageError("a schema is not migrated through a transaction pooler; migrate it directly, then open")
+        raise StorageError(
+            "a migration cannot run through a transaction pooler; migrate with the server's own address, then open "
+            "without migrate=True"
+        )
 
     def make_engine(limits: PoolLimits) -> AsyncEngine:
         return create_postgresql_engine(url, pooler=pooler, timeout=timeout, pool=limits)

@@ -1,8 +1,8 @@
-"""Waits for threads to move: one task asks the database, in one statement for all threads that somebody waits for.
+"""Waits for threads to change: one task asks the database about all awaited threads in one statement.
 
-A follower that has read a thread waits until its state is another one than that which it read. So nothing is missed
-between a read and the wait that follows, and a follower that does something else costs nothing. The task runs only
-while somebody waits.
+A follower that has read a thread waits until the thread's state differs from the state that it read. So it misses
+nothing between the read and the wait, and a follower that is not waiting costs nothing. The task runs only while a
+follower waits.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Poller:
         self._hints: dict[str | None, float] = {}
 
     async def moved(self, followed: Followed, state: State, since: float) -> None:
-        """Wait until the thread is in another state, or is gone. It was read at the time `since`, of `time.monotonic`.
-        Raises StorageError for an error that will not pass, and once the ledger is closed.
+        """Wait until the thread's state changes or the thread is gone. `since` is the time of the read, by
+        `time.monotonic`. Raises StorageError for an error that will not pass, and once the ledger is closed.
         """
         waiting, bucket = _Waiting(followed, state, since), bucket_of(followed)
         self._waiting.add(waiting)
@@ -57,7 +57,7 @@ class Poller:
             self._hinted = True
             self._woken.set()
         if self._task is None or self._task.done():
-            # In a context of its own: that of this task may be inside of a transaction.
+            # In its own context: the context of this task may be inside a transaction.
             self._task = asyncio.get_running_loop().create_task(self._poll(), context=Context())
         try:
             await waiting.moved
@@ -70,8 +70,8 @@ class Poller:
                 self._woken.set()  # so that the task ends
 
     def hint(self, buckets: set[str] | None) -> None:
-        """Poll soon if somebody waits for a thread of these buckets, or for any with None, or comes to wait for one
-        that was read before.
+        """Poll soon if a follower waits for a thread of these buckets (None: for any thread), or starts to wait for one
+        that it read before this hint.
         """
         now = time.monotonic()
         if len(self._hints) > _MOST_HINTS:  # the next poll finds what older ones were about
@@ -82,7 +82,7 @@ class Poller:
             self._woken.set()
 
     async def close(self, error: StorageError) -> None:
-        """As `fail`. The poll that is running is cut short: a silent server may not answer it for long."""
+        """As `fail`. Cancels the running poll, because a silent server may not answer it for long."""
         self.fail(error)
         if self._task is not None:
             self._task.cancel()
@@ -98,7 +98,7 @@ class Poller:
                 await self._sleep(left)
                 continue
             self._polled_at, self._hinted = time.monotonic(), False
-            asked = list(self._waiting)  # not those who come meanwhile: this poll says nothing of their threads
+            asked = list(self._waiting)  # not followers that come meanwhile: this poll does not cover their threads
             try:
                 _compare(asked, await self._read(list({waiting.followed for waiting in asked})))
                 failures = 0
@@ -118,7 +118,7 @@ class Poller:
             pass
 
     def fail(self, error: Exception) -> None:
-        """Let everybody who waits raise the error."""
+        """Make every waiting follower raise the error."""
         for waiting in list(self._waiting):
             if not waiting.moved.done():
                 waiting.moved.set_exception(error)

@@ -43,7 +43,7 @@ from chatledger.storage.schema.row_security import begin_as
 T = TypeVar("T")
 
 TWIN = 4
-"""The most connections of a twin."""
+"""Maximum number of connections of a twin."""
 
 CURRENT = """
 SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END)::text
@@ -160,7 +160,7 @@ class PostgresqlDatabase(OpenDatabase):
             yield connection
 
     def twin(self) -> OpenDatabase:
-        """It counts in the counters of this one."""
+        """The twin uses the counters of this database."""
         assert self._make_engine is not None
         pool = PoolLimits(min(TWIN, self._pool.size), 0)
         twin = PostgresqlDatabase(
@@ -185,12 +185,12 @@ class PostgresqlDatabase(OpenDatabase):
             await self._engine.dispose()
 
     async def _until_heard(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """The result of a read, or of a write that was not sent to its COMMIT. While the database is away, the attempt
-        is made again until the time limit. A transaction that the server ended for another's sake, as in a deadlock, is
-        begun again, up to ATTEMPTS times. Raises the errors of the driver translated.
+        """The result of a read, or of a write whose COMMIT was not sent. While the database is away, the attempt is
+        repeated until the time limit. A transaction that the server ended because of another one, as in a deadlock, is
+        begun again, up to ATTEMPTS times. Raises the driver's errors translated.
 
-        When the server restarts, connections die in the pool, and only their use shows it. While there are unused
-        connections, each may be such a dead one, so the next attempt does not wait.
+        When the server restarts, connections die in the pool, and only their use shows it. Each unused connection may
+        be dead, so the next attempt does not wait while there are any.
         """
         since, retries, number = time.monotonic(), None, 1
         while True:

@@ -45,12 +45,14 @@ from chatledger.storage.schema.row_security import begin_as
 T = TypeVar("T")
 
 _AT_LEAST = 0.1
-"""Seconds in which an append still tries again although it waited past its time limit for its turn."""
+"""Seconds in which an append still tries again after it waited past its time limit for its turn."""
 _CHARACTERS_A_SECOND = 1_000_000
-"""The slowest connection that a large batch must get through. A connection may be silent longer for it."""
+"""The speed of the slowest connection that a large batch must get through. A connection may be silent longer for such a
+batch.
+"""
 ATTEMPTS = 8
-"""The most attempts while the database answers. From the second on the branch is locked, so a third is needed only if
-another branch became the active one.
+"""Maximum number of attempts while the database answers. From the second on the branch is locked, so a third is needed
+only if another branch became the active one.
 """
 
 
@@ -96,7 +98,9 @@ class PostgresqlAppend:
                 if self._connections.closed or not await retries.next(unused=self._connections.unused):
                     raise _given_up(request, progress, cause) from cause
             elif number >= ATTEMPTS:
-                raise StorageError(f"the branch moved under each of {ATTEMPTS} attempts", retryable=True) from cause
+                raise StorageError(
+                    f"other writers changed the branch during each of {ATTEMPTS} attempts; try again", retryable=True
+                ) from cause
             note_retry(self._connections.counters, failed)
 
     async def together(self, requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
@@ -135,8 +139,8 @@ class PostgresqlAppend:
         return await greenlet_spawn(self._preflight_and_write, request, progress, first, seen)
 
     async def _create(self, request: AppendRequest, progress: _Progress) -> Attempted | Moved | Seen | None:
-        """Create the thread with the messages, or see what a preflight would see; Moved if neither can be. None if the
-        batch cannot begin a thread.
+        """Create the thread with the messages, or read what a preflight would read; Moved if neither is possible. None
+        if the batch cannot begin a thread.
         """
         seen = new_thread(request)
         plan = plan_on_cached_tip(request, seen)
@@ -199,7 +203,7 @@ async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any
 
 def _repeatable(error: Exception) -> Failure | None:
     """The failure, if the append should be tried again after it: another writer was faster, an id is stored already,
-    somebody else made the branch of that number, or the connection was lost or could not be had.
+    another writer made the branch with that number, or the connection was lost or none was available.
     """
     failure = read_failure(error)
     if failure is None or failure.kind not in (Kind.UNIQUE, Kind.AGAIN, Kind.LOST, Kind.POOL):

@@ -26,7 +26,7 @@ RETRY_AFTER = 10.0
 def require_position(position: str) -> None:
     """Raises InvalidCursor for a text that is no position."""
     if not isinstance(position, str) or _POSITION.fullmatch(position) is None:
-        raise InvalidCursor(position, "not a position that a ledger gave")
+        raise InvalidCursor(position, "not a position that ledger.position() returned")
 
 
 class _Behind(Exception):

@@ -1,4 +1,4 @@
-"""The further attempts of a call while the database is away: until its time limit, at growing distances."""
+"""The further attempts of a call while the database is away: until its time limit, with growing pauses."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Retries:
         self._at_once: int | None = None
 
     async def next(self, *, unused: int = 0) -> bool:
-        """Wait until the next attempt may begin. False if the time is over.
+        """Wait until the next attempt may begin. False if the time limit has passed.
 
-        `unused`: how many connections nobody uses. Each may be dead, so that many attempts do not wait. A pool also
-        counts a connection that it cannot open again, so the number must fall by itself.
+        `unused` is the number of unused connections. Each may be dead, so as many attempts do not wait. A pool also
+        counts a connection that it cannot open again, so each attempt lowers the number.
         """
         if time.monotonic() > self._until:
             return False
@@ -40,8 +40,8 @@ class Retries:
 
 
 def note_retry(counters: Counters, error: Exception | None) -> None:
-    """Count and log a further attempt after this error; None: another writer was faster. The log says of the error only
-    what kind it is, because a driver's text may quote values.
+    """Count and log a further attempt after this error; None: another writer was faster. The log names only the kind of
+    the error, because a driver's text may quote values.
     """
     failure = None if error is None else read_failure(error)
     counters.add("retries")
@@ -49,5 +49,5 @@ def note_retry(counters: Counters, error: Exception | None) -> None:
         counters.add("lost_connections")
         _log.warning("trying again: the connection failed (%s)", type(error).__name__)
     else:
-        kind = "another writer was faster" if failure is None else f"{failure.kind.value} failed"
+        kind = "another writer was faster" if failure is None else failure.kind.value
         _log.info("trying again: %s", kind)

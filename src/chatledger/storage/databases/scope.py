@@ -54,14 +54,14 @@ class Scope:
     limits: Limits
     guard: Guard | None = None
     moved: Callable[[Followed], None] | None = None
-    """Called with each thread that a write moved, if the ledger sends hints."""
+    """Called with each thread that a write changed, if the ledger sends hints."""
     counters: Counters = field(default_factory=Counters)
     observer: Observer | None = None
-    """Told of each public call; None where nobody asked for it."""
+    """Notified of each public call; None without an observer."""
 
     @property
     def user_id(self) -> str | None:
-        """The user whose threads alone exist in this scope. None: the threads of all users do."""
+        """The user whose threads this scope sees; None if it sees the threads of all users."""
         return self.tenant.user_id
 
     def refuse_view(self, call: str) -> None:
@@ -88,7 +88,7 @@ class Scope:
         if appended.replayed:
             self.counters.add("replays")
         else:
-            counters = self.counters  # every append comes by here, so it enters no further file
+            counters = self.counters  # every append runs this, so it counts here and enters no other file
             counters.values["appends"] += 1
             counters.values["messages"] += len(request.messages)
             counters.values["bytes"] += request.bytes
@@ -125,11 +125,11 @@ class Scope:
         self, work: Callable[[Sql], T], *, moves: str | None = None, single: bool = False, removes: bool = False
     ) -> T:
         """Run the work in a transaction; `single` as in `Database.write`. `moves`: the thread, as stored, whose
-        followers hear of it.
+        followers are notified.
 
-        First the tenant is marked as encrypted, or, without keys, the transaction raises TenantEncrypted if it is. Not
-        so for work that only `removes` rows, which needs no keys, nor for a `single` statement without keys: it goes on
-        with a draft, and the append that opened the draft asked.
+        With keys, the tenant is first marked as encrypted. Without keys, the transaction raises TenantEncrypted if the
+        tenant is encrypted. Work that only `removes` rows skips both, because it needs no keys. A `single` statement
+        without keys skips the check too: it continues a draft, and the append that opened the draft made the check.
         """
         with self._writing() as database:
             if not (removes or (single and self.tenant.encryption is None)):
@@ -164,8 +164,8 @@ class Scope:
         return refused_or_done
 
     async def mark_encrypted(self) -> None:
-        """Mark the tenant as encrypted if the ledger has keys for it. Once a process and tenant this costs a statement;
-        in a transaction each time, because the transaction may take the mark back.
+        """Mark the tenant as encrypted if the ledger has keys for it. This costs one statement for each process and
+        tenant. In a transaction it costs one each time, because a rollback removes the mark.
         """
         encryption = self.tenant.encryption
         if encryption is None or encryption.marked or not encryption.can_encrypt():
@@ -182,8 +182,8 @@ class Scope:
 
 
 class Guard:
-    """The database that a ledger opened, and its replica if it has one, until the ledger is closed. Entered, it gives
-    the database, and counts the calls that are running, so that `close` can wait for them.
+    """The database that a ledger opened, and its replica if it has one, until the ledger is closed. As a context
+    manager it gives the database and counts the running calls, so that `close` can wait for them.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class Guard:
         notify: bool = False,
         listens: bool = True,
     ) -> None:
-        """`notify`: send hints of what was written, and hear those of other processes unless `listens` is False."""
+        """`notify`: send hints about writes, and receive those of other processes unless `listens` is False."""
         self.database = database
         self._observer = observer
         self.replica = replica
@@ -249,8 +249,8 @@ class Guard:
             self._reach().send(followed)
 
     def poller(self) -> Poller:
-        """The poller of this event loop, which hears hints from the first call on: a follower asks for it before it
-        reads. A follower that waits is no call that `close` waits for. Raises as `reading`.
+        """The poller of this event loop. It receives hints from the first call on, so a follower asks for it before it
+        reads. `close` does not wait for followers that wait. Raises as `reading`.
         """
         self.reading()
         if self._hints is not None:
@@ -259,9 +259,12 @@ class Guard:
             else:
                 self._hints.listen()
         loop = asyncio.get_running_loop()
-        if loop not in self._pollers:
-            self._pollers = {one: poller for one, poller in self._pollers.items() if not one.is_closed()}
-        return self._pollers.setdefault(loop, Poller(self.here().states))
+        poller = self._pollers.get(loop)
+        if poller is None:
+            for closed in [one for one in list(self._pollers) if one.is_closed()]:
+                self._pollers.pop(closed, None)  # another loop's thread may have been faster
+            poller = self._pollers[loop] = Poller(self.here().states)
+        return poller
 
     def _hear(self, buckets: set[str] | None) -> None:
         for loop, poller in list(self._pollers.items()):
@@ -271,14 +274,14 @@ class Guard:
                 loop.call_soon_threadsafe(poller.hint, buckets)
 
     def reading(self) -> AbstractContextManager[OpenDatabase]:
-        """To be entered for the time of a read. Raises StorageError if there may be none now."""
+        """Enter this for the time of a read. Raises StorageError if no read is allowed now."""
         self._refuse_closed()
         if self.database.one_connection:  # a read would wait for the open transaction, as a write does
             _refuse_inside_transaction(self.database)
         return self._reach() if self._is_abroad() else self
 
     def writing(self) -> AbstractContextManager[OpenDatabase]:
-        """The same for a write."""
+        """Enter this for the time of a write. Raises StorageError if no write is allowed now."""
         self._refuse_closed()
         _refuse_inside_transaction(self.database)
         return self._reach() if self._is_abroad() else self
@@ -306,14 +309,14 @@ class Guard:
             raise _closed()
 
     def _is_abroad(self) -> bool:
-        """Whether the running loop is not that of the connections. There they would wait for answers that reach only
-        the loop that opened them.
+        """Whether the running loop is not the connections' loop. A call in it would wait for answers that reach only
+        the loop that opened the connections.
         """
         return self._loop is not None and self._loop is not asyncio.get_running_loop()
 
     def _reach(self) -> Abroad:
         if self._process != os.getpid():
-            raise StorageError("this process was forked after the ledger was opened: open a ledger in this process")
+            raise StorageError("this process was forked after the ledger was opened; open a ledger in this process")
         with self._turn:
             if self._abroad is None:
                 self._refuse_closed()
@@ -332,7 +335,7 @@ class Guard:
         _refuse_inside_transaction(self.database)
         if self._is_abroad():
             raise StorageError(
-                "close this ledger in the event loop that opened it: its connections belong to that loop"
+                "a ledger's connections belong to the event loop that opened it; close this ledger in that loop"
             )
         self._closer = asyncio.get_running_loop()
         with self._turn:
@@ -401,5 +404,8 @@ def _refuse_inside_transaction(database: OpenDatabase) -> None:
     begun = _innermost()
     while begun is not None:
         if begun.open and begun.database is database:
-            raise StorageError("inside `async with ledger.begin() as tx` write through tx, not through the ledger")
+            raise StorageError(
+                "a transaction of this ledger is open here (`async with ledger.begin() as tx`); until it ends, "
+                "call tx and not the ledger"
+            )
         begun = begun.outer

@@ -2,8 +2,8 @@
 were made.
 
 Connections belong to the loop that opened them, and that loop may be blocked by a synchronous runner that waits for
-this very call. So there is a loop that nothing else runs in, with a small pool of its own: one of each, however many
-loops come and go.
+this very call. So one more loop, in which nothing else runs, has its own small pool. One serves all other loops,
+however many come and go.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class ServedDatabase(Served, OpenDatabase):
 
 
 class Abroad:
-    """The way of all other event loops to a database: its twin, in a loop of its own. Entered, it gives the database,
-    and counts the calls that are running.
+    """Gives all other event loops access to a database: its twin, in its own loop. As a context manager it gives the
+    database and counts the running calls.
     """
 
     def __init__(

@@ -115,7 +115,10 @@ class SqliteDatabase(OpenDatabase):
         if not isinstance(done, Attempted):
             done = attempt(sql, request)
         if isinstance(done, Moved):
-            raise StorageError("the branch moved inside a write transaction", retryable=True)
+            raise StorageError(
+                "the branch changed inside a write transaction: another program may write to the tables",
+                retryable=True,
+            )
         self._tips.remember(request, done.now)
         return done.appended
 

@@ -27,7 +27,7 @@ from chatledger.storage.rows.encryption import Tenant
 T = TypeVar("T")
 
 GROUP = 64
-"""The most jobs that share a commit."""
+"""Maximum number of jobs that share a commit."""
 BEGIN = "BEGIN IMMEDIATE"
 
 
@@ -85,7 +85,7 @@ class WriterTransaction(Database):
         await job.future
 
     def abandon(self) -> None:
-        """Roll back: nobody waits for this transaction any more, or nobody may."""
+        """Roll back: the caller no longer waits for this transaction, or the ledger is closing."""
         self._ended = True
         self._jobs.put(End(commit=False))
 
@@ -216,7 +216,7 @@ def _commit(connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
 
 def _run(connection: SqliteConnection, job: Job) -> Outcome:
     """Run one job. Its caller gets any error that it raises, even one that is no Exception, such as the panic of an
-    extension: the thread has to go on for the other jobs.
+    extension, because the thread must continue for the other jobs.
     """
     try:
         return Outcome(job, job.command(connection.sql))
@@ -260,7 +260,7 @@ def _finish(connection: SqliteConnection, *, commit: bool) -> BaseException | No
 
 
 def _rolled_back() -> StorageError:
-    return StorageError("SQLite rolled the transaction back: is the disk full?", retryable=True)
+    return StorageError("SQLite rolled the transaction back; check whether the disk is full", retryable=True)
 
 
 def _ours(error: BaseException) -> BaseException:

@@ -12,7 +12,7 @@ from chatledger.storage.rows.encryption import Tenant
 Followed: TypeAlias = tuple[Tenant, str]
 """A tenant, and the key of one of its threads as stored."""
 State: TypeAlias = tuple[int, int, int]
-"""The active branch, its last seq and its stamp. Whatever a follower hears of changes one of them."""
+"""The active branch, its last seq and its stamp. Every change that a follower reports changes one of them."""
 States: TypeAlias = Mapping[tuple[str, str], State]
 """By the keys of tenant and thread, as stored. A thread that does not exist has none."""
 

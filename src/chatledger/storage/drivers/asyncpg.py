@@ -169,10 +169,10 @@ class AsyncpgConnections:
         self._owned = owned
         self._limits = limits
         self.closed = False
-        """Nothing is tried again any more: the ledger is closed."""
+        """The ledger is closed, so nothing is tried again."""
         self._idle: list[PoolProxiedConnection] = []
         self._open: WeakSet[Any] = WeakSet()
-        """asyncpg's connections that left the pool, as long as they exist. None of an application's own engine."""
+        """The asyncpg connections that left the pool, as long as they exist. Empty for an application's own engine."""
         if owned:
             event.listen(engine, "checkout", lambda connection, *_: self._open.add(connection.driver_connection))
 
@@ -244,8 +244,8 @@ class AsyncpgConnections:
         return Waiting(self.counters, free=self._unused_in_pool > 0)
 
     async def close(self) -> None:
-        """Return the idle connections to the pool, so that the engine can dispose of them. A connection of a call that
-        is still running is cut: the call fails, and tries nothing again.
+        """Return the idle connections to the pool, so that the engine can dispose of them. Cuts the connection of a
+        call that is still running: the call fails and is not repeated.
         """
         self.closed = True
         while self._idle:
@@ -254,7 +254,9 @@ class AsyncpgConnections:
             connection.terminate()
 
     def _refuse_closed(self) -> None:
-        """Raises what reads as a lost connection, so that an append that was sent before ends as OutcomeUnknown."""
+        """Raises an error that counts as a lost connection, so that an append that was sent before ends as
+        OutcomeUnknown.
+        """
         if self.closed:
             raise ConnectionError("this ledger was closed before the call ended")
 

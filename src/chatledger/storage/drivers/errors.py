@@ -22,16 +22,18 @@ from chatledger.storage.schema.text import decode_text
 
 
 class Kind(Enum):
-    UNIQUE = "a unique key"
-    FOREIGN_KEY = "a foreign key"
-    AGAIN = "a conflict with another transaction"  # serialization failure, deadlock, lock not available, moved values
-    LOST = "the connection"
-    BUSY = "a lock"
-    POOL = "the pool of connections"
-    FULL = "the search for room"
-    READ_ONLY = "a write to a read-only database"
-    SCHEMA = "a table or column that is not there"
-    OTHER = "the database"
+    """The kinds of failure, each with the words that begin its error text."""
+
+    UNIQUE = "a unique key is violated"
+    FOREIGN_KEY = "a foreign key is violated"
+    AGAIN = "another transaction conflicts"  # serialization failure, deadlock, lock not available, moved values
+    LOST = "the connection failed"
+    BUSY = "another connection holds the lock"
+    POOL = "no connection of the pool is free"
+    FULL = "the database has no space"
+    READ_ONLY = "the database is read-only"
+    SCHEMA = "a table or column is missing"
+    OTHER = "the database failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,14 @@ class Failure:
 
 
 _AGAIN = {"40001", "40P01", "55P03", "22012"}  # our statements divide by zero only where a value of kv has moved
-_LOST = {"57P01", "57P02", "57P03", "53300", "25P03", "57P05"}  # shutdown, crash, no room yet or now, idle time-outs
+_LOST = {
+    "57P01",
+    "57P02",
+    "57P03",
+    "53300",
+    "25P03",
+    "57P05",
+}  # shutdown, crash, start, connection limit, idle time-outs
 _FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone, and there may be space later
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
@@ -56,7 +65,7 @@ _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 def read_failure(error: BaseException) -> Failure | None:
     """The facts of a driver's error, however SQLAlchemy wrapped it; None for an error that is not the database's, and
-    for one that is translated already.
+    for one that is already translated.
     """
     if isinstance(error, ChatLedgerError):
         return None
@@ -146,22 +155,22 @@ def is_bad_json(error: BaseException) -> bool:
 
 
 def translate(error: BaseException) -> ChatLedgerError | None:
-    """The ledger's error to raise instead; None for an error that is the ledger's already or not the database's."""
+    """The ledger's error to raise instead; None for an error that is already the ledger's or is not the database's."""
     failure = read_failure(error)
     if failure is None:
         return None
     retryable = failure.kind in (Kind.AGAIN, Kind.BUSY, Kind.FULL, Kind.LOST, Kind.POOL)
-    return StorageError(f"{failure.kind.value} failed: {failure.detail}", retryable=retryable)
+    return StorageError(f"{failure.kind.value}: {failure.detail}", retryable=retryable)
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether the database could not be asked: the connection is lost or silent, or none was to be had."""
+    """Whether the database is out of reach: the connection is lost or silent, or none was available."""
     failure = read_failure(error)
     return failure is not None and failure.kind in (Kind.LOST, Kind.POOL)
 
 
 def is_ended_for_another(error: BaseException) -> bool:
-    """Whether the server ended the transaction because of another one: a deadlock, a conflict, a lock not to be had."""
+    """Whether the server ended the transaction because of another one: a deadlock, a conflict, an unavailable lock."""
     failure = read_failure(error)
     return failure is not None and failure.kind is Kind.AGAIN
 
@@ -173,7 +182,10 @@ def commit_unheard(error: BaseException) -> StorageError | None:
     failure = read_failure(error)
     if failure is None or failure.kind is not Kind.LOST:
         return None
-    return StorageError(f"the connection was lost at COMMIT, which may have been done: {failure.detail}")
+    return StorageError(
+        "the connection was lost during COMMIT, so the transaction may be committed or not; read the data before you "
+        f"repeat it: {failure.detail}"
+    )
 
 
 def run_conflict(stored_run_id: str) -> RunConflict:

@@ -109,18 +109,18 @@ class SqliteConnection:
 
 
 def create_private(path: str | Path) -> None:
-    """Create an empty file that only its owner can read and write, unless a file is there. SQLite would create it with
+    """Create an empty file that only its owner can read and write, unless the file exists. SQLite would create it with
     the umask, which lets others read it in most places. SQLite gives the WAL beside a file the mode of the file.
     """
-    with suppress(OSError):  # SQLite reports a path that cannot be
+    with suppress(OSError):  # SQLite reports an impossible path
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def file_uri(path: str | Path, mode: str) -> str:
     """The URI of a file for `sqlite3.connect`.
 
-    SQLite reads a file that uses a WAL only if it can create the WAL. On a read-only file system it cannot. There it
-    has to be told that the file is immutable: that it has no WAL, and that nobody writes to it while it is open.
+    SQLite reads a file that uses a WAL only if it can create the WAL. On a read-only file system it cannot. There
+    SQLite must be told that the file is immutable: that it has no WAL, and that nobody writes to it while it is open.
     """
     return f"file:{quote(str(path))}?mode={mode}" + ("" if _can_have_wal(path) else "&immutable=1")
 
@@ -133,7 +133,7 @@ def _can_have_wal(path: str | Path) -> bool:
 def _refuse_read_only(path: str) -> None:
     """Raises StorageError for a file that can be read only. SQLite would refuse each write, without the file's name."""
     if os.path.exists(path) and not (os.access(path, os.W_OK) and _can_have_wal(path)):
-        raise StorageError(f"{path} is read-only, or its folder is: it can be read, but nothing can be written to it")
+        raise StorageError(f"cannot write to {path}: the file or its folder is read-only")
 
 
 def _connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection:

@@ -30,14 +30,14 @@ BUSY_TIMEOUT = TIMEOUT
 
 
 class PoolLimits(NamedTuple):
-    """How many connections to PostgreSQL a pool has. The defaults are 20 in all: four processes then fit into the 97
-    that PostgreSQL leaves to ordinary roles by default, and 17 are left for others.
+    """The size of a pool of connections to PostgreSQL. The defaults are 20 in all: four processes then fit into the 97
+    that PostgreSQL leaves to ordinary roles by default, and 17 remain for others.
     """
 
     size: int = 16
     """Connections that are kept open."""
     overflow: int = 4
-    """The most further connections while all of those are busy."""
+    """Maximum number of further connections while all of those are busy."""
 
 
 POOL = PoolLimits()
@@ -47,7 +47,9 @@ READ_ONLY = "chatledger_read_only"
 
 
 Address: TypeAlias = str | os.PathLike[str] | URL | None
-"""Names a database. None stands for CHATLEDGER_URL or, without it, a file in the working directory."""
+"""A path or a URL of a database. None is the environment variable CHATLEDGER_URL or, without it, the file
+./chatledger.db.
+"""
 ADDRESS = Kind("a str, a path or None", str, os.PathLike, URL, NoneType)
 
 
@@ -84,12 +86,12 @@ def _made(text: str) -> URL:
 
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
-"""What no name of a file, a host or a parameter can hold."""
+"""Characters that no name of a file, a host or a parameter can contain."""
 _PORT = re.compile(r":(-?\d+)$")
 
 
 def _require_ports(url: URL) -> None:
-    """Raises InvalidArgument for a port that there is not, wherever the URL names one."""
+    """Raises InvalidArgument for an impossible port, wherever the URL names one."""
     hosts, ports = (",".join(url.normalized_query.get(name, ())).split(",") for name in ("host", "port"))
     named = [match[1] for host in hosts if (match := _PORT.search(host))]
     for port in [*([] if url.port is None else [str(url.port)]), *filter(None, ports), *named]:
@@ -130,8 +132,8 @@ def create_postgresql_engine(
     parameter types and sends the values in a second round trip. There is no Sync between the two, so the pooler keeps
     both on one server connection.
 
-    `timeout` is the time limit of a call. A call waits as long for a connection of the pool. A new connection may take
-    half of it, so that there is time for a second one.
+    `timeout` is the time limit of a call, and of the wait for a connection of the pool. A new connection may take half
+    of the limit, so that there is time for a second one.
     """
     url, given = connect_arguments(url)
     arguments: dict[str, Any] = {"timeout": timeout / 2, "async_creator_fn": connect_to_the_end, **given}
@@ -158,8 +160,8 @@ def create_postgresql_engine(
 
 async def connect_to_the_end(*arguments: Any, **options: Any) -> Any:
     """Call `asyncpg.connect` so that no cancellation reaches it. If asyncpg is cancelled while it connects, it leaves a
-    future whose exception nobody retrieves, and asyncio prints a complaint on stderr. A connection that nobody waits
-    for any more is closed.
+    future whose exception is never retrieved, and asyncio prints a complaint on stderr. A connection that no caller
+    waits for any more is closed.
     """
     connecting = asyncio.ensure_future(asyncpg.connect(*arguments, **options))
     try:
@@ -202,11 +204,15 @@ async def _meet_arrays(connection: Any) -> None:
 
 
 def configure_sqlite(engine: AsyncEngine | Engine) -> None:
-    """Make an engine's SQLite transactions real, for an application that shares its engine with a ledger.
+    """Set up an application's own SQLite engine for a ledger (`Ledger.open(engine=…)`). Call it once, before the
+    engine's first connection.
+
+        engine = create_async_engine("sqlite+aiosqlite:///service.db")
+        configure_sqlite(engine)
 
     With the driver's own transaction handling, DDL and released savepoints survive a ROLLBACK. This function makes each
-    transaction begin with an explicit BEGIN IMMEDIATE. It also enforces foreign keys, makes the journal a WAL and
-    commits durable. Call it once, before the engine's first connection.
+    transaction begin with an explicit BEGIN IMMEDIATE. It also enforces foreign keys, turns on the write-ahead log, and
+    makes commits durable.
     """
     target = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
     event.listen(target, "connect", _on_connect)

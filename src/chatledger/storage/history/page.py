@@ -87,8 +87,8 @@ def page_statement(window: Window) -> tuple[str, dict[str, Any]]:
 
 def read_page(window: Window, rows: Sequence[Row]) -> History | None:
     """The page from the rows of `page_statement`. None if the rows do not suffice: the whole branch has more than SMALL
-    messages, the window must begin further back, or empty positions leave open which messages are the window's. Raises
-    as `load_history`.
+    messages, the window must begin further back, or empty positions make it uncertain which messages belong to the
+    window. Raises as `load_history`.
     """
     found = read_rows(rows)
     path = read_path(window, None if found is None else found.header)
@@ -191,7 +191,7 @@ def _is_certain(window: Window, path: Path, messages: Sequence[ChatMessage], fir
 
 def _from_turn_start(sql: Sql, window: Window, path: Path, messages: list[ChatMessage], low: int) -> list[ChatMessage]:
     """The messages from the first whole turn on, so that a call is never separated from its results. If not even the
-    last turn fits into `last` messages, the whole last turn. The messages from `low` on are all that there are.
+    last turn fits into `last` messages, the whole last turn. `messages` holds every message from `low` on.
     """
     start = _first_turn(messages, low)
     if start is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import takewhile
+from typing import TypeAlias
 
 from chatledger.errors import InvalidArgument, LimitExceeded
 from chatledger.models import ChatMessage, OpaquePart, TextPart, ThinkPart
@@ -16,7 +17,8 @@ from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import Path, load_path
 from chatledger.storage.history.window import Window
 
-CountTokens = Callable[[ChatMessage], int]
+CountTokens: TypeAlias = Callable[[ChatMessage], int]
+"""Returns the number of tokens of a message. It may be called in another thread."""
 
 PAGE = 100
 """Messages in the first page. Each further page is twice as large, up to `LARGEST`."""
@@ -29,8 +31,8 @@ _CHARACTERS = 4
 def estimate_tokens(message: ChatMessage) -> int:
     """The characters of the texts, the reasoning, and the names and arguments of calls, divided by four, rounded up.
 
-    A rule of thumb for English prose. Other scripts take more tokens. Media count nothing, because the cost of an image
-    does not show in its bytes. Pass a counter of the model's own if the number matters.
+    This is a rule of thumb for English prose; other scripts take more tokens. Media count as nothing, because the bytes
+    of an image do not show its cost. If the number matters, pass the model's own counter.
     """
     characters = sum(map(len, _texts(message)))
     return -(-characters // _CHARACTERS)
@@ -62,7 +64,7 @@ def newest_that_fit(
     leading, first = _leading(sql, window, path)
     used = sum(_cost(message, count) for message in leading)
     if used > maximum:
-        raise _no_room("what the branch begins with, its instructions,", used, maximum)
+        raise _no_room("the leading instructions of the branch", used, maximum)
     kept: list[ChatMessage] = []
     turn: list[ChatMessage] = []
     for message in _backward(sql, window, path, first):
@@ -71,7 +73,7 @@ def newest_that_fit(
         if used > maximum:  # before the turn is read to its beginning, which may be far back
             if kept:
                 break
-            raise _no_room("the newest turn, with the leading instructions,", used, maximum)
+            raise _no_room("the newest turn with the leading instructions", used, maximum)
         if starts_window(message):
             kept += turn
             turn = []
@@ -82,7 +84,7 @@ def newest_that_fit(
 
 def _no_room(what: str, used: int, maximum: int) -> LimitExceeded:
     """The error for an instruction or a turn that does not fit. `used` is the count so far."""
-    detail = f"max_tokens={maximum:,} has no room: {what} takes {used:,} or more"
+    detail = f"max_tokens={maximum:,} is too small: at least {used:,} are needed for {what}"
     return LimitExceeded("max_tokens", used, maximum, detail=detail)
 
 
@@ -90,7 +92,7 @@ def _cost(message: ChatMessage, count: CountTokens) -> int:
     """The tokens of a message. A custom message costs nothing, because no model gets it."""
     cost = 0 if message.role == "custom" else count(message)
     if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not cost >= 0:  # `not …` refuses NaN as well
-        raise InvalidArgument("count_tokens", f"must give a number of at least 0 for a message, and gave {cost!r:.60}")
+        raise InvalidArgument("count_tokens", f"must return a number of at least 0, but returned {cost!r:.60}")
     return cost
 
 

@@ -16,7 +16,7 @@ END = 2**62
 """A seq beyond every other. It stands for the open end of a branch's own interval."""
 MAX_BRANCH = 2**31 - 1
 SMALL = 1_000
-"""The most messages that PostgreSQL reads in one statement."""
+"""Maximum number of messages that PostgreSQL reads in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Window:
 
     @classmethod
     def of(cls, tenant: Tenant, thread_id: str, branch: int | None = None, **options: Any) -> Self:
-        """Raises InvalidArgument for arguments that do not go together, LimitExceeded for a size below zero, and
+        """Raises InvalidArgument for arguments that cannot be combined, LimitExceeded for a size below zero, and
         InvalidCursor for a cursor that no message can have.
         """
         window = cls(tenant, encode_key(thread_id, "thread_id"), thread_id, branch, **options)
@@ -72,16 +72,20 @@ class Window:
         }
         given = [name for name, size in sizes.items() if size is not None]
         if len(given) > 1:
-            raise InvalidArgument(given[1], f"does not go with {given[0]}; each is a window of its own, so pass one")
+            raise InvalidArgument(given[1], f"cannot be combined with {given[0]}; pass one of them")
         for name in given:
             self._check_cursors_of(name)
             size = sizes[name] or 0
             if size < 0:
                 raise LimitExceeded(name, size, END)
         if self.max_tokens is not None and self.run_id is not None:
-            raise InvalidArgument("max_tokens", "counts whole turns and does not go with run_id; pass one of them")
+            raise InvalidArgument(
+                "max_tokens", "counts whole turns and cannot be combined with run_id; pass one of them"
+            )
         if self.count_tokens is not None and self.max_tokens is None:
-            raise InvalidArgument("count_tokens", "counts for max_tokens; pass max_tokens, or leave it out")
+            raise InvalidArgument(
+                "count_tokens", "is used only with max_tokens; pass max_tokens as well, or leave it out"
+            )
         for cursor in (self.before, self.after):
             if cursor is not None and not 0 <= cursor <= END:
                 raise InvalidCursor(cursor, "not the seq of a message")
@@ -89,11 +93,13 @@ class Window:
     def _check_cursors_of(self, name: str) -> None:
         """Raises InvalidArgument if a window with the size of that name does not begin or end at a cursor."""
         if name == "newest" and self.after is not None:
-            raise InvalidArgument(name, "counts backward and does not go with after; pass limit to read forward")
+            raise InvalidArgument(name, "counts backward and cannot be combined with after; pass limit to read forward")
         if name in ("last", "last_turns", "max_tokens") and (self.before is not None or self.after is not None):
             cursor = "before" if self.before is not None else "after"
             instead = "newest or limit" if cursor == "before" else "limit"
-            raise InvalidArgument(name, f"reads the end of the branch and does not go with {cursor}; pass {instead}")
+            raise InvalidArgument(
+                name, f"reads the end of the branch and cannot be combined with {cursor}; pass {instead}"
+            )
 
     @property
     def place(self) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from chatledger.storage.schema.text import Mark, decode_json, read_mark, write_m
 
 
 class BranchRepository:
+    """The branches of threads: `ledger.branches`, and `tx.branches` in a transaction."""
+
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
@@ -42,14 +44,15 @@ class BranchRepository:
         activate: bool = True,
         expected: str | None = None,
     ) -> Branch:
-        """Create a branch that shares the messages up to and including seq `at` of `branch` (None: the active one).
+        """Create a branch that shares the messages up to and including seq `at` of `branch` (None: the active one). It
+        copies no message. `messages.append(…, after=…)` forks and appends in one call.
 
-        The first message appended to it has seq `at` + 1. With `at` 0 the branch shares nothing. Unless `activate` is
-        False, it becomes the active branch. With `expected`, the mark of a history or of an append, it raises
-        VersionConflict if anything of that branch moved since.
+        The first message appended to it has seq `at` + 1. With `at` 0 the branch shares nothing. It becomes the active
+        branch, unless `activate=False`. With `expected`, the mark of a history or of an append, it raises
+        VersionConflict if that branch changed since.
 
-        Raises InvalidCursor for a seq that the branch does not have. Raises RuleViolation if a shared message is still
-        partial or, unless the thread is lenient, if calls of the shared part have no result yet.
+        Raises ThreadNotFound, BranchNotFound, InvalidCursor for a seq that the branch does not have, and RuleViolation
+        if a shared message is still partial or, unless the thread is lenient, if a shared call has no result yet.
         """
         require(STR, thread_id=thread_id)
         require(INT, at=at)
@@ -66,14 +69,14 @@ class BranchRepository:
         self, thread_id: str, to: int, *, branch: int | None = None, expected: str | None = None
     ) -> Sequence[ChatMessage]:
         """Remove all messages after seq `to` (0: all) from the branch (None: the active one), in place, and return them
-        in order. No branch is made. Another branch that shares some of them keeps them.
+        in order. It makes no branch. Another branch that shares some of the messages keeps them.
 
         The rewind takes the next position of the branch: its version grows, and no position is used again. The removed
-        messages stay in `revisions`. With `expected`, a mark, it raises VersionConflict if the branch moved since. If
-        nothing stands after `to`, nothing is written.
+        messages stay in `revisions`. With `expected`, a mark, it raises VersionConflict if the branch changed since. If
+        no message follows `to`, nothing is written.
 
-        Raises ThreadNotFound, BranchNotFound, InvalidCursor for a seq beyond the end, and DraftLive while somebody
-        writes the message at the end.
+        Raises ThreadNotFound, BranchNotFound, InvalidCursor for a seq beyond the end, and DraftLive while the message
+        at the end is being written.
         """
         require(STR, thread_id=thread_id)
         require(INT, to=to)
@@ -84,21 +87,26 @@ class BranchRepository:
         return await self._scope.write(lambda sql: rewind(sql, window, to, mark), moves=window.thread)
 
     async def activate(self, thread_id: str, branch: int) -> Branch:
-        """Make a branch the active one, which calls without `branch=` use."""
+        """Make a branch the active one, which calls use by default, and return it. Raises ThreadNotFound and
+        BranchNotFound.
+        """
         require(STR, thread_id=thread_id)
         require(INT, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.write(lambda sql: _activate(sql, window, branch), moves=window.thread)
 
     async def list(self, thread_id: str) -> Sequence[Branch]:
-        """All branches of the thread, in the order of their creation."""
+        """All branches of the thread, in the order of their creation. Raises ThreadNotFound."""
         require(STR, thread_id=thread_id)
         window = Window.of(self._scope.tenant, thread_id, None)
         return await self._scope.read(lambda sql: _list(sql, window))
 
     async def alternatives(self, thread_id: str, seq: int, *, branch: int | None = None) -> Sequence[Alternative]:
-        """The messages that stand in the place of the one at `seq` of `branch` (None: the active one): that message,
-        and those that follow the same message before it on other branches. A user interface shows "2 of 3" with them.
+        """The alternatives of the message at `seq` of `branch` (None: the active one): that message, and the messages
+        of other branches that follow the same message as it does. A user interface shows "2 of 3" with them.
+
+            for number, one in enumerate(await ledger.branches.alternatives(thread_id, seq=2), start=1):
+                print(number, one.message.text, "(shown)" if one.current else f"(activate branch {one.branch})")
 
         They come in the order of the branches that store them. A branch that ends before the place has none. The call
         runs six short statements, however many alternatives there are. Raises ThreadNotFound, BranchNotFound, and
@@ -111,17 +119,19 @@ class BranchRepository:
         return await self._scope.read(lambda sql: find_alternatives(sql, window, seq), snapshot=True)
 
     async def mark(self, thread_id: str, branch: int | None = None) -> str:
-        """The present mark of a branch (None: the active one), as a history of it has it."""
+        """The present mark of a branch (None: the active one), as in a history of it, without reading messages. Raises
+        ThreadNotFound and BranchNotFound.
+        """
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
         window = Window.of(self._scope.tenant, thread_id, branch)
         return await self._scope.read(lambda sql: _mark(sql, window))
 
     async def advance(self, thread_id: str, mark: str) -> str:
-        """Lock the marked branch until the transaction ends, and return its new mark. Every older mark is stale then.
+        """Lock the marked branch until the transaction ends, and return its new mark. Every older mark is then stale.
         A caller that writes outputs or agents, and no messages, calls this first.
 
-        Raises VersionConflict if anything of the branch moved since it was marked.
+        Raises ThreadNotFound, BranchNotFound, and VersionConflict if the branch changed since it was marked.
         """
         require(STR, thread_id=thread_id, mark=mark)
         window = Window.of(self._scope.tenant, thread_id)

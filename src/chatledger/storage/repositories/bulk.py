@@ -40,12 +40,16 @@ RowsByTable = dict[str, list[tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class NewThread:
-    """A judged thread that is not stored yet, as rows by table. `violations` are those of all its messages."""
+    """A judged thread that is not stored yet: `threads.prepare` makes it, and `threads.load` stores it."""
 
     tenant: Tenant
+    """The tenant of the ledger that prepared it."""
     thread: Thread
+    """The thread."""
     rows: RowsByTable
+    """The rows by table."""
     violations: list[Violation]
+    """The rules that its messages break, in their order. Empty at the level strict."""
 
 
 def encode_thread(

@@ -103,7 +103,7 @@ def hold_changeable(sql: Sql, window: Window) -> HeldThread:
 
 
 def refuse_live(sql: Sql, window: Window, held: HeldBranch) -> None:
-    """Raises DraftLive if somebody is writing the message at the end of the branch."""
+    """Raises DraftLive if the message at the end of the branch is being written."""
     if not is_live(held.tip):
         return
     seq, lease = held.tip.partial_seq or 0, held.tip.lease
@@ -153,8 +153,8 @@ def take_position(
 
 
 def note_changed(sql: Sql, window: Window, now: datetime) -> None:
-    """Note on the branches of the thread that a message of it was changed or removed: from then on, an append with a
-    key looks for removed messages too. Only the first change of a thread writes to other branches than its own. Also
+    """Note on the branches of the thread that one of its messages was changed or removed: from then on, an append with
+    a key looks for removed messages too. Only the first change of a thread writes to other branches than its own. Also
     move the thread's `active_at`.
     """
     unaware = and_(_of_thread(branches, window), branches.c.absent.is_(None))

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import Select, Table, Text, and_, literal, select, tuple_, type_coerce
 
 from chatledger.errors import ChatLedgerError, ThreadNotFound
-from chatledger.models import ChatMessage, Thread
+from chatledger.models import ChatMessage, Progress, Thread
 from chatledger.rules import CheckedThread, Finding
 from chatledger.storage.append.preflight import read_tip
 from chatledger.storage.databases.scope import Scope
@@ -30,7 +30,7 @@ from chatledger.storage.repositories.feedback import COLUMNS, to_feedback
 from chatledger.storage.repositories.kv import KV_COLUMNS, to_value
 from chatledger.storage.repositories.outputs import to_agent, to_output
 from chatledger.storage.repositories.owned import own_thread
-from chatledger.storage.repositories.reencrypt import Progress, thread_count
+from chatledger.storage.repositories.reencrypt import thread_count
 from chatledger.storage.repositories.runs import to_run
 from chatledger.storage.rows.changes import to_change
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, to_model
@@ -82,7 +82,7 @@ _VALUE_KEY = tuple(kv.c[name] for name in ("kind", "scope_id", "namespace", "key
 
 
 def _check_values(sql: Sql, tenant: Tenant, after: tuple[str, ...]) -> tuple[list[Finding], tuple[str, ...] | None]:
-    """What is found in a batch of values of users and of the tenant. Also the place of its last one, as it is stored;
+    """The findings of a batch of values of users and of the tenant, and the place of the last value as it is stored;
     None after the last batch.
     """
     stored = [type_coerce(column, Text()) for column in _VALUE_KEY]
@@ -154,7 +154,7 @@ def _check(sql: Sql, tenant: Tenant, of_batch: Select[Any]) -> list[CheckedThrea
 
 
 def _read(thread: _Checked, read: Callable[[Tenant, Any], object], tenant: Tenant, row: Any) -> object:
-    """What `read` makes of the row. If the row is damaged, a finding, and None."""
+    """The object that `read` makes of the row; None, and a finding, if the row is damaged."""
     try:
         return read(tenant, row)
     except ChatLedgerError as error:

@@ -33,8 +33,8 @@ PAGE = 500
 
 
 def copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given: dict[str, Any]) -> Made:
-    """Copy the path of the source up to seq `at` (None: all of it), in a transaction that holds the source, so that
-    nobody deletes it meanwhile. `given` are fields of the copy in place of those of the source.
+    """Copy the path of the source up to seq `at` (None: the whole path), in a transaction that locks the source against
+    deletion. `given` are fields of the copy in place of those of the source.
 
     Raises as `ThreadRepository.copy`.
     """
@@ -56,7 +56,7 @@ def copy_thread(sql: Sql, source: Window, thread_id: str, at: int | None, given:
 
 def _copy_messages(sql: Sql, source: Window, at: int | None, thread: Thread, made: Seen) -> Seen:
     """Return the preflight of the copy as it then is. Raises BranchNotFound, InvalidCursor, RuleViolation for a message
-    that is still partial, and a retryable StorageError if somebody changed or removed messages of the source meanwhile.
+    that is still partial, and a retryable StorageError if messages of the source were changed or removed meanwhile.
     """
     path = find_path(sql, source)
     end = path.last_seq if at is None else at

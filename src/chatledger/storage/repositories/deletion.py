@@ -1,4 +1,4 @@
-"""Deletes threads: one by one, and all that nobody wrote to for a long time (retention).
+"""Deletes threads: one by one, and all threads without a write for a long time (retention).
 
 Children are deleted first, table by table. Cascades would depend on the order in which constraints were made, and the
 callers want the numbers of rows anyway.

@@ -62,7 +62,7 @@ class DraftWrite:
                 self._count(sql)
                 return done
             held = before = None
-        raise StorageError(f"the branch moved under each of {_ATTEMPTS} attempts", retryable=True)
+        raise StorageError(f"other writers changed the branch during each of {_ATTEMPTS} attempts", retryable=True)
 
     def _attempt(
         self,
@@ -106,7 +106,7 @@ class DraftWrite:
         return Held(tip, stamp, held.rules), rows[0], [own, *stored]
 
     def _interrupt(self, sql: Sql, held: Held | None, before: EncodedMessage | None) -> Done:
-        """Write all that was fed, whatever the rules say of it; then mark the last message as interrupted and answer
+        """Write all fed pieces, even if they break a rule; then mark the last message as interrupted and answer
         its calls.
         """
         held = held or self._find_held(sql)

@@ -51,7 +51,7 @@ SIZE = 4096
 
 
 class EventSource(Protocol):
-    """The stream of a provider, which a draft is fed with event by event."""
+    """The stream of a provider, whose events a draft is fed."""
 
     def feed(self, event: Any) -> Sequence[Delta]:
         """Take an event, and return the pieces that it adds to the message. Raises DecodeError for a value that is no
@@ -71,7 +71,7 @@ class EventSource(Protocol):
 
     @property
     def failure(self) -> str | None:
-        """Why the provider gave the stream up; None while it did not."""
+        """Why the provider broke the stream off; None if it did not."""
         ...
 
     @property
@@ -100,14 +100,19 @@ _FAILURE, _UNKNOWN = "failure", "unknown_events"
 
 
 class Draft:
-    """Made by `ledger.stream`. Enter it, feed it, and leave it: a normal exit completes the message, an exception or a
-    cancellation marks it interrupted.
+    """An assistant message that is stored while the model writes it. `ledger.stream` makes one. Enter it, feed it, and
+    leave it: a normal exit completes the message, an exception or a cancellation marks it interrupted.
+    """
 
-    `message` is the draft's message as it was last stored; once a draft is entered that continues an abandoned one, it
-    has the words that were stored. `messages` also has those that follow it, if the response is
-    more than one message; the last of them is the one that an interruption marks. `replayed`: an earlier draft stored
-    the message already, so this one ignores what it is fed. `losses` are those of the response, as `ledger.append`
-    tells them, once the draft is finished.
+    messages: Sequence[ChatMessage]
+    """The draft's message as it was last stored, and the messages that follow it if the response is more than one
+    message. An interruption marks the last of them.
+    """
+    replayed: bool
+    """Whether an earlier draft had stored the message already. This draft then ignores the pieces that it is fed."""
+    losses: Sequence[Loss]
+    """The values of the provider's response that could not be stored as they came, as in `ledger.append`. Empty until
+    the draft is finished.
     """
 
     def __init__(self, scope: Scope, request: AppendRequest, *, pace: Pace, source: EventSource | None = None) -> None:
@@ -153,24 +158,27 @@ class Draft:
 
     @property
     def message(self) -> ChatMessage:
+        """The draft's message as it was last stored. In a draft that continues an abandoned one, it has the stored
+        content as soon as the draft is entered.
+        """
         return self.messages[0]
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens that the provider counted so far; None if it did not say. If the draft has a run, its end adds
-        them to the run's usage.
+        """The tokens that the provider counted so far; None if it did not report any. If the draft has a run, its end
+        adds them to the run's usage.
         """
         return None if self._source is None else self._source.usage
 
     @property
     def finish_reason(self) -> str | None:
-        """The provider's word for why the response ended; None if it did not say."""
+        """The provider's word for why the response ended; None if it sent none yet."""
         return None if self._source is None else self._source.finish_reason
 
     @property
     def failure(self) -> str | None:
-        """Why the provider gave the stream up; None while it did not. The message then ends `interrupted`, with this
-        text as `failure` in its `response_metadata`. A replayed draft has the stored one.
+        """Why the provider broke the stream off; None if it did not. The message then ends `interrupted`, with this
+        text as `failure` in its `response_metadata`. A replayed draft has the stored text.
         """
         if self.replayed:
             failure: str | None = (self.messages[-1].response_metadata or {}).get(_FAILURE)
@@ -179,8 +187,8 @@ class Draft:
 
     @property
     def unknown(self) -> Sequence[Any]:
-        """The events that were not understood, whole and in their order. Those that are JSON are stored with the
-        message, as `unknown_events` in its `response_metadata`.
+        """The events that the draft did not understand, whole and in their order. Those that are JSON are stored with
+        the message, as `unknown_events` in its `response_metadata`.
         """
         return () if self._source is None else self._source.unknown
 
@@ -209,11 +217,12 @@ class Draft:
     async def feed(self, delta: Delta | Any) -> None:
         """Add a text, a TextDelta, ReasoningDelta or ToolCallDelta, or a whole part to the message. A draft with a
         `format` also takes an event of that format's stream, and raises DecodeError for a value that is no event. An
-        event that it does not understand goes to `unknown`; an event that says that the stream failed sets `failure`.
+        event that it does not understand is kept in `unknown`; an event that reports a failure sets `failure`.
 
-        Writes if `size` bytes have come, or `interval` seconds have passed, since the last write. If the database is
-        away for a moment, the next piece tries again. Raises DraftLost if someone else completed or interrupted the
-        message, LimitExceeded if it grows beyond `limits.bytes`, and InvalidArgument for a value that is no delta.
+        The call writes if at least `size` bytes were fed, or `interval` seconds have passed, since the last write, and
+        else returns at once. If the database is away for a moment, the next piece tries again. Raises DraftLost if
+        another writer completed or interrupted the message, LimitExceeded if it grows beyond `limits.bytes`, and
+        InvalidArgument for a value that is no delta.
         """
         if self.replayed:
             return
@@ -231,7 +240,7 @@ class Draft:
             self._fed.set()
 
     async def flush(self) -> None:
-        """Write all fed pieces now."""
+        """Write all fed pieces now. Raises DraftLost and StorageError."""
         if self.replayed:
             return
         self._require_open()
@@ -242,11 +251,12 @@ class Draft:
         self, *, response_metadata: dict[str, Any] | None = None, custom_data: dict[str, Any] | None = None
     ) -> ChatMessage:
         """Store the message as complete and return it. It has no content if nothing was fed. Its calls are open from
-        now on. A second call returns the same. If the provider gave the stream up, the message is stored as
-        interrupted instead. The fields that are given here are added to those of the draft's own message.
+        now on. A second call returns the same message. If the provider broke the stream off, the message is stored as
+        interrupted instead. `response_metadata` and `custom_data` are added to those of the draft's own message.
 
-        Raises InvalidArgument, RuleViolation as an append of the whole message would, DraftLost, and StorageError if
-        the database stays away until the time limit of the ledger; the message then stays partial.
+        Leaving the draft does this too. Raises InvalidArgument, RuleViolation as an append of the whole message would,
+        DraftLost, and StorageError if the database stays away until the time limit of the ledger; the message then
+        stays partial.
         """
         require(DICT_OR_NONE, response_metadata=response_metadata, custom_data=custom_data)
         fields = {"response_metadata": response_metadata, "custom_data": custom_data}
@@ -259,7 +269,7 @@ class Draft:
 
     async def interrupt(self) -> ChatMessage:
         """Store the message so far, marked as interrupted, and return it. Its calls get synthetic results. If the
-        response so far is several messages, the last one is marked. Raises DraftLost.
+        response so far is several messages, the last one is marked. Raises DraftLost and StorageError.
         """
         return await self._finish("interrupted", {}, timeout=0)
 

@@ -1,7 +1,7 @@
-"""Erasing: deleting a thread for good, with a tombstone that refuses its id for ever.
+"""Erasing: deletes a thread for good, and leaves a tombstone that refuses its id for ever.
 
-A tombstone holds no word of the erased thread, not even its id: a digest finds it for a caller that knows the id. So a
-late import or retry cannot bring an erased thread back, and tombstones tell nobody who was here.
+A tombstone contains nothing of the erased thread, not even its id: a caller that knows the id finds it by a digest. So
+a late import or retry cannot bring an erased thread back, and a tombstone does not reveal who was erased.
 """
 
 from __future__ import annotations
@@ -43,18 +43,21 @@ _BATCH = 100
 
 
 class ErasureRepository:
+    """Erases threads, users and tenants for good: `ledger.erasures`, and `tx.erasures` in a transaction."""
+
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def erase_thread(self, thread_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Delete a thread with everything that belongs to it, for good. `keep_scores` keeps the numbers of its feedback
-        that counts for `feedback.summary`: key, score, agent, model and time, but no words and no ids.
+        """Delete a thread with everything that belongs to it, for good, and return the tombstone. `keep_scores=True`
+        keeps the numbers of its current feedback for `feedback.summary`: key, score, agent, model and time, but no
+        content and no ids.
 
-        Creating a thread of that id raises `Erased` from then on. Erasing it again returns the first tombstone; on a
-        user's ledger it raises ThreadNotFound, because a tombstone does not say whose thread it was. Raises
-        ThreadNotFound.
+        From then on, creating a thread of that id raises Erased. Erasing it again returns the first tombstone; on a
+        user's ledger it raises ThreadNotFound, because a tombstone does not contain the owner of the thread.
 
-        With `dry_run`, nothing is written: the result is the tombstone that there would be, with the rows to go.
+        One transaction deletes all rows, so its cost grows with the thread. With `dry_run=True`, nothing is written,
+        and the returned tombstone has the numbers of rows that would be erased. Raises ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
@@ -72,10 +75,10 @@ class ErasureRepository:
         )
 
     async def erase_user(self, user_id: str, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread of a user, each in a transaction of its own, and then the user's feedback on other
-        threads (`Feedback.user_id`), all of it with the tombstone, and the user's values of `kv`. After an
-        interruption, call it again to finish. New threads and new feedback of the user are not refused. `keep_scores`
-        and `dry_run` as in `erase_thread`.
+        """Erase every thread of a user, each in a transaction of its own. A last transaction erases the user's feedback
+        on other threads (`Feedback.user_id`) and the user's values of `kv`, and stores the tombstone, which is
+        returned. After an interruption, call it again to finish. New threads and new feedback of the user are not
+        refused. `keep_scores` and `dry_run` are those of `erase_thread`.
         """
         require(STR, user_id=user_id)
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
@@ -86,7 +89,9 @@ class ErasureRepository:
         return await self._erase_all("user", user_id, keep_scores)
 
     async def erase_tenant(self, *, keep_scores: bool = False, dry_run: bool = False) -> Erasure:
-        """Erase every thread and all values of this ledger's tenant, as `erase_user` does."""
+        """Erase every thread and all values of this ledger's tenant, as `erase_user` does. Raises TenantOnly on a
+        user's ledger.
+        """
         require(BOOL, keep_scores=keep_scores, dry_run=dry_run)
         self._scope.refuse_view("erasures.erase_tenant")
         if dry_run:
@@ -94,19 +99,22 @@ class ErasureRepository:
         return await self._erase_all("tenant", None, keep_scores)
 
     async def find_thread(self, thread_id: str) -> Erasure | None:
-        """The tombstone of a thread, if it was erased."""
+        """The tombstone of a thread; None if it was not erased. Raises TenantOnly on a user's ledger."""
         require(STR, thread_id=thread_id)
         self._scope.refuse_view("erasures.find_thread")
         return await self._find("thread", thread_id)
 
     async def find_user(self, user_id: str) -> Erasure | None:
-        """The newest tombstone of a user, if the user was erased."""
+        """The newest tombstone of a user; None if the user was not erased."""
         require(STR, user_id=user_id)
         self._scope.tenant.seen_by(user_id)  # as in erase_user
         return await self._find("user", user_id)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Erasure]:
-        """All tombstones, newest first. The page's `damaged` tells of those that cannot be read."""
+        """A page of all tombstones, newest first. `limit` is their maximum number, 50 by default and 1,000 at most. The
+        page's `damaged` has the errors of tombstones that cannot be read. Raises InvalidCursor, LimitExceeded, and
+        TenantOnly on a user's ledger.
+        """
         require(INT, limit=limit)
         require(STR_OR_NONE, cursor=cursor)
         self._scope.refuse_view("erasures.list")

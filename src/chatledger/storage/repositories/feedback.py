@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal, select, tuple_, update
 
 from chatledger.arguments import BOOL, INT, STR, STR_OR_NONE, require
@@ -24,11 +23,12 @@ from chatledger.errors import (
     StorageError,
 )
 from chatledger.ids import derived_id, new_id
-from chatledger.models import Feedback, FeedbackSummary, Page
-from chatledger.models.base import UtcDatetime, refuse_own_fields, refusing
+from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
+from chatledger.models.base import read_moment, refuse_own_fields, refusing
 from chatledger.models.json import same_json
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
+from chatledger.storage.repositories.compare import compare_rows, read_scores, require_by
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.runs import find_run
@@ -42,21 +42,26 @@ COLUMNS = tuple(column.name for column in feedback.c if column.name in {*Feedbac
 _TARGET = ("run_id", "branch", "seq", "call_idx", "key", "user_id")
 """Scores with the same values in these columns are about the same thing: only the latest of them counts."""
 _WHAT_WAS_SAID = {*("run_id", "key", "score", "kwargs", "author", "source", "message_id"), "user_id", "call_index"}
-_MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 
 
 class FeedbackRepository:
+    """The scores of runs, messages and calls: `ledger.feedback`, and `tx.feedback` in a transaction."""
+
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def record(self, feedback: Feedback | Any, *, idempotency_key: str | None = None) -> Feedback:
-        """Store the feedback and return it with its id and time. Each call stores one more score, unless it repeats an
-        `idempotency_key` of the run or a `feedback_id`. A repeat returns the first score, even if that was retracted
-        since, or raises IdConflict if it has another content.
+        """Store the feedback and return it with its id and time.
 
-        A later score of the same target, key and user counts in the place of an earlier one. Raises RunNotFound,
-        MessageNotFound for a message that the run's thread does not have, and InvalidArgument for a `call_index` that
-        the message does not have.
+            score = Feedback(run_id=run.run_id, message_id=answer.message_id, key="thumb", score=1, user_id="ada")
+            await ledger.feedback.record(score)
+
+        Each call stores one more score, unless it repeats a `feedback_id`, or an `idempotency_key` of the run. A repeat
+        returns the first score, even if that was retracted since, or raises IdConflict if its content differs. A later
+        score of the same target, key and user replaces an earlier one in `current` and `summary`.
+
+        Raises RunNotFound, MessageNotFound for a message that the run's thread does not have, and InvalidArgument for a
+        `call_index` that the message does not have.
 
         `feedback` may be any object with the attributes `run_id`, `key` and `score`, such as a service's own feedback.
         """
@@ -83,9 +88,9 @@ class FeedbackRepository:
         return await self._scope.write(lambda sql: _record(sql, self._scope.tenant, record, idempotency_key))
 
     async def retract(self, feedback_id: str) -> Feedback:
-        """Withdraw this score and the earlier ones of its target, key and user: each gets `retracted_at`, so that no
-        earlier score counts again. A later score still counts. Retracting it again changes nothing. Raises
-        FeedbackNotFound.
+        """Withdraw this score and the earlier scores of its target, key and user, and return it. Each gets a
+        `retracted_at`, so that no earlier score counts again. A later score still counts. Retracting again changes
+        nothing. Raises FeedbackNotFound.
         """
         require(STR, feedback_id=feedback_id)
         now = datetime.now(UTC)
@@ -100,13 +105,16 @@ class FeedbackRepository:
         cursor: str | None = None,
         user_id: str | None = None,
     ) -> Page[Feedback]:
-        """Every recorded score of a run, of a thread, of a user, or of all, newest first. Scores that were replaced or
-        retracted are among them; `current` leaves them out. The page's `damaged` tells of those that cannot be read.
+        """A page of every recorded score of a run, a thread, a user, or of all, newest first. It includes replaced and
+        retracted scores; `current` leaves them out.
+
+        `limit` is the maximum number of scores, 50 by default and 1,000 at most. The page's `damaged` has the errors of
+        scores that cannot be read. Raises InvalidCursor and LimitExceeded.
         """
         require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, cursor=cursor, user_id=user_id)
         require(INT, limit=limit)
         chosen = _chosen(self._scope.tenant, run_id=run_id, thread_id=thread_id, user_id=user_id)
-        statement = _select(feedback).where(*chosen)
+        statement = select_scores(feedback).where(*chosen)
         return await self._page(statement, feedback, page_size(limit), cursor)
 
     async def current(
@@ -119,18 +127,19 @@ class FeedbackRepository:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Feedback]:
-        """The scores that count, newest first: the latest of each target (run, message, call), key and user, unless it
-        was retracted. Scores without a `user_id` are all one user's. The latest is the one with the latest
-        `created_at`, of equal ones that with the greatest `feedback_id`.
+        """A page of the scores that count, newest first: the latest score of each target (run, message, call), key and
+        user, unless it was retracted. All scores without a `user_id` count as one user's. The latest score has the
+        latest `created_at` and, among equal ones, the greatest `feedback_id`.
 
-        Each page reads every score of the chosen run, thread, user and key. The page's `damaged` tells of those that
-        cannot be read.
+        Each page reads every score of the chosen run, thread, user and key. `limit` is the maximum number of scores, 50
+        by default and 1,000 at most. The page's `damaged` has the errors of scores that cannot be read. Raises
+        InvalidCursor and LimitExceeded.
         """
         require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
         require(INT, limit=limit)
         tenant = self._scope.tenant
         scores = current_scores(*_chosen(tenant, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key))
-        return await self._page(_select(scores), scores, page_size(limit), cursor)
+        return await self._page(select_scores(scores), scores, page_size(limit), cursor)
 
     async def _page(self, statement: Select[Any], scores: FromClause, limit: int, cursor: str | None) -> Page[Feedback]:
         place = (scores.c.created_at, scores.c.feedback_id)
@@ -154,25 +163,28 @@ class FeedbackRepository:
         user_id: str | None = None,
         events: bool = False,
     ) -> Sequence[FeedbackSummary]:
-        """Count, mean, lowest and highest score of each key, in order of key. It counts the scores that `current`
-        returns: thumb up, down and up again is one. With `events` it counts every score that `list` returns, also those
-        that were replaced or retracted.
+        """The count, mean, lowest and highest score of each key, in order of key.
 
-        `agent` and `model` select by those of the run. A score at `since` is included, one at `until` is not; both are
-        compared with the time of the score that counts. The kept scores of erased threads have no thread, run or user,
-        and are left out if one is named, and on a user's ledger. Reads each score of the chosen runs, user and key
-        once.
+            for one in await ledger.feedback.summary(agent="support", since=datetime(2026, 1, 1, tzinfo=UTC)):
+                print(one.key, one.count, one.mean)
+
+        It counts the scores that `current` returns: thumb up, down and up again is one. With `events=True` it counts
+        every score that `list` returns, replaced and retracted ones included.
+
+        `agent` and `model` are those of the run. A score at `since` is included, one at `until` is not; both are
+        datetimes with a zone, and are compared with the time of the score that counts. The kept scores of erased
+        threads have no thread, run or user, and are left out if you name one, and on a user's ledger. Reads each score
+        of the chosen runs, user and key once, in one statement.
         """
         require(STR_OR_NONE, key=key, agent=agent, model=model, thread_id=thread_id, run_id=run_id, user_id=user_id)
         require(BOOL, events=events)
-        with refusing("since"):
-            since = _MOMENT.validate_python(since)
-        with refusing("until"):
-            until = _MOMENT.validate_python(until)
+        since = read_moment("since", since)
+        until = read_moment("until", until)
         of_run = {"agent": agent, "model": model}
         of_one = {"thread_id": thread_id, "run_id": run_id, "user_id": user_id}
         chosen = _chosen(self._scope.tenant, key=key, **of_run, **of_one)
-        scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen)
+        columns = ("key", "score", "created_at")
+        scores = select(feedback).where(*chosen).subquery() if events else current_scores(*chosen, columns=columns)
         counted = _in_time(scores, since, until)
         if self._scope.user_id is None and not any(value is not None for value in of_one.values()):
             kept = (kept_scores.c.tenant_id == self._scope.tenant.name, *_equal(kept_scores, key=key, **of_run))
@@ -180,6 +192,44 @@ class FeedbackRepository:
         statement = _summary(counted.subquery())
         rows = await self._scope.read(lambda sql: sql.execute(statement).mappings().all())
         return [FeedbackSummary(**row) for row in rows]
+
+    async def compare(
+        self,
+        key: str,
+        by: str = "model",
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        user_id: str | None = None,
+    ) -> Sequence[FeedbackComparison]:
+        """The current scores under a key, compared by "model", "agent" or "metadata.KEY" (a key of the metadata) of
+        their runs: count, mean, share, the 95 % interval of the mean, and the mean cost and tokens of the runs. The
+        list is in order of the values, and None comes last.
+
+        If each of the scores is 0 or 1, the mean is the share of ones, and the interval is Wilson's; else it is that
+        of Student's t. `share` is the share above 0.5, if all scores are from 0 to 1. An interval takes the scores for
+        independent of each other: several scores of one run, or of one user, make it narrower than it should be.
+
+        `agent`, `model`, `since`, `until` and `user_id` select as in `summary`. The kept scores of erased threads count
+        as they do there, but not by a key of the metadata, which they do not have.
+
+        One statement, which reads each score of the key once. By a key of the metadata, it takes a row for each run
+        into memory.
+        """
+        require(STR, key=key)
+        by = require_by(by)
+        require(STR_OR_NONE, agent=agent, model=model, user_id=user_id)
+        moments = (read_moment("since", since), read_moment("until", until))
+        tenant, of_run = self._scope.tenant, {"agent": agent, "model": model}
+        chosen = _chosen(tenant, key=key, user_id=user_id, **of_run)
+        scores = current_scores(*chosen, columns=("run_id", "score", "created_at"))
+        kept = None
+        if tenant.user_id is None and user_id is None:
+            kept = [kept_scores.c.tenant_id == tenant.name, *_equal(kept_scores, key=key, **of_run)]
+        rows = await self._scope.read(lambda sql: read_scores(sql, tenant, scores, key, by, moments, kept))
+        return compare_rows(rows, tenant, by)
 
 
 def _feedback_id(run_id: str, idempotency_key: str | None) -> str:
@@ -203,7 +253,7 @@ def _record(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | N
         return record
     earlier = _find(sql, tenant, record, idempotency_key)  # another call stored the same score at the same time
     if earlier is None:
-        raise StorageError("the feedback was stored by somebody else and is gone again", retryable=True)
+        raise StorageError("another call stored the same feedback, and it was deleted meanwhile", retryable=True)
     _require_same(earlier, record)
     return earlier
 
@@ -217,7 +267,7 @@ def _find(sql: Sql, tenant: Tenant, record: Feedback, idempotency_key: str | Non
 
 
 def _find_one(sql: Sql, tenant: Tenant, which: ColumnElement[bool]) -> Feedback | None:
-    own = _select(feedback).where(feedback.c.tenant_id == tenant.name, which)
+    own = select_scores(feedback).where(feedback.c.tenant_id == tenant.name, which)
     row = sql.execute(own).mappings().one_or_none()
     return None if row is None else to_feedback(tenant, row)
 
@@ -269,14 +319,21 @@ def to_feedback(tenant: Tenant, row: Any) -> Feedback:
 # --- The scores that count --------------------------------------------------------------------------------------------
 
 
-def current_scores(*which: ColumnElement[bool]) -> FromClause:
-    """The scores that count, among those that `which` chooses. Conditions on `feedback` must choose all scores of a
-    target, key and user, or none of them.
+def current_scores(*which: ColumnElement[bool], columns: Sequence[str] = tuple(feedback.c.keys())) -> FromClause:
+    """The scores that count, among those that `which` chooses, with these columns: SQLite sorts them all. Conditions on
+    `feedback` must choose all scores of a target, key and user, or none of them.
     """
     latest_first = (feedback.c.created_at.desc(), feedback.c.feedback_id.desc())
     recency = func.row_number().over(partition_by=[feedback.c[name] for name in _TARGET], order_by=latest_first)
-    ranked = select(feedback, recency.label("recency")).where(*which).subquery()
-    return select(ranked).where(ranked.c.recency == 1, ranked.c.retracted_at.is_(None)).subquery()
+    taken = [feedback.c[name] for name in columns]
+    ranked = (
+        select(*taken, feedback.c.retracted_at.label("retracted"), recency.label("recency")).where(*which).subquery()
+    )
+    return (
+        select(*(ranked.c[name] for name in columns))
+        .where(ranked.c.recency == 1, ranked.c.retracted.is_(None))
+        .subquery()
+    )
 
 
 def _chosen(
@@ -299,7 +356,7 @@ def _equal(table: FromClause, **equal: str | None) -> list[ColumnElement[bool]]:
     return [table.c[name] == value for name, value in equal.items() if value is not None]
 
 
-def _select(scores: FromClause) -> Select[Any]:
+def select_scores(scores: FromClause) -> Select[Any]:
     """A score from before the column `message_id` takes it from the message in its place."""
     target = and_(*(scores.c[name] == messages.c[name] for name in ("tenant_id", "thread_id", "branch", "seq")))
     columns = [scores.c[name] for name in COLUMNS if name != "message_id"]

@@ -144,7 +144,7 @@ def _find_branch(sql: Sql, window: Window) -> _Branch:
 
 
 def _position_at(sql: Sql, window: Window, branch: _Branch) -> Position:
-    """The position of a reader who has all of the branch."""
+    """The position of a reader that has the whole branch."""
     path = branch.path
     written: tuple[int, int] | None = None
     if branch.partial_seq is not None:
@@ -155,8 +155,8 @@ def _position_at(sql: Sql, window: Window, branch: _Branch) -> Position:
 
 
 def _resume(sql: Sql, window: Window, branch: _Branch, read: Read) -> Position:
-    """The position of a reader who has the history of a mark. If the branch has moved since, the mark does not say how
-    far the reader has the revisions of other branches, so it gets them once more.
+    """The position of a reader that has the history of a mark. If the branch has changed since, the mark does not say
+    how far the reader has the revisions of other branches, so it gets them once more.
     """
     if (read.version, read.stamp) == (branch.path.last_seq, branch.path.stamp):
         return _position_at(sql, window, branch)
@@ -179,7 +179,7 @@ def _ends_of_shared(sql: Sql, window: Window, path: Path) -> dict[int, int]:
     return found
 
 
-# --- What is told -----------------------------------------------------------------------------------------------------
+# --- The changes ------------------------------------------------------------------------------------------------------
 
 
 def _tell_partial(sql: Sql, look: Look, path: Path) -> None:
@@ -216,8 +216,8 @@ def _load_changes(sql: Sql, look: Look, statement: str, branch: int, after: int,
 
 
 def _tell_shared(sql: Sql, look: Look, path: Path) -> None:
-    """Tell of the messages that other branches store and that were revised. Those that the reader does not have yet
-    follow with their new words.
+    """Report the revised messages that other branches store. Messages that the reader does not have yet follow with
+    their new words.
     """
     known = dict(look.at.shared)
     for branch, end in _ends_of_shared(sql, look.window, path).items():

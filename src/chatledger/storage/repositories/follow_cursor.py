@@ -21,11 +21,12 @@ _SHARED = struct.Struct(">Iq")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What a reader has: everything up to `version` of `branch`, of the thread that was created at `created`, in
-    microseconds. Changes up to `settled`, if that is further, are in the messages that follow: they need not be told.
+    """The state of a reader: it has everything up to `version` of `branch`, in the thread that was created at
+    `created`, in microseconds. Changes up to `settled`, if that is further, are contained in the messages that follow,
+    and are not reported.
 
-    `partial`: the seq of the message that was being written, and the checksum of what the reader has of it, 0 if that
-    is not known. `shared`: how far the reader has the revisions of each other branch that this one rests on.
+    `partial` is the seq of the message that was being written, and the checksum of the words that the reader has, 0 if
+    unknown. `shared` says how far the reader has the revisions of each other branch that this one rests on.
     """
 
     branch: int
@@ -65,8 +66,8 @@ _NONE = "not the cursor of a change that `follow` gave, nor the mark of a histor
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The state of a mark: that of a reader who has read a history, or appended. `partial`: the last message that the
-    reader has was still being written.
+    """The state in a mark: that of a reader after a history or an append. `partial`: the last message that the reader
+    has was still being written.
     """
 
     branch: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, type_coerce
 
@@ -21,7 +21,7 @@ from chatledger.storage.rows.encryption import Tenant, decrypt_json, decrypt_val
 from chatledger.storage.schema.tables import kv, threads
 from chatledger.storage.schema.text import decode_text, encode_key
 
-KvScope = tuple[str, ...]
+KvScope: TypeAlias = tuple[str, ...]
 """The owner of values: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may follow."""
 
 _DICT = Kind("a dict", dict)
@@ -32,29 +32,34 @@ _LENGTHS = {"tenant": 1, "user": 2, "thread": 2}
 
 
 class KvRepository:
-    """The state of applications and frameworks beside messages: preferences, plans, counters, checkpoints.
+    """The values of applications and frameworks beside messages, such as preferences, plans and counters: `ledger.kv`,
+    and `tx.kv` in a transaction.
 
     A scope names the owner of a value: `("tenant",)`, `("user", user_id)` or `("thread", thread_id)`. A namespace may
     follow, as in `("thread", thread_id, "adk")`: the same key is another value there. Keys and namespaces have 1 to
     512 bytes. Values are any JSON, null included, and come back with the order of their keys.
 
     The values of a thread are deleted with it, those of a user by `erasures.erase_user`. With keys, values are
-    encrypted; scopes, namespaces and keys are not. Calls about a thread that does not exist raise ThreadNotFound.
+    encrypted; scopes, namespaces and keys are not. A scope of a thread that does not exist raises ThreadNotFound. On a
+    user's ledger, the scope of the tenant raises TenantOnly, and that of another user InvalidArgument.
     """
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def get(self, scope: KvScope, key: str) -> KvValue | None:
-        """The value, or None if there is none."""
+        """The value under a key, or None if there is none."""
         place = _place(scope)
         require(STR, key=key)
         encode_key(key, "key")
         return await self._scope.read(lambda sql: _get(sql, self._scope.tenant, place, key))
 
     async def list(self, scope: KvScope, *, limit: int = 50, cursor: str | None = None) -> Page[KvValue]:
-        """The values of a scope in the order of their keys. Without a namespace: those that are in none. The page's
-        `damaged` tells of those that cannot be read.
+        """A page of the values of a scope, in the order of their keys. A scope without a namespace has only the values
+        without one.
+
+        `limit` is the maximum number of values, 50 by default and 1,000 at most. The page's `damaged` has the errors of
+        values that cannot be read. Raises InvalidCursor and LimitExceeded.
         """
         place = _place(scope)
         require(INT, limit=limit)
@@ -63,10 +68,10 @@ class KvRepository:
         return await self._scope.read(lambda sql: _list(sql, self._scope.tenant, place, size, cursor))
 
     async def list_many(self, scopes: Sequence[KvScope], *, limit: int = 50) -> dict[KvScope, Page[KvValue]]:
-        """The first page of each scope, as `list` returns it, for threads, users and the tenant in any mixture. One
-        query reads up to 500 scopes. `list` goes on behind the cursor of a page.
+        """The first page of each scope, as `list` returns it, keyed by scope. The scopes may be those of threads, users
+        and the tenant. One statement reads up to 500 scopes. `list` continues behind the cursor of a page.
 
-        Unlike `list`, it raises nothing for a thread that does not exist: that one has an empty page.
+        Unlike `list`, it raises nothing for a thread that does not exist: its page is empty.
         """
         require(_SCOPES, scopes=scopes)
         require(INT, limit=limit)
@@ -75,10 +80,14 @@ class KvRepository:
         return await self._scope.read(lambda sql: _list_many(sql, self._scope.tenant, places, size))
 
     async def put(self, scope: KvScope, key: str, value: JsonValue, *, expected: int | None = None) -> KvValue:
-        """Store a value under a key, whether or not there is one.
+        """Store a value under a key, in place of the value that it has, and return it with its version.
 
-        `expected` is the version of the value that the caller read, or 0 for none. The call raises KvConflict if the
-        stored value has another version by now. A value may have as many bytes as an append: LimitExceeded.
+            stored = await ledger.kv.put(("user", "ada"), "theme", {"dark": True})
+            await ledger.kv.put(("user", "ada"), "theme", {"dark": False}, expected=stored.version)
+
+        With `expected`, the version of the value that the caller read, or 0 for no value, the call raises KvConflict if
+        the stored value has another version. Raises LimitExceeded for a value that has more bytes than an append may
+        have, 64 MiB by default.
         """
         place = _place(scope)
         require(STR, key=key)
@@ -88,11 +97,11 @@ class KvRepository:
         return await self._scope.write(lambda sql: _put(sql, self._scope.tenant, place, write, value))
 
     async def merge(self, scope: KvScope, key: str, values: dict[str, Any], *, expected: int | None = None) -> KvValue:
-        """Set the given keys of a stored object and keep its others, or store the object if there is none. Nested
-        objects are replaced, not merged, and None is stored as null. Returns the whole value.
+        """Set the given keys of a stored object and keep its other keys, or store the object if there is none. Returns
+        the whole value. Nested objects are replaced, not merged, and None is stored as null.
 
-        Writers wait for each other, so none undoes the keys that another one set. `expected` is as in `put`. Raises
-        InvalidArgument if the stored value is no object.
+        Writers wait for each other, so none undoes the keys that another one set. `expected` and the errors are those
+        of `put`. Raises InvalidArgument if the stored value is no object.
         """
         place = _place(scope)
         require(STR, key=key)
@@ -103,7 +112,7 @@ class KvRepository:
         return await self._scope.write(lambda sql: _merge(sql, tenant, place, key, values, expected, maximum))
 
     async def delete(self, scope: KvScope, key: str, *, expected: int | None = None) -> bool:
-        """Delete a value. Returns False if there is none. `expected` is as in `put`."""
+        """Delete a value. Returns False if there is none. `expected` is that of `put`. Raises KvConflict."""
         place = _place(scope)
         require(STR, key=key)
         _require_expected(expected)
@@ -229,8 +238,8 @@ def _names(place: KvPlace) -> tuple[str, ...]:
 
 
 def _first_rows(tenant: Tenant, scopes: Iterable[tuple[str, ...]], size: int) -> Select[Any]:
-    """Up to so many rows of each scope, in the order of their keys. Scopes of a kind and a namespace are looked up
-    together.
+    """Up to `size` rows of each scope, in the order of their keys. Scopes with the same kind and namespace are looked
+    up together.
     """
     alike: dict[tuple[str, str], list[str]] = {}
     for kind, scope_id, namespace in scopes:

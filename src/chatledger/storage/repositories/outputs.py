@@ -26,11 +26,17 @@ _AGENT = Kind("a ThreadAgent", ThreadAgent)
 
 
 class OutputRepository:
+    """The outputs added to messages, for message files: `ledger.outputs`, and `tx.outputs` in a transaction."""
+
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def add(self, thread_id: str, added: Sequence[Output]) -> None:
-        """Add outputs after those that their messages have, in this order. The caller holds the branch."""
+        """Add outputs to messages, behind those that the messages have, in this order. Hold the branch with
+        `branches.advance` in the same transaction, so that no other writer adds at the same place.
+
+        Raises ThreadNotFound, and StorageError for a message that does not exist.
+        """
         require(STR, thread_id=thread_id)
         require_items(_OUTPUT, added=added)
         encode_key(thread_id, "thread_id")
@@ -41,7 +47,9 @@ class OutputRepository:
         await self._scope.write(lambda sql: _add(sql, self._scope.tenant, thread_id, added))
 
     async def list(self, thread_id: str) -> Sequence[Output]:
-        """The outputs of a thread on all branches, by message and then in the order in which they were added."""
+        """All outputs of a thread on all branches, by message and then in the order in which they were added. Raises
+        ThreadNotFound.
+        """
         require(STR, thread_id=thread_id)
         return await self._scope.read(lambda sql: _list_outputs(sql, self._scope.tenant, thread_id), snapshot=True)
 
@@ -89,16 +97,18 @@ def to_output(tenant: Tenant, row: Any) -> Output:
 
 
 class AgentRepository:
-    """The agents that may answer in a thread: a short list that is read and replaced as a whole."""
+    """The agents that may answer in a thread, for message files: `ledger.agents`, and `tx.agents` in a transaction.
+    They are a short list, which is read and replaced as a whole.
+    """
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def replace(self, thread_id: str, listed: Sequence[ThreadAgent], *, stored: Sequence[ThreadAgent]) -> bool:
-        """Replace the agents `stored` of the thread by `listed`, in this order. Returns False, with nothing done, if
-        the thread has other agents by now.
+        """Replace the agents of the thread, which the caller read as `stored`, by `listed`, in this order. Returns
+        False, and changes nothing, if the thread has other agents now.
 
-        Agents belong to the thread and not to a branch, so holding a branch does not lock them.
+        Agents belong to the thread and not to a branch, so holding a branch does not lock them. Raises ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
         require_items(_AGENT, listed=listed, stored=stored)
@@ -112,7 +122,7 @@ class AgentRepository:
         return await self._scope.write(lambda sql: _replace_agents(sql, self._scope.tenant, thread_id, listed, stored))
 
     async def list(self, thread_id: str) -> Sequence[ThreadAgent]:
-        """The agents of a thread, in the order in which they were added."""
+        """The agents of a thread, in the order of the last `replace`. Raises ThreadNotFound."""
         require(STR, thread_id=thread_id)
         return await self._scope.read(lambda sql: _list_agents(sql, self._scope.tenant, thread_id), snapshot=True)
 

@@ -30,18 +30,22 @@ _PARTIAL = Kind("a PartialMessage", PartialMessage)
 
 
 class PartialRepository:
+    """The messages that are still being written, or were abandoned: `ledger.partials`, and `tx.partials` in a
+    transaction.
+    """
+
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     async def list(self) -> Sequence[PartialMessage]:
-        """All partial messages of the tenant, or of the user, those with the oldest last write first. The cost grows
-        only with their number, because an index holds only them.
+        """All partial messages of the tenant, or of the user, those with the oldest last write first. One statement.
+        Its cost grows only with their number, because an index contains only them.
         """
         found = await self._scope.read(lambda sql: _list(sql, self._scope.tenant))
         return [partial for partial, _ in found]
 
     async def abandoned(self, *, older_than: timedelta | float | None = None) -> Sequence[PartialMessage]:
-        """The partial messages whose lease has run out or, with `older_than` (a timedelta, or seconds), those without a
+        """The partial messages whose lease has expired or, with `older_than` (a timedelta, or seconds), those without a
         write for that long. Costs as much as `list`.
         """
         require(_AGE, older_than=older_than)
@@ -54,8 +58,9 @@ class PartialRepository:
         return [partial for partial, lease in found if _is_abandoned(partial, lease, now, age)]
 
     async def interrupt(self, partial: PartialMessage) -> bool:
-        """Mark the message as interrupted, and answer its calls with synthetic results. Returns False, with nothing
-        done, if it was written, completed or interrupted after it was listed, or if its thread was deleted.
+        """Mark the message as interrupted, and answer its calls with synthetic results, even while its writer holds the
+        lease. Returns False, and writes nothing, if the message was written, completed or interrupted after it was
+        listed, or if its thread was deleted.
         """
         require(_PARTIAL, partial=partial)
         request = make_request(

@@ -9,13 +9,14 @@ continues where it stopped, because the header of a cell shows whether it is don
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from sqlalchemy import and_, func, select, update
 
 from chatledger.errors import EncryptionError, ThreadNotFound
 from chatledger.ids import new_stamp
+from chatledger.models import Progress
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.repositories.deletion import hold_thread
@@ -27,9 +28,6 @@ from chatledger.storage.schema.text import encode_text
 BATCH = 1_000
 """Rows in one transaction. Other writers of the thread, or of a SQLite file, wait for each such transaction."""
 _THREADS = 500
-
-Progress = Callable[[int, int], None]
-"""Called with the number of threads done and the number of all threads."""
 
 
 async def reencrypt(scope: Scope, progress: Progress | None = None) -> Mapping[str, int]:

@@ -1,8 +1,8 @@
 """Removes stored messages: the last one of a branch (pop), all after a position (rewind), or any one (retract).
 
-The rows of a removed message are deleted, so nobody who reads has to leave anything out. Only a row that another branch
-still has stays where it is, and the branch that gives it up gets a gap in its lineage. Each change leaves the removed
-messages in `revisions`.
+The rows of a removed message are deleted, so a read need not leave anything out. A row that another branch shares stays
+where it is, and the branch that drops it gets a gap in its lineage. Each change keeps the removed messages in
+`revisions`.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _of_branch(window: Window, branch: int) -> Any:
 # --- Rows -------------------------------------------------------------------------------------------------------------
 
 _ROWS = "tenant_id = :tenant AND thread_id = :thread AND branch = :branch AND seq BETWEEN :first AND :last"
-# A score keeps its address, which nobody else will ever have, and gets the id of the message that stood there.
+# A score keeps its place, which is never used again, and gets the id of the message that stood there.
 _NAME_IN_FEEDBACK = f"""
 UPDATE {{schema}}feedback SET message_id = (
   SELECT m.message_id FROM {{schema}}messages m

@@ -100,13 +100,13 @@ def _with_words_of(message: ChatMessage, stored: ChatMessage) -> ChatMessage:
     return copy_with(stored, {**words, "tool_calls": _with_arguments_of(message.tool_calls, stored.tool_calls or ())})
 
 
-_ANOTHER = "is not that of the stored message, of which only the words can be revised"
+_ANOTHER = "differs from the stored message, and cannot be revised; pass the stored value"
 
 
 def _with_arguments_of(given: Sequence[ToolCall] | None, stored: Sequence[ToolCall]) -> list[ToolCall] | None:
     if len(given or ()) != len(stored):
         counts = f"has {len(given or ())} calls, and the stored message has {len(stored)}"
-        raise InvalidArgument("message.tool_calls", f"{counts}; only the words of a call can be revised")
+        raise InvalidArgument("message.tool_calls", f"{counts}; only the arguments of calls can be revised")
     for idx, (call, own) in enumerate(zip(given or (), stored, strict=True)):
         for name in ("id", "name"):
             if getattr(call, name) not in (None, getattr(own, name)):

@@ -1,7 +1,7 @@
 """The statement that reads threads, each with the count and the preview of its active branch; lists and counts them.
 
 The preview is looked up when a thread is read, and stored nowhere: a redaction or an erasure would have to find every
-copy. The look-up reads at most the last 50 positions of the branch, whoever stores them, and takes only the beginning
+copy. The look-up reads at most the last 50 positions of the branch, own and shared ones, and takes only the beginning
 of a text out of the database.
 """
 
@@ -27,6 +27,7 @@ from chatledger.storage.schema.tables import branches, message_parts, messages, 
 from chatledger.storage.schema.text import CIPHERTEXT_MARK, ESCAPE_MARK
 
 ThreadOrder: TypeAlias = Literal["active", "created"]
+"""The order of a list of threads: by the time of the last write, or of the creation."""
 
 PREVIEW_CHARACTERS = 200
 _POSITIONS = 50
@@ -237,8 +238,8 @@ class ThreadFilter:
     until: datetime | None = None
 
     def condition(self, tenant: Tenant, dialect: str) -> tuple[str, dict[str, Any]]:
-        """The condition on `t`, and its parameters. It lets a thread through whose `archived_at` is damaged, which only
-        SQLite can store, so that the page tells of it.
+        """The condition on `t`, and its parameters. It includes a thread whose `archived_at` is damaged, which only
+        SQLite can store, so that the page reports it.
         """
         given = {"user_id": self.user_id, "kind": self.kind, "since": self.since, "until": self.until}
         given = {name: value for name, value in given.items() if value is not None}

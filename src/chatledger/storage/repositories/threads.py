@@ -9,7 +9,6 @@ from functools import partial
 from types import NoneType
 from typing import Any, Final
 
-from pydantic import TypeAdapter
 from sqlalchemy import and_, select, update
 
 from chatledger.arguments import (
@@ -29,8 +28,8 @@ from chatledger.arguments import (
 )
 from chatledger.errors import InvalidArgument, LimitExceeded, RevisionConflict, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
-from chatledger.models import ChatMessage, Deleted, Page, RulesLevel, Thread
-from chatledger.models.base import UtcDatetime, refusing
+from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Thread
+from chatledger.models.base import read_moment, refusing
 from chatledger.rules import Finding
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql
@@ -43,6 +42,8 @@ from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
 from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.repositories.reencrypt import threads_after
+from chatledger.storage.repositories.search import SearchRequest, search
+from chatledger.storage.repositories.search_text import Query
 from chatledger.storage.repositories.thread_list import (
     ThreadFilter,
     ThreadOrder,
@@ -58,22 +59,26 @@ from chatledger.storage.schema.text import encode_key
 
 
 class Unset(Enum):
+    """The type of `UNSET`."""
+
     UNSET = "unset"
+    """The argument was not given."""
 
 
 UNSET: Final = Unset.UNSET
-"""The default of the fields that `update` leaves unchanged, because None is a value there."""
+"""The default of arguments for which None is a value: `threads.update` leaves such a field unchanged."""
 
 _STR_OR_UNSET = Kind("a str or None", str, NoneType, Unset)
 _DICT_OR_UNSET = Kind("a dict or None", dict, NoneType, Unset)
 _RULES_OR_UNSET = Kind(RULES_OR_NONE.said, NoneType, Unset, words=tuple(RULES_OR_NONE.words))
 _THREAD = Kind("a Thread", Thread)
 _ORDER = Kind("'active' or 'created'", words=("active", "created"))
-_MOMENT: TypeAdapter[datetime | None] = TypeAdapter(UtcDatetime | None)
 _NEW_THREAD = Kind("a NewThread", NewThread)
 
 
 class ThreadRepository:
+    """The threads of a tenant, or of a user: `ledger.threads`, and `tx.threads` in a transaction."""
+
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
@@ -89,11 +94,17 @@ class ThreadRepository:
         exist_ok: bool = False,
         kind: str | None = None,
     ) -> Thread:
-        """Create an empty thread with branch 0. Its owner and its kind, a word of the application's by which lists can
-        choose, are set here and never change. On a user's ledger the owner is that user.
+        """Create an empty thread with branch 0, and return it.
 
-        If the thread exists, the call raises AlreadyExists. With `exist_ok` it returns the existing thread unchanged.
-        If that belongs to another user than `user_id`, it raises ThreadNotFound, as for a thread that does not exist.
+            thread = await ledger.threads.create(title="Weather", user_id="ada", metadata={"channel": "web"})
+
+        The ledger makes a `thread_id` if you pass none. The owner `user_id` and the `kind`, a word of the application's
+        by which lists can filter, are set here and never change. On a user's ledger the owner is that user. `rules` is
+        the thread's level; None is the level of the ledger. `created_at` is the present time by default, for imports
+        another one, with its zone.
+
+        Raises AlreadyExists if the thread exists, and Erased if a thread of that id was erased. With `exist_ok=True` it
+        returns the existing thread unchanged, or raises ThreadNotFound if that belongs to another user than `user_id`.
         """
         require(STR_OR_NONE, thread_id=thread_id, title=title, user_id=user_id, kind=kind)
         require(RULES_OR_NONE, rules=rules)
@@ -125,17 +136,17 @@ class ThreadRepository:
         branch: int | None = None,
         title: str | Unset | None = UNSET,
     ) -> Thread:
-        """Make a thread of a path of another one: the messages of `branch` (None: the active one) up to and including
-        seq `at` (None: all). It has as many messages as the path has, 1, 2, 3 …, on its one branch.
+        """Copy one path of a thread to a new thread, and return it: the messages of `branch` (None: the active one) of
+        the thread `source`, up to and including seq `at` (None: all). They get the positions 1, 2, 3 … on branch 0.
 
-        Owner, kind, metadata, rules and, unless you give another one, the title are those of the source. The messages
-        keep their ids, times and recorded violations; a message id is unique within a thread. Runs, feedback, outputs
-        and everything else stay with the source, so the copied messages name no run. A call that has no result yet
-        waits for one in the copy too.
+        The owner, kind, metadata, rules and, unless you pass another one, the title are those of the source. The
+        messages keep their ids, times and recorded violations; a message id is unique only within a thread. Runs,
+        feedback, outputs and everything else stay with the source, so the copied messages name no run. A call without a
+        result is open in the copy too.
 
-        One transaction copies all, 500 messages at a time; a SQLite file has no other writer until it is done. Raises
-        ThreadNotFound, BranchNotFound, AlreadyExists and Erased, InvalidCursor for a seq that the branch does not have,
-        and RuleViolation if the last message is still being written.
+        One transaction copies all, 500 messages at a time, so its cost grows with the path. A SQLite file has no other
+        writer until it is done. Raises ThreadNotFound, BranchNotFound, AlreadyExists and Erased, InvalidCursor for a
+        seq that the branch does not have, and RuleViolation if the last message is still being written.
         """
         require(STR, source=source)
         require(STR_OR_NONE, thread_id=thread_id)
@@ -151,8 +162,10 @@ class ThreadRepository:
         return made.thread
 
     def prepare(self, thread: Thread, messages: Sequence[ChatMessage], *, rules: RulesLevel | None = None) -> NewThread:
-        """Judge a whole new thread for `load`, without the database. Raises RuleViolation, IdConflict and
-        LimitExceeded.
+        """Judge a whole new thread and its messages for `load`, without the database. The messages may be more than
+        one append may have. `rules` is the level that judges them; None is the level of the ledger.
+
+        Raises RuleViolation, IdConflict, LimitExceeded for an id, and TenantOnly on a user's ledger.
         """
         require(_THREAD, thread=thread)
         require(MESSAGES, messages=messages)
@@ -164,13 +177,18 @@ class ThreadRepository:
         return encode_thread(self._scope.tenant, thread, messages, level=level)
 
     async def load(self, new: Sequence[NewThread]) -> None:
-        """Store whole new threads (from `prepare`), for imports. Raises AlreadyExists, and then stores none of them."""
+        """Store whole new threads from `prepare`, for imports: all in one transaction, a few statements in all.
+
+        Raises AlreadyExists, Erased, and TenantOnly on a user's ledger, and then stores none of them.
+        """
         require_items(_NEW_THREAD, new=new)
         self._scope.refuse_view("threads.load")
         await self._scope.write(lambda sql: load_threads(sql, self._scope.tenant, new))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
-        """The thread. Raises ThreadNotFound, also for a thread of another user if `user_id` is given."""
+        """The thread, with its number of messages and its preview. Raises ThreadNotFound, also for a thread of another
+        user if `user_id` is given.
+        """
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, user_id=user_id)
         thread = await self.find(thread_id, user_id=user_id)
@@ -179,6 +197,7 @@ class ThreadRepository:
         return thread
 
     async def find(self, thread_id: str, *, user_id: str | None = None) -> Thread | None:
+        """The thread, or None if it does not exist, or belongs to another user than `user_id`."""
         require(STR, thread_id=thread_id)
         require(STR_OR_NONE, user_id=user_id)
         tenant = self._scope.tenant.seen_by(user_id)
@@ -193,7 +212,9 @@ class ThreadRepository:
         return await self._scope.read(lambda sql: find_threads(sql, self._scope.tenant, ids))
 
     async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
-        """The ids of threads that begin with `prefix`, in the order of their bytes. Reads no more than `limit` rows."""
+        """The ids of threads that begin with `prefix`, in the order of their bytes, for the completion of what a person
+        types. Reads at most `limit` rows, 10 by default and 1,000 at most.
+        """
         require(STR, prefix=prefix)
         require(INT, limit=limit)
         size = page_size(limit)
@@ -209,11 +230,14 @@ class ThreadRepository:
         merge: bool = False,
         expected: int | None = None,
     ) -> Thread:
-        """Change the given fields and return the thread. Each update raises its `revision` by 1. Stricter rules are
-        first checked against the stored messages of every branch; RuleViolation names a message that breaks them.
+        """Change the given fields and return the thread. Fields that you do not pass stay; None clears a field. Each
+        update increases the `revision` of the thread by 1.
 
-        `merge` sets the top-level keys of `metadata` and keeps the others. With `expected`, the `revision` of the
-        thread that was read, the call raises RevisionConflict if somebody updated the thread since.
+        `merge=True` sets the top-level keys of `metadata` and keeps its other keys. With `expected`, the `revision`
+        that the caller read, the call raises RevisionConflict if another writer updated the thread since.
+
+        Stricter `rules` are first checked against the stored messages, which reads every branch as a whole and locks
+        the thread; RuleViolation names a message that breaks them. Raises ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
         require(_STR_OR_UNSET, title=title)
@@ -232,7 +256,7 @@ class ThreadRepository:
         """The rules that a branch (None: the active one) breaks, R13 included, and the calls that are open at its end,
         in order of seq.
 
-        Reads the whole branch, in bounded memory.
+        Reads the whole branch, in bounded memory. Raises ThreadNotFound and BranchNotFound.
         """
         require(STR, thread_id=thread_id)
         require(INT_OR_NONE, branch=branch)
@@ -241,7 +265,7 @@ class ThreadRepository:
         )
 
     async def ids(self) -> AsyncIterator[str]:
-        """The ids of all threads in their order. They are read in pages, and nothing else is read of the threads."""
+        """Yield the ids of all threads in their order. Reads only the ids, 500 with one statement."""
         last = ""
         while page := await self._scope.read(partial(threads_after, tenant=self._scope.tenant, after=last)):
             for thread_id in page:
@@ -249,7 +273,11 @@ class ThreadRepository:
             last = page[-1]
 
     async def delete(self, thread_id: str) -> Deleted:
-        """Delete the thread with its messages, runs and feedback, for good. Returns the number of rows by table."""
+        """Delete the thread for good, with its messages, branches, runs, feedback, outputs and values. Returns the
+        number of rows by table. The id can be used again, unlike after `erasures.erase_thread`.
+
+        One transaction deletes all rows, so its cost grows with the thread. Raises ThreadNotFound.
+        """
         require(STR, thread_id=thread_id)
         return await self._scope.write(lambda sql: delete_thread(sql, self._scope.tenant, thread_id), removes=True)
 
@@ -260,22 +288,22 @@ class ThreadRepository:
         dry_run: bool = False,
         on_batch: Callable[[Deleted], None] | None = None,
     ) -> Deleted:
-        """Delete, for good, the threads without a write since a time (a datetime) or for that long (a timedelta). Each
-        transaction deletes a few threads, so that no other writer waits long. Returns the number of rows by table;
-        `on_batch` receives those of each transaction.
+        """Delete, for good, the threads without a write since a time (a datetime) or for that long (a timedelta), and
+        return the number of rows by table. With `dry_run=True`, return the number of rows that would be deleted, and
+        delete nothing.
 
-        With `dry_run`, returns the numbers of rows that would go, and deletes nothing.
-
-        After an interruption, call it again to finish. A thread that gets a write meanwhile stays.
+        Each transaction deletes a few threads, so that no other writer waits long; `on_batch` receives the numbers of
+        each. After an interruption, call it again to finish. A thread that gets a write meanwhile stays. Raises
+        TenantOnly on a user's ledger.
         """
         require(BOOL, dry_run=dry_run)
         self._scope.refuse_view("threads.retain")
         return await retain(self._scope, older_than, dry_run=dry_run, on_batch=on_batch)
 
     async def archive(self, thread_id: str) -> Thread:
-        """Leave the thread out of lists, which show archived threads only if asked. Nothing else changes: it is read
-        and written as before, and an append leaves it archived. An archived thread keeps its first `archived_at`.
-        Raises ThreadNotFound.
+        """Archive the thread: `list` and `count` leave it out by default. Nothing else changes: it is read and written
+        as before, and an append leaves it archived. A thread that is archived already keeps its `archived_at`. Raises
+        ThreadNotFound.
         """
         require(STR, thread_id=thread_id)
         now = datetime.now(UTC)
@@ -300,21 +328,27 @@ class ThreadRepository:
         cursor: str | None = None,
         after: str | None = None,
     ) -> Page[Thread]:
-        """A page of the threads that fit each given filter, newest activity first.
+        """A page of the threads that match all given filters, newest activity first.
 
-        `archived` True gives archived threads, False the others, None both. `since` and `until` are about the last
-        activity, which is exact to a second: a thread active at `since` is included, one active at `until` is not.
-        `order="created"` lists by the time of creation, and `newest_first=False` begins at the other end. Threads of
-        the same time are in the order of their ids.
+            page = await ledger.threads.list(user_id="ada", limit=20)
+            for thread in page:
+                print(thread.title, thread.preview)
+            more = await ledger.threads.list(user_id="ada", limit=20, cursor=page.next_cursor)
 
-        `cursor` continues behind the page that gave it, in the same order and direction. `after` continues behind a
-        thread, wherever that stands now. Pass at most one of them.
+        `archived=False` (the default) leaves out archived threads, True returns only those, and None both. `since` and
+        `until` compare the last activity, which is exact to a second: a thread active at `since` is included, one
+        active at `until` is not. Both are datetimes with a zone. `order="created"` sorts by the time of creation, and
+        `newest_first=False` begins at the other end. Threads of the same time are in the order of their ids.
 
-        One statement reads a page, with the preview and the count of each thread. A filter by user costs nothing;
-        threads that the others leave out are read on the way. The page's `damaged` tells of threads that cannot be
-        read.
+        `limit` is the maximum number of threads, 50 by default and 1,000 at most. `cursor` continues behind the page
+        that returned it, in the same order and direction. `after`, the id of a thread, continues behind that thread,
+        wherever it stands now. Pass at most one of them.
 
-        Raises InvalidCursor, also for the cursor of another order, and ThreadNotFound for `after`.
+        One statement reads a page, with the preview and the count of each thread. An index serves the filter by user;
+        threads that the other filters leave out are read on the way. The page's `damaged` has the errors of threads
+        that cannot be read.
+
+        Raises InvalidCursor, also for the cursor of another order, ThreadNotFound for `after`, and LimitExceeded.
         """
         chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
         require(STR_OR_NONE, cursor=cursor, after=after)
@@ -326,6 +360,27 @@ class ThreadRepository:
         window = ThreadWindow(order, newest_first, page_size(limit), cursor, after)
         return await self._scope.read(lambda sql: list_threads(sql, self._scope.tenant, chosen, window))
 
+    async def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        kind: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Page[Hit]:
+        """The threads whose title or messages contain the query, latest activity first. Each thread is one hit: its
+        title, or else its newest message that matches.
+
+        The filters, the page, its bounds and its errors are those of `messages.search`.
+        """
+        require(STR, query=query)
+        require(STR_OR_NONE, user_id=user_id, kind=kind, cursor=cursor)
+        require(INT, limit=limit)
+        tenant = self._scope.tenant.seen_by(user_id)
+        request = SearchRequest(tenant, Query(query), page_size(limit), kind=kind, threads=True)
+        return await self._scope.read(lambda sql: search(sql, request, cursor), snapshot=True)
+
     async def count(
         self,
         *,
@@ -335,8 +390,8 @@ class ThreadRepository:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> int:
-        """The number of threads that `list` would give with these filters, damaged ones included. Reads each of them:
-        10,000 cost some milliseconds.
+        """The number of threads that `list` returns with these filters, damaged ones included. One statement reads each
+        of them: 10,000 threads take some milliseconds.
         """
         chosen = _filter(self._scope.tenant, user_id, kind, archived, since, until)
         return await self._scope.read(lambda sql: count_matching(sql, self._scope.tenant, chosen))
@@ -353,11 +408,8 @@ def _filter(
     """Raises InvalidArgument."""
     require(STR_OR_NONE, user_id=user_id, kind=kind)
     require(BOOL_OR_NONE, archived=archived)
-    with refusing("since"):
-        since = _MOMENT.validate_python(since)
-    with refusing("until"):
-        until = _MOMENT.validate_python(until)
-    return ThreadFilter(tenant.seen_by(user_id).user_id, kind, archived, since, until)
+    moments = read_moment("since", since), read_moment("until", until)
+    return ThreadFilter(tenant.seen_by(user_id).user_id, kind, archived, *moments)
 
 
 def _check_keys(thread: Thread) -> None:
@@ -385,7 +437,7 @@ def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str
 
 
 def require_thread(sql: Sql, tenant: Tenant, thread_id: str, *, lock: bool = False) -> None:
-    """Raises ThreadNotFound. With `lock`, others who lock the thread wait until the transaction ends."""
+    """Raises ThreadNotFound. With `lock`, no other transaction can lock the thread until this one ends."""
     found = select(threads.c.thread_id).where(own_thread(tenant, thread_id))
     if sql.execute(found.with_for_update() if lock else found).one_or_none() is None:
         raise ThreadNotFound(thread_id)

@@ -1,7 +1,7 @@
 """The rows of `revisions`: what was changed after its commit, and how it was before.
 
-The body of a row is the whole message as the columns of its own rows held it, so that no value is read or checked in
-another way than that of a stored message. It is one cell, encrypted for its own place.
+The body of a row is the whole message in the form of its own columns, so that every value is read and checked like that
+of a stored message. It is one cell, encrypted for its own place.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def decode_body(thread_id: str, row: Mapping[str, Any]) -> ChatMessage:
 
 
 def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
-    """The message of a body, as it stood on `branch`. Raises an error of any kind for what is no body."""
+    """The message of a body, as it stood on `branch`. Raises an error of any kind for a text that is not a body."""
     cells, seq = body["message"], int(body["message"]["seq"])
     message = (branch, *(cells.get(name) for name in MESSAGE_COLUMNS))
     parts, calls = ([(branch, seq, *one) for one in body[name]] for name in ("parts", "calls"))
@@ -131,4 +131,4 @@ def read_body(body: JsonObject, thread_id: str, branch: int) -> ChatMessage:
 
 
 _PLAIN_TENANT = Tenant("", "")
-"""The cells inside a body are not encrypted: the body is."""
+"""The cells inside a body are not encrypted one by one, because the body is encrypted as a whole."""

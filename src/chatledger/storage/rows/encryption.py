@@ -5,8 +5,8 @@ header and the cell's whole place: table, column, tenant, and the row's primary 
 moved to another row, column, table or tenant, does not decrypt. A tenant with keys refuses plain text in an encrypted
 column.
 
-The columns that statements look up, join, order and count stay plain: see `docs/encryption.md`. A `Tenant` carries the
-encryption of its rows; encryption reaches the storage functions in no other way.
+The columns that statements look up, join, order and count stay plain: see `docs/guides/encryption.md`. A `Tenant`
+carries the encryption of its rows; encryption reaches the storage functions in no other way.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ TABLES: Mapping[str, Table] = {table.name: table for table in metadata.tables.va
 class Tenant:
     """The owner of rows: its `name`, its `key` as the column `tenant_id` stores it, and its encryption, if any.
 
-    With a `user_id`, which `user` is as stored, it is the tenant as that user sees it: functions that find a thread, or
-    what belongs to one, find only those of the user's own threads.
+    With a `user_id` (`user` is its stored form) it is the tenant as that user sees it: functions that find a thread, or
+    the rows of one, find only the user's own.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Tenant:
         if user_id is None or user_id == self.user_id:
             return self
         if self.user_id is not None:
-            raise InvalidArgument("user_id", "is not the user of this ledger, which is the view of one; leave it out")
+            raise InvalidArgument("user_id", "is not the user whose view this ledger is; leave it out")
         return replace(self, user_id=user_id, user=encode_text(user_id))
 
 
@@ -102,7 +102,7 @@ class EncryptionKeys:
 
     def __init__(self, keys: KeyRing | Keys | None, *, plaintext: bool) -> None:
         if plaintext and keys is None:
-            raise InvalidArgument("plaintext", "says how a ledger with keys reads; give keys as well")
+            raise InvalidArgument("plaintext", "applies only to a ledger with keys; pass keys as well")
         self._keys = (lambda _: keys) if isinstance(keys, KeyRing) else keys
         self._plaintext = plaintext
         self._marked: set[str] = set()
@@ -200,7 +200,7 @@ class Encryption:
         self._marked.add(self._tenant)
 
     def can_encrypt(self) -> bool:
-        """Whether the tenant has keys. A keys function that fails says no; the write of words then raises its error."""
+        """Whether the tenant has keys. False if the keys function fails; the write of words then raises its error."""
         try:
             return self._ask() is not None
         except ChatLedgerError:
@@ -210,9 +210,11 @@ class Encryption:
         try:
             ring = self._keys(self._tenant)
         except Exception as error:  # a key store's own error: the library raises only errors of its own
-            raise EncryptionError(f"the keys of tenant {self._tenant!r} could not be had") from error
+            raise EncryptionError(
+                f"loading the keys of tenant {self._tenant!r} failed: {type(error).__name__}"
+            ) from error
         if ring is not None and not isinstance(ring, KeyRing):
-            raise InvalidArgument("keys", f"must give a KeyRing or None, not {type(ring).__name__}")
+            raise InvalidArgument("keys", f"must return a KeyRing or None, not {type(ring).__name__}")
         return ring
 
     def _decrypt(self, ring: KeyRing | None, stored: str, where: str) -> str:
@@ -228,7 +230,7 @@ class Encryption:
 
     def _unavailable(self, version: str, key_id: str, where: str) -> EncryptionError:
         if version != str(VERSION):
-            return EncryptionError(f"encrypted in version {version}, which this release does not know", describe(where))
+            return EncryptionError(f"encrypted in version {version}, which this release cannot read", describe(where))
         detail = f"encrypted with the key {key_id!r}, which is not among the keys of tenant {self._tenant!r}"
         return KeyUnavailable(key_id, detail, describe(where))
 
@@ -365,7 +367,7 @@ def to_model(
     fields: Mapping[str, Any],
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> M:
-    """The model of decrypted fields. `columns` has the column of each field that is named otherwise.
+    """The model of decrypted fields. `columns` names the column of each field whose name differs.
 
     Raises DamagedCell for a field that the model refuses, such as a text in a column of numbers: SQLite stores it.
     """
@@ -374,7 +376,7 @@ def to_model(
     except ValidationError as error:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False) if problem["loc"]]
         column = next((name for name in (columns.get(name, name) for name in names) if name in table.c), None)
-        if column is None:  # no cell's fault
+        if column is None:  # no cell is to blame
             raise
     raise damaged_cell(table, column, row)
 

@@ -2,7 +2,7 @@
 
 A key is 32 bytes with an id. The id stands beside each ciphertext, so a ring may hold older keys until `reencrypt` has
 replaced their ciphertexts. The ledger keeps no key. It asks for a tenant's ring each time that it encrypts or decrypts,
-so words whose key nobody returns any more are lost.
+so words are lost once no function returns their key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from chatledger.arguments import Kind
 from chatledger.errors import EncryptionError, MissingExtra
@@ -29,12 +29,23 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class KeyRing:
-    """The keys of a tenant by id, each 32 bytes. The key `current` encrypts new cells (a lone key is the current one);
-    each key decrypts the cells that it encrypted. Raises ValueError for an invalid key or id, and MissingExtra without
-    `chatledger[crypto]`.
+    """The keys of a tenant by id, each 32 bytes. The key `current` encrypts new cells; it may be left out if there is
+    only one key. Each key decrypts the cells that it encrypted.
+
+        ring = KeyRing({"2025": old_key, "2026": secrets.token_bytes(32)}, current="2026")
+
+    An id has 1 to 64 letters, digits, '.', '_' and '-'. Raises ValueError for an invalid key or id, and MissingExtra
+    without `chatledger[crypto]`.
     """
 
     __slots__ = ("ciphers", "current", "header")
+
+    current: str
+    """The id of the key that encrypts new cells."""
+    ciphers: Mapping[str, Cipher]
+    """The keys, by the text that stands before each of their ciphertexts."""
+    header: str
+    """The text that stands before each new ciphertext."""
 
     def __init__(self, keys: Mapping[str, bytes], *, current: str | None = None) -> None:
         if current is None and len(keys) == 1:
@@ -54,11 +65,10 @@ class KeyRing:
         return f"KeyRing(current={self.current!r}, {len(self.ciphers)} keys)"
 
 
-Keys = Callable[[str], KeyRing | None]
-"""Returns a tenant's ring, or None if the tenant has no keys (any more). Each encryption and decryption calls it, from
-any thread, so it must answer from memory.
+Keys: TypeAlias = Callable[[str], KeyRing | None]
+"""A function that returns the ring of a tenant, or None if the tenant has no keys (any more). Each encryption and
+decryption calls it, from any thread, so it must answer from memory.
 """
-
 
 KEYS = Kind("a KeyRing, a function or None", KeyRing, cast(type, Callable), NoneType)
 
@@ -83,7 +93,9 @@ class Cipher:
         self._forged = InvalidTag
 
     def encrypt(self, text: str, place: str) -> bytes:
-        """Nonce, ciphertext and tag. The nonce is random, so one key is safe for 2^32 cells (`docs/encryption.md`)."""
+        """Return nonce, ciphertext and tag. Nonces are random, so one key is safe for 2^32 cells
+        (`docs/guides/encryption.md`).
+        """
         nonce = os.urandom(NONCE_BYTES)
         encrypted: bytes = self._aes.encrypt(nonce, text.encode(), place.encode())
         return nonce + encrypted
@@ -98,8 +110,12 @@ class Cipher:
 
 
 def read_keys(path: str | os.PathLike[str]) -> Keys:
-    """The keys of a JSON file that only its owner can read: `{tenant: {"current": id, "keys": {id: base64 of 32
-    bytes}}}`. The file is read once. Raises EncryptionError if others can read it or it has another form.
+    """Read the keys of all tenants from a JSON file: `{tenant: {"current": id, "keys": {id: base64 of 32 bytes}}}`.
+    Returns the function that `Ledger.open(keys=…)` takes. The file is read once, so open the ledger again after a
+    change.
+
+    Raises EncryptionError if the file cannot be read, if others than its owner can read it, or if it has another form,
+    and MissingExtra without `chatledger[crypto]`.
     """
     file = Path(path)
     try:

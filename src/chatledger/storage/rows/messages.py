@@ -376,7 +376,10 @@ class HalfStored(StorageError):
     """Rows of a message are missing. The ledger always writes them all, so somebody else deleted them."""
 
     def __init__(self, thread_id: str, branch: int, seq: int, missing: str) -> None:
-        super().__init__(f"thread {thread_id!r}, branch {branch}, seq {seq}: the message is stored in half, {missing}")
+        super().__init__(
+            f"thread {thread_id!r}, branch {branch}, seq {seq}: rows of the message are missing: {missing}; "
+            "restore them from a backup"
+        )
         self.thread_id = thread_id
         self.branch = branch
         self.seq = seq
@@ -395,11 +398,11 @@ def _require_whole(
     """Raises HalfStored if rows are missing. It cannot see parts that are missing at the end of a list."""
     if len(calls) != call_count:
         # :d raises ValueError for a count that is a text
-        raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count:d} calls are there")
+        raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count:d} calls are stored")
     if parts and parts[-1][2] != len(parts) - 1:
-        raise HalfStored(thread_id, branch, seq, f"{len(parts)} of {parts[-1][2] + 1} parts or more are there")
+        raise HalfStored(thread_id, branch, seq, f"{len(parts)} of at least {parts[-1][2] + 1} parts are stored")
     if reasoning_form == "str" and not any(row[3] == "reasoning" for row in parts):
-        raise HalfStored(thread_id, branch, seq, "its reasoning is not there")
+        raise HalfStored(thread_id, branch, seq, "its reasoning is not stored")
 
 
 _BLANK = blank(ChatMessage)

@@ -62,13 +62,15 @@ def agreed(connection: Connection, schema: str | None, rls: bool | None, command
     tables = _tables(connection, schema)
     active = any(table.active for table in tables)
     if rls is False and active:
-        raise StorageError("row-level security is on in this schema, where rls=False would find nothing")
+        raise StorageError("row-level security is on in this schema, so rls=False would find no rows; leave rls out")
     if not rls:
         return active
     if not (tables and all(table.secured for table in tables)):
         raise StorageError(f"row-level security is not on in this schema; run: {command} --rls")
     if not all(table.active for table in tables):
-        raise StorageError("row-level security does not hold for a superuser or a role with BYPASSRLS; use another")
+        raise StorageError(
+            "row-level security does not apply to a superuser or a role with BYPASSRLS; connect as another role"
+        )
     return True
 
 
@@ -77,7 +79,7 @@ def enable(connection: Connection, schema: str) -> None:
     version = connection.exec_driver_sql("SELECT current_setting('server_version_num')::int").scalar() or 0
     if version < NEEDS:
         raise StorageError(
-            "row-level security needs PostgreSQL 15: before that, views are read with their owner's rights"
+            "row-level security needs PostgreSQL 15 or later; earlier servers read views with their owner's rights"
         )
     for table in _tables(connection, schema):
         if not table.secured:
@@ -103,7 +105,7 @@ def keep(connection: Connection, schema: str | None) -> None:
 
 
 def only_postgresql() -> StorageError:
-    return StorageError("row-level security is PostgreSQL's; a SQLite file has one reader of all of it")
+    return StorageError("row-level security needs PostgreSQL; SQLite does not have it")
 
 
 def begin_as(begin: str, tenant: str) -> str:

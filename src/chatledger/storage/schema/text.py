@@ -64,7 +64,9 @@ def decode_text(stored: str) -> str:
 
 
 def no_keys(key_id: str, place: str | None = None) -> KeyUnavailable:
-    return KeyUnavailable(key_id, f"encrypted with the key {key_id!r}, and no keys were given", place)
+    return KeyUnavailable(
+        key_id, f"encrypted with the key {key_id!r}, and no keys were given; open the ledger with keys=…", place
+    )
 
 
 def _escape(character: str) -> str:
@@ -143,6 +145,6 @@ def read_mark(mark: str, thread: str, argument: str) -> Mark:
 
 
 def ends_partial(mark: str) -> bool:
-    """Whether the last message was still being written, of a mark that `read_mark` has read."""
+    """Whether the mark says that the last message was still being written. `read_mark` must have read the mark."""
     branch: int = _MARK.unpack(b64decode(mark, altchars=b"-_"))[1]
     return branch >= _PARTIAL

@@ -8,8 +8,9 @@ stay, and new ones come at the end. Both databases have the same views with the 
 - `scores`: the feedback that counts, beside its run: the latest of each target, key and user, unless it was retracted
   (`storage/repositories/feedback.py`).
 
-Times are ISO text in UTC, JSON is text, and a cost is NUMERIC on PostgreSQL and REAL on SQLite. Text with NUL or a lone
-surrogate is shown as the text codec stores it.
+On PostgreSQL, a time is TIMESTAMPTZ, a day DATE and a cost NUMERIC. On SQLite, times and days are ISO text in UTC, and
+a cost is REAL. JSON is text on both, because one stored NaN or NUL would break a cast for the whole view. Text with NUL
+or a lone surrogate is shown as the text codec stores it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ SELECT d.tenant_id, d.day, d.user_id, d.agent, d.model, count(*) AS runs,
   CAST(sum(d.input_tokens) AS bigint) AS input_tokens, CAST(sum(d.output_tokens) AS bigint) AS output_tokens,
   CAST(sum(d.total_tokens) AS bigint) AS total_tokens, sum(d.cost) AS cost
 FROM (
-  SELECT r.tenant_id, substr({time[r.started_at]}, 1, 10) AS day, t.user_id, r.agent, r.model, r.input_tokens,
+  SELECT r.tenant_id, {day[r.started_at]} AS day, t.user_id, r.agent, r.model, r.input_tokens,
     r.output_tokens, r.total_tokens, {cost} AS cost
   FROM {schema}runs r
   JOIN {schema}threads t ON t.tenant_id = r.tenant_id AND t.thread_id = r.thread_id
@@ -125,6 +126,7 @@ _SPELLING = {
         "time": """
     strftime('%Y-%m-%dT%H:%M:%S', ({r} - ({r} % 1000000 + 1000000) % 1000000) / 1000000,
       'unixepoch') || printf('.%06dZ', ({r} % 1000000 + 1000000) % 1000000)""",
+        "day": "strftime('%Y-%m-%d', ({r} - ({r} % 1000000 + 1000000) % 1000000) / 1000000, 'unixepoch')",
     },
     "postgresql": {
         "join": "string_agg",
@@ -134,11 +136,11 @@ _SPELLING = {
         "branch": "({r}.value->>0)::int",
         "first": "({r}.value->>1)::bigint",
         "last": "({r}.value->>2)::bigint",
-        "time": """
-    to_char({r} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
+        "time": "{r}",
+        "day": "({r} AT TIME ZONE 'UTC')::date",
     },
 }
-_OF_A_ROW = ("lineage", "branch", "first", "last", "time", "text")
+_OF_A_ROW = ("lineage", "branch", "first", "last", "time", "day", "text")
 
 
 class _OfRow(dict[str, str]):

@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from sqlalchemy import URL
 
 from chatledger.arguments import FUNCTION_OR_NONE, PATH, require
 from chatledger.errors import StorageError
+from chatledger.models import Progress
 from chatledger.models.secrets import is_secret_name
 from chatledger.storage.drivers.sqlite import create_private, file_uri
 from chatledger.storage.drivers.urls import (
@@ -34,15 +34,19 @@ from chatledger.storage.upgrade.versions import require_usable
 PAGES = 256
 """Pages in one step of the copy: 2 MiB at 8 KiB a page."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of pages copied so far and the number of all pages."""
-
 
 def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
-    """Copy one state of a database to a file that does not exist yet, and that only its owner can read. Blocking, like
-    `migrate`.
+    """Copy one consistent state of a SQLite database to a new file, check the copy, and return its path. Other
+    processes may write meanwhile. Only its owner can read the file. Blocking: in a running event loop, call it in a
+    thread.
 
-    Raises StorageError, and then leaves no file behind. For PostgreSQL the error names the command to run.
+        await asyncio.to_thread(chatledger.backup, "service.db", "backups/2026-05-01.db")
+
+    `url` is that of `Ledger.open`. `progress` receives the number of pages copied and the number of all pages. The copy
+    has as many bytes as the database, and the check reads it once more.
+
+    Raises StorageError if the target exists, the copy fails or is damaged, and then leaves no file behind; and
+    SchemaMismatch. For PostgreSQL the StorageError names the command to run.
     """
     require(ADDRESS, url=url)
     require(PATH, target=target)
@@ -70,7 +74,9 @@ def backup(url: Address, target: str | os.PathLike[str], *, progress: Progress |
 
 
 def restore(source: str | os.PathLike[str], url: Address, *, progress: Progress | None = None) -> Path:
-    """Copy a backup to a path where there is no database yet, and check the copy as `backup` does. Blocking."""
+    """Copy a backup to a path where no database exists, and check the copy as `backup` does. Returns the path.
+    Blocking, and with the errors of `backup`.
+    """
     require(PATH, source=source)
     require(ADDRESS, url=url)
     require(FUNCTION_OR_NONE, progress=progress)

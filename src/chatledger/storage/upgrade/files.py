@@ -30,7 +30,7 @@ def inspect_file(path: str) -> FileState:
     """Inspect the file. Raises StorageError if it is no SQLite database, or if its folder does not exist."""
     require_folder(path)
     if os.path.isdir(path):  # unlike Path's, these questions have an answer for a name that is too long
-        raise StorageError(f"cannot open {path}: it is a folder; give a file in it")
+        raise StorageError(f"cannot open {path}: it is a folder; pass the path of a file")
     if not os.path.exists(path):
         return FileState(status_of(None), foreign=False)
     try:
@@ -47,7 +47,7 @@ def inspect_file(path: str) -> FileState:
 def require_folder(path: str | Path) -> None:
     """Raises StorageError if the folder of that path does not exist."""
     if not os.path.isdir(Path(path).parent):
-        raise StorageError(f"cannot open {path}: there is no folder {Path(path).parent}")
+        raise StorageError(f"cannot open {path}: the folder {Path(path).parent} does not exist; create it first")
 
 
 def file_error(path: str | Path, failed: str, error: sqlite3.Error) -> StorageError:

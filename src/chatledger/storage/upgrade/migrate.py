@@ -2,8 +2,8 @@
 
 A lock keeps other migrators out: a session advisory lock on PostgreSQL, the write lock on SQLite. A SQLite file is
 first copied with SQLite's own backup to `<file>.<revision>.bak`. Its migrations then run in one transaction, all or
-none. On PostgreSQL each revision is a transaction. It gives up if it does not get a lock soon, and is tried again:
-while it waits for a table's lock, all statements that come later wait behind it.
+none. On PostgreSQL each revision is a transaction. If it does not get a lock soon, it ends and is tried again: while
+it waits for a table's lock, all later statements wait behind it.
 """
 
 from __future__ import annotations
@@ -54,11 +54,19 @@ WAIT_FOR_MIGRATOR = 600
 
 
 def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls: bool | None = None) -> SchemaStatus:
-    """Migrate a database up or down to revision `to` and return its status. Blocking: in a running event loop, call it
-    with `asyncio.to_thread`. A database that is one revision newer than this release stays as it is. Raises
-    StorageError, and SchemaMismatch for a database that is newer than that.
+    """Migrate a database up or down to revision `to`, and return its status. Blocking: in a running event loop, call it
+    with `asyncio.to_thread`.
 
-    `rls` then switches row-level security on or off for all tables, on PostgreSQL from version 15. None leaves it.
+        status = chatledger.migrate("postgresql://owner@db/chat")
+        print(status.found)
+
+    `url` is that of `Ledger.open`. `to` is `head` (the default), `base` or the number of a revision, and `schema` the
+    PostgreSQL schema of the tables. `rls` switches row-level security on or off for all tables, on PostgreSQL from
+    version 15; None leaves it. A database that is one revision newer than this release stays as it is.
+
+    A SQLite file is first copied to `<file>.<revision>.bak`; its migration is one transaction. On PostgreSQL each
+    revision is a transaction. Raises StorageError, InvalidArgument for an unknown revision, and SchemaMismatch for a
+    database that is more than one revision newer.
     """
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
@@ -75,7 +83,9 @@ def migrate(url: Address = None, *, to: str = "head", schema: str = SCHEMA, rls:
 
 
 def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
-    """The revision of a database and the one that this release needs. Blocking, as `migrate`."""
+    """The revision of a database, and the revision that this release needs. Changes nothing. Blocking, like `migrate`.
+    Raises StorageError if the database cannot be reached.
+    """
     require(ADDRESS, url=url)
     require(STR, schema=schema)
     address = read_url(url)
@@ -85,7 +95,9 @@ def schema_status(url: Address = None, *, schema: str = SCHEMA) -> SchemaStatus:
 
 
 def offline_sql(url: Address = None, *, to: str = "head", schema: str = SCHEMA) -> str:
-    """The statements that migrate an empty database of this URL's kind to revision `to`, for a person to run."""
+    """The SQL statements that migrate an empty database of this URL's kind to revision `to`, for a person to run. Does
+    not connect to the database. Raises InvalidArgument for an unknown revision.
+    """
     require(ADDRESS, url=url)
     require(STR, to=to, schema=schema)
     address = read_url(url)
@@ -171,7 +183,10 @@ def _is_down(status: SchemaStatus, to: str) -> bool:
 
 
 def alembic_include_name(name: str | None, type_: str, parent_names: Any) -> bool:
-    """A filter for the Alembic of an application (`include_name=`): it leaves chatledger's schema and tables out.
+    """A filter for an application's own Alembic: it leaves out chatledger's schema and tables. Pass it to Alembic in
+    the `env.py` of the application.
+
+        context.configure(connection=connection, include_name=alembic_include_name, target_metadata=metadata)
 
     On PostgreSQL chatledger has a schema of its own, so a table `messages` elsewhere is the application's. A SQLite
     file has no schemas; there the filter leaves out the tables by name.

@@ -28,16 +28,19 @@ _SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """`found` is None for a database without chatledger's tables. `rls`: whether every table has its policies."""
+    """The revision of a database's schema, and the revision that this release needs."""
 
     found: str | None
+    """The revision of the database; None if it has no tables of chatledger."""
     expected: str
+    """The revision that this release needs."""
     rls: bool = False
+    """Whether row-level security is on for every table. Always False on SQLite."""
 
     @property
     def usable(self) -> bool:
-        """Whether this release can use the schema: it has the same revision, or one newer for a release that is being
-        rolled out.
+        """Whether this release can use the schema: its revision is the expected one, or one revision newer, so that a
+        newer release can be rolled out.
         """
         return self.steps is not None and 0 <= self.steps <= 1
 
@@ -50,6 +53,7 @@ class SchemaStatus:
 
     @property
     def older(self) -> bool:
+        """Whether the schema is older than this release needs, so that `migrate` has work to do."""
         return self.steps is not None and self.steps < 0
 
 

@@ -37,7 +37,7 @@ _BODIES = {"anthropic": ("system", "messages"), "openai-responses": ("instructio
 
 
 def shape_names() -> list[str]:
-    """The names that the `format` of an import accepts, besides "auto" and aliases."""
+    """The names that an import accepts as `format`, besides "auto" and aliases."""
     return sorted({*_OWN, *format_names()})
 
 
@@ -52,19 +52,19 @@ def get_shape(name: str) -> Shape:
     except UnknownFormat:
         if name in unusable_formats():
             raise
-        raise UnknownFormat(name, f"unknown format {name!r}; there are {', '.join(shape_names())}") from None
+        raise UnknownFormat(name, f"unknown format {name!r}; known formats: {', '.join(shape_names())}") from None
     return RequestBody(codec, _BODIES[codec.name]) if codec.name in _BODIES else MessageList(codec)
 
 
 def conversation_keys(format: str) -> Sequence[str]:  # noqa: A002
-    """The keys of an object under which the format's readers look for a conversation; the last one has the messages."""
+    """The keys under which the format's readers look for a conversation. The last one holds the messages."""
     return _BODIES.get(get_codec(format).name, (DEFAULT_FIELD,))
 
 
 def recognise_record(record: JsonValue, fieldname: str | None = None) -> Shape | None:
-    """The first shape that recognises the record, or the value of its field; None if there is none."""
+    """The first shape that recognises the record, or with `fieldname` the value of that field. None if none does."""
     spoken = spoken_by(record)
-    if spoken is not None:  # the endpoint decides, however short the request is
+    if spoken is not None:  # the endpoint decides, since a short request may look like several formats
         return get_shape(spoken) if spoken in format_names() else None
     if fieldname is not None:
         record = find_value(record, fieldname)

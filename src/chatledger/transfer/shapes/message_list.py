@@ -1,4 +1,4 @@
-"""Records that are a message list or hold one under a field, in any format whose payload is a list."""
+"""Records that are a message list or hold one in a field, in any format whose payload is a list."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatledger.formats import Codec, Encoded
+from chatledger.formats.wire.fields import kind_of
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue
 from chatledger.transfer.envelope import Location, locate_in
@@ -31,7 +32,9 @@ class MessageList:
         return self.recognised_field(record) is not None
 
     def recognised_field(self, record: JsonValue) -> str | None:
-        """The field that holds messages of the format; empty if the record itself is their list."""
+        """The field that holds messages of the format; empty if the record itself is the list of messages; None if
+        there is no such field.
+        """
         if isinstance(record, list):
             return "" if self.codec.recognises(record) else None
         if not isinstance(record, dict) or spoken_by(record) not in (None, self.name):
@@ -43,7 +46,7 @@ class MessageList:
         if isinstance(record, list) and fieldname is None:
             return Location()
         if not isinstance(record, dict):
-            raise FieldMissing("", f"not an object with a message list, but {type(record).__name__}")
+            raise FieldMissing("", f"an object with a message list is expected, not {kind_of(record)}")
         name = fieldname or _default_field(record)
         if fieldname is None and find_path(record, name) is None:
             name = self.recognised_field(record) or DEFAULT_FIELD
@@ -51,7 +54,9 @@ class MessageList:
         return locate_in(record, path, [DEFAULT_FIELD])
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """The messages, since other keys may change; but all of a recorded request, since requests repeat messages."""
+        """The messages, since other keys may change. For a recorded request the whole record, since requests repeat
+        each other's messages.
+        """
         return record if request_path(record) else payload
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:

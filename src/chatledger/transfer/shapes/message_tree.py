@@ -1,7 +1,7 @@
 """Message trees, as Open Assistant exports them: `{"message_tree_id", "prompt": {…, "replies": [{…}, …]}}`.
 
-The first reply to a message continues its branch, and every other reply begins a new branch. So a message is stored
-once, however many replies it has. Branches are numbered in the order in which the descent meets them.
+The first reply to a message continues its branch, and every other reply begins a new branch. So each message is stored
+once, however many replies it has. Branches are numbered in the order of a depth-first search.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MessageTree:
         branches: list[BranchMessages] = []
         sources: list[list[JsonValue]] = []
         waiting: list[tuple[JsonValue, str, int, int]] = [(payload, ROOT, 0, 0)]
-        while waiting:  # the file decides the depth, so no recursion
+        while waiting:  # a loop, since a deep tree would exceed the limit of recursion
             node, path, parent, at = waiting.pop()
             number = len(branches)
             branches.append(BranchMessages([], parent, at))
@@ -105,7 +105,7 @@ def _read(node: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
         raise DecodeError(path, "a message with a text and a role is expected")
     word = node["role"]
     if word not in _ROLES and not lenient:
-        raise DecodeError(f"{path}.role", f"unknown role {word[:80]!r}; known are {', '.join(_ROLES)}")
+        raise DecodeError(f"{path}.role", f"unknown role {word[:80]!r}; use one of {', '.join(_ROLES)}")
     own = node.get("message_id")
     fields = {
         "role": _ROLES.get(word, word),
@@ -135,7 +135,7 @@ _UNSAID = {
     "reasoning": codes.REASONING,
     "tool_calls": codes.CALLS,
 }
-"""Fields that a node cannot hold."""
+"""Fields that a node of a tree cannot hold, with the codes of their losses."""
 
 
 def _note_unsaid(message: ChatMessage, lost: list[Loss]) -> None:

@@ -1,7 +1,7 @@
 """Request bodies of an API whose conversation is more than one list: `{"model", "system", "messages", "tools", …}`.
 
-The conversation is the value of the API's own keys; model, tools and settings are the rest of the record. A body may be
-a record by itself, or part of a recorded request.
+The values of certain keys are the conversation; model, tools and settings are the rest of the record. A body may be a
+record by itself, or part of a recorded request.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RequestBody:
             return False
 
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
-        """With a field, the conversation is its value, in the form that the codec reads."""
+        """With `fieldname`, the conversation is the value of that field, in the form that the codec reads."""
         if fieldname is not None:
             return locate_in(record, require_path(record, fieldname), self.keys)
         if isinstance(record, list):

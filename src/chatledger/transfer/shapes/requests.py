@@ -1,6 +1,6 @@
 """Recorded HTTP requests: `{"endpoint": …, "request": body, "response": …}`, alone or many in a recording.
 
-A recording is one JSON object whose `interactions` are such records. Each is imported as a thread of its own, since a
+A recording is one JSON object whose `interactions` are such requests. Each becomes a thread of its own, since a
 recording may hold requests to several providers.
 """
 
@@ -17,7 +17,7 @@ _BESIDE_A_REQUEST = frozenset({"endpoint", "response", "url", "path"})
 
 
 def request_path(record: JsonValue) -> list[str]:
-    """The path to the body of a request: empty for a plain body."""
+    """The path to the body of a recorded request; empty for a plain body."""
     return [REQUEST] if _is_interaction(record) else []
 
 
@@ -35,7 +35,7 @@ _ENDPOINTS = {
 
 
 def spoken_by(record: JsonValue) -> str | None:
-    """The format of a recorded request, by its endpoint: "" for an unknown endpoint, None without one."""
+    """The format of a recorded request, by its endpoint: "" for an unknown endpoint, None without an endpoint."""
     value = record.get("endpoint") if _is_interaction(record) else None
     if not isinstance(value, str):
         return None

@@ -2,7 +2,7 @@
 
     encode(decode(payload).branches).payload == payload, including key order
 
-A shape is pure: it knows neither files nor the ledger. `locate` says which part of a record is the conversation, and
+A shape is pure: it knows neither files nor the ledger. `locate` finds the conversation in a record, and
 `transfer.envelope` takes it out in the same way for all shapes.
 """
 
@@ -20,7 +20,9 @@ from chatledger.transfer.envelope import Location
 
 @dataclass(frozen=True, slots=True)
 class BranchMessages:
-    """The messages of one branch. All but the first begin after message `at` of an earlier branch, their `parent`."""
+    """The messages of one branch. Each branch but the first begins after message `at` of its `parent`, an earlier
+    branch.
+    """
 
     messages: list[ChatMessage]
     parent: int = 0
@@ -29,7 +31,9 @@ class BranchMessages:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A decoded conversation. `sources` are the objects of the messages, branch by branch, if each was one object."""
+    """A decoded conversation. `sources` are the source objects of the messages, branch by branch; empty if some message
+    is not one object.
+    """
 
     branches: list[BranchMessages]
     losses: Sequence[Loss] = ()
@@ -41,14 +45,14 @@ class Conversation:
 
 
 def list_alone(encoded: Encoded, key: str) -> Encoded:
-    """The list under the key, if the payload is an object that holds nothing else."""
+    """Replace a payload that is an object with only this key by the key's list."""
     payload = encoded.payload
     is_alone = isinstance(payload, dict) and list(payload) == [key]
     return Encoded(payload[key], encoded.losses, encoded.origins) if is_alone else encoded
 
 
 class Shape(Protocol):
-    """One shape. `name` is its name for `--format`; if `branching`, a record may hold several branches."""
+    """One shape. `name` is its name for `--format`. If `branching`, a record may hold several branches."""
 
     @property
     def name(self) -> str: ...
@@ -61,11 +65,13 @@ class Shape(Protocol):
         ...
 
     def locate(self, record: JsonValue, fieldname: str | None) -> Location:
-        """The location of the conversation; the user may name its field. Raises DecodeError if it is missing."""
+        """The location of the conversation, in `fieldname` or else in the usual field. Raises DecodeError if the
+        record has no such field.
+        """
         ...
 
     def identify(self, record: JsonValue, payload: JsonValue) -> JsonValue:
-        """The part of the record that identifies it, if the user names no id field."""
+        """The part of the record that identifies it, if no id field is given."""
         ...
 
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
@@ -73,8 +79,8 @@ class Shape(Protocol):
         ...
 
     def encode(self, branches: Sequence[BranchMessages], *, alone: bool = True, carry: bool = False) -> Encoded:
-        """The payload of these branches, whatever format they came in. Never raises.
+        """The payload of these branches, from any format. Never raises.
 
-        With `alone`, the payload becomes the value of a single key, even if the shape can write an object of keys.
+        With `alone`, the payload becomes the value of a single key, even if the shape can write several keys.
         """
         ...

@@ -1,8 +1,8 @@
 """ShareGPT records: `{"conversations": [{"from", "value"}, …], "system": …, "tools": …}`, as trainers read them.
 
-The value of a `function_call` is a JSON object `{"name", "arguments"}` or a list of them; an `observation` is a result.
-Neither has an id, so a result answers the first open call. The record's system text becomes the first message. The
-definitions under `tools` are not a message: they stay with the rest of the record.
+The value of a `function_call` is a JSON object `{"name", "arguments"}` or a list of such objects. An `observation` is a
+result. Neither has an id, so a result answers the first open call. The record's system text becomes the first message.
+The definitions under `tools` are not a message: they stay with the rest of the record.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from chatledger.errors import DecodeError
 from chatledger.formats import Encoded
 from chatledger.formats.losses.measure import Written, losses_between
+from chatledger.formats.wire.fields import wrong
 from chatledger.formats.wire.residual import keep, restore
 from chatledger.models import ChatMessage, RulesLevel, ToolCall
 from chatledger.models.json import JsonValue
@@ -38,7 +39,7 @@ _ROLES = {
 }
 _WORDS = {"user": "human", "assistant": "gpt", "tool": "observation", "system": "system", "developer": "system"}
 OF_RECORD = "of-record"
-"""The key of the residual of a system text that came from the record and not from its turns."""
+"""The key in the residual of a system message whose text came from the record and not from its turns."""
 
 
 class ShareGPT:
@@ -63,7 +64,7 @@ class ShareGPT:
     def decode(self, payload: JsonValue, rules: RulesLevel) -> Conversation:
         head = []
         where, turns = TURNS, payload
-        if isinstance(payload, dict):  # a system text and the turns
+        if isinstance(payload, dict):  # it holds the system text and the turns
             where = next(key for key in payload if key != SYSTEM)
             turns = payload[where]
             head = [ChatMessage(role="system", content=payload[SYSTEM], format=NAME, residual={OF_RECORD: where})]
@@ -97,7 +98,7 @@ def _is_turn(turn: JsonValue) -> bool:
 
 
 def _beside(message: ChatMessage) -> str | None:
-    """The field of the turns, if the message is the record's system text."""
+    """The field of the turns, if the message is the record's system text; else None."""
     known = message.format == NAME and message.role == "system" and isinstance(message.residual, dict)
     field = message.residual.get(OF_RECORD) if known else None  # type: ignore[union-attr]
     return field if isinstance(field, str) else None
@@ -108,14 +109,16 @@ def _read(turn: JsonValue, path: str, *, lenient: bool) -> ChatMessage:
         raise DecodeError(path, "an object with 'from' and 'value' is expected")
     word, value = turn["from"], turn["value"]
     if not isinstance(value, str | None):
-        raise DecodeError(f"{path}.value", f"text is expected, not {type(value).__name__}")
+        raise wrong(f"{path}.value", "text", value)
     if word not in _ROLES and not lenient:
-        raise DecodeError(f"{path}.from", f"unknown speaker {word[:80]!r}; known are {', '.join(_ROLES)}")
+        raise DecodeError(f"{path}.from", f"unknown speaker {word[:80]!r}; use one of {', '.join(_ROLES)}")
     fields: dict[str, Any] = {"role": _ROLES.get(word, word), "content": value, "format": NAME}
     if word == FUNCTION_CALL:
         calls = _read_calls(value)
         if calls is None and not lenient:
-            raise DecodeError(f"{path}.value", "not a JSON object with a name and arguments, nor a list of such")
+            raise DecodeError(
+                f"{path}.value", "a JSON object with a name and arguments, or a list of them, is expected"
+            )
         if calls is not None:
             fields |= {"content": None, "tool_calls": calls}
     message = ChatMessage.model_validate(fields, context=LENIENT)
@@ -151,7 +154,9 @@ def _written(messages: Sequence[ChatMessage]) -> Written:
 
 
 def _turns(message: ChatMessage) -> list[dict[str, JsonValue]]:
-    """The turns of a message. From another format, text beside calls is its own turn; a custom message has none."""
+    """The turns of a message. In a message of another format, text beside calls becomes a turn of its own. A custom
+    message has no turn.
+    """
     if message.format == NAME:
         return [restore(_turn(message), message.residual)]
     if message.role == "custom":

@@ -1,7 +1,7 @@
 """Trajectories of SWE-agent: OpenAI messages under `history`. The steps stay with the rest of the record.
 
-A result lists its calls in `tool_call_ids`; it answers the first of them. The messages have a format of their own, so
-that the keys that the agent adds to them (`agent`, `thought`, `action`) are never sent to a provider.
+A result lists its calls in `tool_call_ids` and answers the first of them. The messages have a format of their own, so
+that the keys that the agent adds (`agent`, `thought`, `action`) are never sent to a provider.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def _first_id(source: dict[str, JsonValue]) -> str | None:
 
 
 def _as_wire(message: ChatMessage) -> ChatMessage:
-    """The message as OpenAI's codec read it, without an id that only the list contains."""
+    """The message as OpenAI's codec read it, without a call id that only the list contains."""
     if message.format != NAME:
         return message
     return message.model_copy(update={"format": WIRE, CALL_ID: None if _is_listed(message) else message.tool_call_id})
 
 
 def _is_listed(message: ChatMessage) -> bool:
-    """Whether the source had the call's id only in its list. The residual then holds the list and all keys."""
+    """Whether the source had the call's id only in the list. The residual then holds the list and all keys."""
     residual = message.residual if isinstance(message.residual, dict) else {}
     extra, keys = residual.get(EXTRA) or {}, residual.get(KEYS) or ()
     own = CALL_ID in keys and extra.get(CALL_ID, message.tool_call_id) is not None

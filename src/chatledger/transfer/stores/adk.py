@@ -1,6 +1,6 @@
 """The sessions of Google ADK: what its DatabaseSessionService writes in schema 1, and its SqliteSessionService.
 
-Schema 0 holds pickled actions. Unpickling runs what the pickle says, so such a store is refused.
+Schema 0 holds pickled actions. Unpickling can run any code, so such a store is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlalchemy.types import Float
 from chatledger.errors import DecodeError, StorageError
 from chatledger.formats.codec import Decoded
 from chatledger.formats.google_adk.session import UPDATED, Place, identified, named, state_of_app, state_of_user
+from chatledger.formats.wire.fields import kind_of
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue, loads
 from chatledger.transfer.stores.database import SourceDatabase
@@ -27,8 +28,8 @@ _SCHEMA = "1"
 _KEYS = ("app_name", "user_id", "id")
 _EVENT_KEYS = ("app_name", "user_id", "session_id")
 _AT_ONCE = 50
-"""Sessions whose events are read together."""
-_HINT = "is it a store of ADK's DatabaseSessionService?"
+"""Number of sessions whose events are read together."""
+_HINT = "check that --from names a database of ADK's DatabaseSessionService or SqliteSessionService"
 
 
 class ADK(Store):
@@ -42,15 +43,15 @@ class ADK(Store):
         events = await self._database.columns(_EVENTS) or {}
         if "actions" in events and "event_data" not in events:
             raise StorageError(
-                f"{self._database.name} is of ADK's schema 0, whose events hold pickled actions, and reading a pickle "
-                "runs what it says; carry the store to schema 1 with ADK's own command, `adk migrate session "
-                "--source_db_url … --dest_db_url …`, and import that"
+                f"{self._database.name} has ADK's schema 0, whose events hold pickles, and reading a pickle can run "
+                "any code; migrate the store to schema 1 with ADK's own command, `adk migrate session "
+                "--source_db_url … --dest_db_url …`, and import the new store"
             )
         await self._database.require(_SESSIONS, [*_KEYS, "state", "create_time", "update_time"], hint=_HINT)
         needed = [*_EVENT_KEYS, "id", "timestamp", "invocation_id", "event_data"]
         found = await self._database.require(_EVENTS, needed, hint=_HINT)
         await self._require_schema()
-        # SqliteSessionService, which alone has times as numbers, sorts events of one time as they were added.
+        # Only SqliteSessionService stores times as numbers. It sorts events of the same time as they were added.
         by_number = self._database.is_sqlite and isinstance(found["timestamp"], Float)
         self._order = (*_EVENT_KEYS, "timestamp", "rowid" if by_number else "id")
 
@@ -62,7 +63,7 @@ class ADK(Store):
         for (version,) in await self._database.all(statement):
             if version != _SCHEMA:
                 raise StorageError(
-                    f"{self._database.name} is of ADK's schema {version}, and this release reads schema {_SCHEMA}"
+                    f"{self._database.name} has ADK's schema {version}, but this release reads only schema {_SCHEMA}"
                 )
 
     async def count(self) -> int:
@@ -109,8 +110,8 @@ class ADK(Store):
         for row in rows:
             event = self._value(row)
             if not isinstance(event, dict):
-                raise self._bad(row, f"an event is expected, not {type(event).__name__}")
-            # As ADK reads it: the other columns count, and the event has the exact time.
+                raise self._bad(row, f"an event is expected, not {kind_of(event)}")
+            # ADK reads it this way: the other columns override the event, except for its time, which is exact.
             event = {**event, **row.fields, "timestamp": event.get("timestamp", row.fields["timestamp"])}
             found = self._decoded([row], [event], rules)
             decoded.losses.extend(found.losses)
@@ -128,7 +129,7 @@ class ADK(Store):
 
 
 def _key(row: Row[Any]) -> tuple[str, ...]:
-    """The app, the user and the session that a row begins with."""
+    """The app, the user and the session of a row, its first three columns."""
     return tuple(row[:3])
 
 
@@ -147,7 +148,7 @@ def _session(found: Row[Any], events: Sequence[SourceRow]) -> SourceSession | De
         return DecodeError(f"session {name!r}: table {_SESSIONS}", str(error))
     return SourceSession(
         name=name,
-        thread_id=Place(app, user, id_.strip()).thread_id,  # as ADK's service and ours look for it
+        thread_id=Place(app, user, id_.strip()).thread_id,  # ADK's service and ours strip the id when they look it up
         rows=events,
         user_id=user,
         kind=app,
@@ -164,15 +165,15 @@ def _shared(name: str, scope: tuple[str, ...], state: object) -> SharedValues | 
 
 
 def _object(state: object) -> Mapping[str, JsonValue]:
-    """The state that a row holds. Raises ValueError."""
+    """The state in a row. Raises ValueError."""
     if state is None:
         return {}
     try:
         value = loads(state) if isinstance(state, str) else state
     except (ValueError, RecursionError):
-        raise ValueError("state is not JSON") from None
+        raise ValueError("the state is not JSON") from None
     if not isinstance(value, dict):
-        raise ValueError(f"state is not an object but {type(value).__name__}")
+        raise ValueError(f"the state must be an object, not {kind_of(value)}")
     return value
 
 

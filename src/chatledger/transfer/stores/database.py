@@ -1,4 +1,4 @@
-"""The database of somebody else's store: opened to read only, with plain SELECTs, a page of rows at a time."""
+"""The database of a framework's store, opened read-only and read with plain SELECTs, a page of rows at a time."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ T = TypeVar("T")
 
 
 class SourceDatabase:
-    """A connection that reads. Each statement is a transaction of its own, so nobody who writes waits for an import.
+    """A connection for reading. Each statement is its own transaction, so that an import never blocks a writer.
 
-    Columns have no types here: on both databases a value is what the driver makes of it, and can be compared with its
-    column again.
+    Columns have no SQLAlchemy types here. A value is what the driver returns, and compares equal to its column.
     """
 
     def __init__(self, connection: AsyncConnection, name: str) -> None:
@@ -51,12 +50,12 @@ class SourceDatabase:
         return self._connection.dialect.name == "sqlite"
 
     def json(self, name: str) -> ColumnElement[Any]:
-        """A column of JSON as its text, which drivers would read each in its own way."""
+        """A JSON column as text. The drivers would decode it in different ways."""
         found: ColumnElement[Any] = column(name)
         return found if self.is_sqlite else cast(found, Text)
 
     async def columns(self, table: str) -> Mapping[str, TypeEngine[Any]] | None:
-        """The types of a table's columns by name; None if there is no such table."""
+        """The types of a table's columns by name. None if the table does not exist."""
 
         def read(connection: Connection) -> Mapping[str, TypeEngine[Any]] | None:
             try:
@@ -67,7 +66,7 @@ class SourceDatabase:
         return await _translated(self._connection.run_sync(read))
 
     async def require(self, table: str, needed: Sequence[str], *, hint: str) -> Mapping[str, TypeEngine[Any]]:
-        """The columns of a table. Raises StorageError, which ends with the hint, if it is not there or lacks one."""
+        """The columns of a table. Raises StorageError, ending with the hint, for a missing table or column."""
         found = await self.columns(table)
         if found is None:
             tables = await _translated(
@@ -84,7 +83,7 @@ class SourceDatabase:
         return found
 
     async def number(self, statement: Select[Any]) -> int:
-        """The only number that a statement gives."""
+        """The single number that a statement returns."""
         found: int = (await self.all(statement))[0][0]
         return found
 
@@ -96,11 +95,11 @@ class SourceDatabase:
         *conditions: ColumnElement[bool],
         size: int = PAGE,
     ) -> AsyncIterator[Sequence[Row[Any]]]:
-        """The rows in the order of these columns, which together are unique and never null, in pages. A row begins with
-        the values of those columns.
+        """The rows in pages, sorted by the columns of `order`, which together must be unique and never null. Each row
+        begins with the values of those columns.
         """
         keys: list[ColumnElement[Any]] = [column(name) for name in order]
-        # Under labels: a value made of a column would have its name, and the order would be ambiguous.
+        # Labels keep the order unambiguous: an expression over a column would otherwise have the column's name.
         columns = (column(one) if isinstance(one, str) else one for one in wanted)
         others = [one.label(f"wanted_{number}") for number, one in enumerate(columns)]
         statement = select(*keys, *others).select_from(named_table(table)).where(*conditions)
@@ -115,9 +114,9 @@ class SourceDatabase:
 
 @asynccontextmanager
 async def open_source(url: Address) -> AsyncIterator[SourceDatabase]:
-    """The database at a path, `sqlite:///…` or `postgresql://…`, with any driver in the name: ours reads it.
+    """Open the database at a path, `sqlite:///…` or `postgresql://…`. A driver in the URL is ignored.
 
-    Raises StorageError for one that is not there or cannot be reached.
+    Raises StorageError if the database does not exist or cannot be reached.
     """
     address = read_url(url)
     engine, name = _open_sqlite(address) if address.get_backend_name() == "sqlite" else _open_postgresql(address)

@@ -1,7 +1,7 @@
-"""The chat histories of LangChain: what SQLChatMessageHistory of langchain-community writes, and the
-PostgresChatMessageHistory of langchain-community and of langchain-postgres.
+"""The chat histories of LangChain: the tables of SQLChatMessageHistory in langchain-community, and of
+PostgresChatMessageHistory in langchain-community and langchain-postgres.
 
-All keep a message a row, as `message_to_dict` gives it: as text or as JSONB, the session's id as text or as a UUID.
+Each row is one message in the form of `message_to_dict`, as text or JSONB. The session's id is text or a UUID.
 """
 
 from __future__ import annotations

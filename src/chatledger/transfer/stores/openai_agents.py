@@ -1,6 +1,7 @@
-"""The sessions of the OpenAI Agents SDK: what its SQLiteSession and its SQLAlchemySession write.
+"""The sessions of the OpenAI Agents SDK: the tables of its SQLiteSession and SQLAlchemySession.
 
-Both keep an item a row. The first sorts them by id, the second by time and id: a compaction gives new rows old times.
+Both store one item per row. SQLiteSession sorts rows by id, SQLAlchemySession by time and id. The orders differ after a
+compaction, which gives new rows old times.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from chatledger.transfer.stores.store import OneTable, SourceRow, SourceSession
 
 TABLE = "agent_messages"
 _BRANCHES = "message_structure"
-"""The table in which the SDK's AdvancedSQLiteSession says which message is on which branch."""
+"""The table in which the SDK's AdvancedSQLiteSession records the branch of each message."""
 
 
 class OpenAIAgents(OneTable):
@@ -32,7 +33,7 @@ class OpenAIAgents(OneTable):
     async def prepare(self) -> None:
         await super().prepare()
         await self._database.require(self._table, ["created_at"], hint=self.hint)
-        # SQLAlchemySession says VARCHAR where SQLiteSession says TEXT.
+        # SQLAlchemySession declares VARCHAR where SQLiteSession declares TEXT.
         by_id = self._database.is_sqlite and isinstance(self._columns["session_id"], TEXT)
         self.order = ("id",) if by_id else ("created_at", "id")
         self._branched = await self._find_branched()
@@ -40,8 +41,8 @@ class OpenAIAgents(OneTable):
     async def sessions(self) -> AsyncIterator[SourceSession | DecodeError]:
         async for session in super().sessions():
             if isinstance(session, SourceSession) and session.name in self._branched:
-                detail = "AdvancedSQLiteSession keeps several branches of it in one list, which would be mixed"
-                yield DecodeError(f"session {session.name!r}", f"{detail}; delete those that are no longer needed")
+                detail = "AdvancedSQLiteSession stores its branches in one list, and an import would mix them"
+                yield DecodeError(f"session {session.name!r}", f"{detail}; delete all branches but one in the SDK")
             else:
                 yield session
 
@@ -54,7 +55,9 @@ class OpenAIAgents(OneTable):
         return {row[0] for row in await self._database.all(statement)}
 
     def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
-        """Items of one time are read together, as they were probably added: a call and its text are one message."""
+        """Items of the same time are decoded together, since they were probably added together: text and a call beside
+        it then become one message.
+        """
         id_of = deriving("imported message", session.thread_id)
         decoded = Decoded([])
         for time, group in groupby(rows, lambda row: row.created_at):

@@ -1,4 +1,4 @@
-"""What the readers of the frameworks' stores share: a session with its rows, and how a row becomes messages."""
+"""Shared by the readers of the frameworks' stores: sessions with their rows, and decoding of rows into messages."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sqlalchemy.types import DateTime, Text
 from chatledger.errors import DecodeError
 from chatledger.formats import get_codec
 from chatledger.formats.codec import Decoded
+from chatledger.formats.wire.fields import kind_of
 from chatledger.models import RulesLevel
 from chatledger.models.json import JsonValue, dumps, loads
 from chatledger.transfer.stores.database import SourceDatabase
@@ -23,13 +24,13 @@ from chatledger.transfer.stores.database import SourceDatabase
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A row that holds an item, a message or an event: the JSON of it as the database has it, and its time."""
+    """A row of an item, a message or an event: its JSON as the database returns it, and its time."""
 
     id: object
     json: object
     created_at: datetime | None = None
     fields: Mapping[str, JsonValue] = field(default_factory=dict)
-    """What other columns of the row say of the message."""
+    """Values of the message that stand in other columns of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class SourceSession:
         return f"session {self.name!r}"
 
     def digest(self, count: int) -> str:
-        """A digest of the first rows, by which a later import knows that they are still the same."""
+        """A digest of the first `count` rows. A later import compares it, to see that they did not change."""
         known = hashlib.sha256()
         for row in self.rows[:count]:
             known.update(dumps([str(row.id), str(row.json)]).encode("utf-8", "surrogatepass"))
@@ -62,7 +63,7 @@ class SourceSession:
 
 @dataclass(frozen=True, slots=True)
 class SharedValues:
-    """Values that belong to no thread: the state of a user or an app, under their keys in a scope of `kv`."""
+    """Values that belong to no thread, such as the state of a user or an app, for a scope of `kv`."""
 
     label: str
     scope: tuple[str, ...]
@@ -79,7 +80,7 @@ class Store(ABC):
     format: str
     """The format of its messages."""
     has_users = False
-    """Whether the store says whose a session is."""
+    """Whether the store records the user of each session."""
 
     def __init__(self, database: SourceDatabase, table: str, *, sessions: Sequence[str] = ()) -> None:
         self._database = database
@@ -88,19 +89,19 @@ class Store(ABC):
 
     @property
     def place(self) -> str:
-        """The file, or the URL without its password."""
+        """The path of the file, or the URL without its password."""
         return self._database.name
 
     @abstractmethod
     async def prepare(self) -> None:
-        """Look at the tables. Raises StorageError if they are not those of the framework."""
+        """Inspect the tables. Raises StorageError if they are not the framework's."""
 
     @abstractmethod
     async def count(self) -> int:
         """The number of sessions."""
 
     async def missing(self) -> Sequence[str]:
-        """The chosen sessions that the store does not have."""
+        """The chosen session ids that the store does not contain."""
         if not self._sessions:
             return []
         found = {row[0] for row in await self._database.all(self._ids())}
@@ -112,31 +113,31 @@ class Store(ABC):
 
     @abstractmethod
     def sessions(self) -> AsyncIterator[SourceSession | DecodeError]:
-        """Each session with its rows; an error for one that cannot be read at all."""
+        """Each session with its rows, or an error for a session that cannot be read."""
 
     async def shared(self) -> AsyncIterator[SharedValues | DecodeError]:
-        """The values that belong to no session, and errors for those that cannot be read."""
+        """The values that belong to no session, or an error for values that cannot be read."""
         none: Sequence[SharedValues | DecodeError] = ()
         for one in none:
             yield one
 
     @abstractmethod
     def decode(self, session: SourceSession, rows: Sequence[SourceRow], rules: RulesLevel) -> Decoded:
-        """The messages of these rows of the session. Raises BadRow."""
+        """Decode these rows of the session into messages. Raises BadRow."""
 
     # --- For the readers ----------------------------------------------------------------------------------------------
 
     def _value(self, row: SourceRow) -> JsonValue:
         """Raises BadRow."""
         if not isinstance(row.json, str):
-            raise self._bad(row, f"text is expected, not {type(row.json).__name__}")
+            raise self._bad(row, f"text is expected, not {kind_of(row.json)}")
         try:
             return loads(row.json)
         except (ValueError, RecursionError):
             raise self._bad(row, "not JSON") from None
 
     def _decoded(self, rows: Sequence[SourceRow], values: Sequence[JsonValue], rules: RulesLevel) -> Decoded:
-        """Raises BadRow for the first row that alone is not of the format."""
+        """Raises BadRow for the first row that by itself does not fit the format."""
         codec = get_codec(self.format)
         try:
             return codec.decode(list(values), rules=rules)
@@ -153,14 +154,14 @@ class Store(ABC):
 
 
 _ID = cast(column("session_id"), Text)
-"""Some tables have UUIDs."""
+"""Cast to text, because some tables store UUIDs."""
 
 
 class OneTable(Store):
-    """A store with a table of messages, each with the id of its session. `json` is the column of the message."""
+    """A store with one table of messages, each with its session's id. `json` names the column of the message."""
 
     json: str
-    hint = "--table names another table"
+    hint = "name the table with --table"
     order: Sequence[str] = ("id",)
     """The columns by which the framework's own reader sorts the rows of a session."""
     time: str | None = None
@@ -194,7 +195,7 @@ class OneTable(Store):
         return [_ID.is_not(None), *([_ID.in_(self._sessions)] if self._sessions else [])]
 
     def _times(self) -> list[ColumnElement[Any]]:
-        """PostgreSQL keeps a time without its zone as the clock of the server shows it, and so reads it back."""
+        """On PostgreSQL, a time without a zone is in the server's zone. The cast converts it with that zone."""
         if self.time is None:
             return []
         time: ColumnElement[Any] = column(self.time)
@@ -210,7 +211,7 @@ class OneTable(Store):
 
 
 def as_time(value: object) -> datetime | None:
-    """A time as a driver gives it: of a text or without a zone it is UTC, a number is in seconds since 1970."""
+    """A driver's value as a time: a text or a time without a zone is UTC, a number is in seconds since 1970."""
     try:
         if isinstance(value, str):
             value = datetime.fromisoformat(value)

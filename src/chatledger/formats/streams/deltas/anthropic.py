@@ -1,6 +1,6 @@
 """Events of Anthropic messages.
 
-Text, thinking with its signature, and tool use grow. A block of any other kind becomes a part of its own when it ends.
+Text, thinking with its signature, and tool use grow. A block of any other type becomes a separate part when it ends.
 Citations are left out.
 """
 
@@ -63,7 +63,7 @@ class AnthropicDeltas:
     def _stop(self, index: int) -> Sequence[Delta]:
         block, given = self._blocks.pop(index, {}), self._input.pop(index, "")
         kind = block.get("type")
-        if kind == "tool_use" and not given:  # the input came with the start of the block: nothing or all of it
+        if kind == "tool_use" and not given:  # the start of the block has the input: nothing, or all of it
             return [ToolCallDelta(index=index, arguments=json.dumps(block.get("input") or {}, ensure_ascii=False))]
         if kind is None or kind in _GROWING:
             return ()

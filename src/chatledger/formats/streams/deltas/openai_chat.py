@@ -1,6 +1,6 @@
 """Chunks of OpenAI chat completions, and of the many servers that imitate them.
 
-Other servers add `reasoning_content` or `reasoning`. A refusal is text of the message.
+Other servers add `reasoning_content` or `reasoning`. A refusal counts as text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _read_delta(delta: Event, path: str) -> list[Delta]:
     reasoning = some_text(delta, "reasoning_content", path) or some_text(delta, "reasoning", path)
     if reasoning is not None:
         found.append(ReasoningDelta(text=reasoning))
-    if isinstance(delta.get("content"), list):  # of models that reason among their content
+    if isinstance(delta.get("content"), list):  # from models that reason inside their content
         parts = (read_part(part, f"{path}.content", lenient=False) for part in delta["content"])
         found += [part for part, _ in parts]
         delta = {key: value for key, value in delta.items() if key != "content"}
@@ -45,7 +45,7 @@ def _read_delta(delta: Event, path: str) -> list[Delta]:
 
 def _read_call(call: object, path: str) -> ToolCallDelta:
     if not isinstance(call, dict):
-        raise DecodeError(path, f"dict expected, not {type(call).__name__}")
+        raise DecodeError(path, f"expected a dict, not {type(call).__name__}")
     function = field(call, "function", dict, path)
     custom = field(call, "custom", dict, path)
     named = _named(function or {}, f"{path}.function") if custom is None else _custom(custom, f"{path}.custom")

@@ -1,0 +1,118 @@
+"""Every list has one JSON shape, and the commands that list and show runs, branches and scores."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatledger import Feedback, Ledger, Usage
+from tests.cli.commands import chatledger
+from tests.conftest import Database
+from tests.conversations import assistant, turn, user
+from tests.storage.raw import count_rows
+
+
+@pytest.fixture
+async def filled(database: Database) -> Database:
+    async with Ledger.open(database.url) as ledger:
+        for number in range(3):
+            await ledger.threads.create(f"t{number}", user_id="ada")
+            await ledger.runs.start(f"t{number}", run_id=f"r{number}", agent="a", model="m", input={"q": "?"})
+            await ledger.messages.append(f"t{number}", turn(), run_id=f"r{number}")
+            await ledger.feedback.record(Feedback(run_id=f"r{number}", key="stars", score=number, user_id="eve"))
+        await ledger.runs.finish("r0", status="completed", usage=Usage(input_tokens=3, output_tokens=4, cost="0.25"))
+        await ledger.runs.finish("r1", status="failed", error="no answer")
+        await ledger.branches.fork("t0", 1)
+        await ledger.messages.append("t0", [assistant("again")])
+        await ledger.messages.append("t2", [user("?"), assistant("Su", state="partial")])
+    return database
+
+
+LISTS = [
+    ("threads", {"thread_id", "user_id"}),
+    ("runs list", {"run_id", "usage"}),
+    ("feedback list", {"feedback_id", "score"}),
+    ("feedback summary", {"key", "mean"}),
+    ("branches list t0", {"branch", "active"}),
+    ("partials", {"thread_id", "seq"}),
+    ("search Lima", {"thread_id", "match"}),
+    ("check", {"thread_id", "detail"}),
+    ("repair --dry-run", {"thread_id", "detail"}),
+    ("sql SELECT(1)AS(a)", {"a"}),
+    ("schema --views", {"view", "columns"}),
+]
+
+
+@pytest.mark.parametrize(("words", "names"), LISTS)
+def test_a_list_is_an_object_with_items_and_next_cursor(filled: Database, words: str, names: set[str]) -> None:
+    words = words.replace("SELECT(1)AS(a)", "SELECT\t1\tAS\ta")
+    told = chatledger(*words.split(" "), "--json", url=filled.url).json
+    assert list(told)[:2] == ["items", "next_cursor"]
+    assert all(names <= set(item) for item in told["items"])
+    assert told["next_cursor"] is None
+    assert told["items"] or words in ("check", "repair --dry-run")
+
+
+@pytest.mark.parametrize("words", ["threads", "runs list", "feedback list"])
+def test_a_list_goes_on_with_its_cursor(filled: Database, words: str) -> None:
+    whole = chatledger(*words.split(), "--json", url=filled.url).json["items"]
+    first = chatledger(*words.split(), "--json", "--limit", 2, url=filled.url).json
+    rest = chatledger(*words.split(), "--json", "--cursor", first["next_cursor"], url=filled.url).json
+    assert ([*first["items"], *rest["items"]], rest["next_cursor"]) == (whole, None)
+    shown = chatledger(*words.split(), "--limit", 2, url=filled.url)
+    assert (len(shown.out.splitlines()), shown.error) == (3, f"chatledger: next page: --cursor {first['next_cursor']}")
+
+
+def test_runs_are_chosen_and_shown(filled: Database) -> None:
+    def ids(*words: str) -> list[str]:
+        return [run["run_id"] for run in chatledger("runs", "list", *words, "--json", url=filled.url).json["items"]]
+
+    assert ids("--status", "failed") == ["r1"]
+    assert ids("--thread", "t2") == ["r2"]
+    table = chatledger("runs", "list", "--thread", "t0", url=filled.url).out.splitlines()
+    assert table[0].split() == ["RUN", "THREAD", "AGENT", "MODEL", "STATUS", "TOKENS", "STARTED"]
+    assert table[1].split()[:6] == ["r0", "t0", "a", "m", "completed", "7"]
+    shown = dict(line.split(maxsplit=1) for line in chatledger("runs", "show", "r0", url=filled.url).out.splitlines())
+    assert (shown["input"], shown["cost"], shown["status"]) == ('{"q":"?"}', "0.25", "completed")
+    assert chatledger("runs", "show", "r1", "--json", url=filled.url).json["error"] == "no answer"
+    missing = chatledger("runs", "show", "r9", url=filled.url)
+    assert (missing.code, missing.out) == (3, "")
+    assert chatledger("runs", "list", "--status", "done", url=filled.url).code == 2
+
+
+def test_scores_are_listed_as_they_count_or_as_they_came(filled: Database) -> None:
+    chatledger("feedback", "record", "r0", "stars", 5, "--user", "eve", url=filled.url)
+
+    def scores(*words: str) -> list[float]:
+        return [one["score"] for one in chatledger("feedback", "list", *words, "--json", url=filled.url).json["items"]]
+
+    assert scores() == [5, 2, 1]
+    assert scores("--events") == [5, 2, 1, 0]
+    assert scores("--run", "r0", "--key", "stars") == scores("--thread", "t0") == [5]
+    assert scores("--user", "nobody") == []
+    assert chatledger("feedback", "list", "--key", "none", url=filled.url).error == "chatledger: no scores found"
+    assert chatledger("feedback", "list", "--run", "r0", url=filled.url).out.splitlines()[1].split()[1:5] == [
+        "r0", "stars", "5", "eve",
+    ]  # fmt: skip
+
+
+def test_branches_are_listed_and_activated(filled: Database) -> None:
+    table = chatledger("branches", "list", "t0", url=filled.url).out.splitlines()
+    assert [line.split()[:2] for line in table[1:]] == [["0", "5"], ["1", "active"]]
+    assert "branch 0, seq 1" in table[2]
+    assert chatledger("branches", "activate", "t0", 0, url=filled.url).error == (
+        "chatledger: branch 0 of thread 't0' is active"
+    )
+    told = chatledger("branches", "list", "t0", "--json", url=filled.url).json["items"]
+    assert [(one["branch"], one["active"]) for one in told] == [(0, True), (1, False)]
+    assert chatledger("branches", "activate", "t0", 7, url=filled.url).code == 3
+    assert chatledger("branches", "list", url=filled.url).code == 2
+
+
+async def test_a_thread_is_deleted_for_good_once_confirmed(filled: Database) -> None:
+    refused = chatledger("delete", "t0", url=filled.url)
+    assert (refused.code, (await count_rows(filled, "WHERE thread_id = 't0'"))["threads"]) == (2, 1)
+    told = chatledger("delete", "t0", "--yes", "--json", url=filled.url).json
+    assert told["rows"]["messages"] == 6
+    assert set((await count_rows(filled, "WHERE thread_id = 't0'")).values()) == {0}
+    assert chatledger("delete", "t0", "--yes", url=filled.url).code == 3
+    assert len(chatledger("threads", "--json", url=filled.url).json["items"]) == 2
