@@ -1,4 +1,4 @@
-# Everything that a checkout needs is Python >= 3.11 and make; the rest is set up in .venv by the first target called.
+# A checkout needs Python >= 3.11 and make. The first target that runs sets up the rest in .venv.
 PYTHON ?= python3
 PYTHON312 ?= python3.12
 PYTHON313 ?= python3.13
@@ -11,6 +11,8 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 ADAPTERS := .venv-adapters
 ADAPTERS_READY := $(ADAPTERS)/.ready
+DOCS := .venv-docs
+DOCS_READY := $(DOCS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
 BASE ?= HEAD
@@ -19,42 +21,42 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-data test-adapters test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types imports bench bench-full bench-peers bench-adapters bench-profile bench-against clean
+  fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Set up .venv with the pinned versions
 
-# Upstream packages whose classes we are compared with come without their dependencies: only their schema modules are
-# loaded, and those need Pydantic alone.
+# The upstream packages that tests compare us with are installed without their dependencies: the tests load only their
+# schema modules, which need only Pydantic.
 $(READY): pyproject.toml constraints.txt tests/upstream.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/upstream.txt
 	touch $(READY)
 
-# The demo has a small environment of its own: it needs no linter, no test tools and no provider's SDK.
+# The demo has a small environment of its own, since it needs no linter, no test tools and no provider's SDK.
 $(DEMO_READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)
 	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[cli]'
 	touch $(DEMO_READY)
 
-demo: $(DEMO_READY)  ## Import the samples, append, read, score and show, on SQLite and on PostgreSQL where it is found
+demo: $(DEMO_READY)  ## Run `chatledger demo` on SQLite, and on PostgreSQL if there is one
 	@rm -f demo.db demo.db-wal demo.db-shm
 	$(DEMO)/bin/chatledger demo --url demo.db
 	@$(DEMO)/bin/python -m tests.postgres --if-found $(DEMO)/bin/chatledger demo --migrate
 
-service: $(READY)  ## Run the example of a chat service on the database URL, a path or postgresql://…
+service: $(READY)  ## Run the example chat service on the database URL (a path or postgresql://…) and port PORT
 	CHATLEDGER_URL=$(URL) $(BIN)/uvicorn examples.service.app:app --port $(PORT) --timeout-graceful-shutdown 5
 
 test: $(READY)  ## Run the whole suite on both databases, on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-data: $(READY)  ## Import, read back and export the real transcripts below DATA
+test-data: $(READY)  ## Import, read back and export the real transcripts in the folder DATA
 	CHATLEDGER_TEST_DATA=$(DATA) $(BIN)/python -m pytest tests/data
 
-# An environment of their own: `make test` needs no framework.
+# The adapters have an environment of their own, since `make test` needs no framework.
 $(ADAPTERS_READY): pyproject.toml constraints.txt tests/adapters/requirements.txt
 	$(PYTHON) -m venv $(ADAPTERS)
 	grep -v '^opentelemetry-' constraints.txt > $(ADAPTERS)/shared.txt
@@ -72,7 +74,7 @@ test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12
 test-partitioned: $(READY)  ## Run the storage suite on PostgreSQL that is hash-partitioned by tenant
 	CHATLEDGER_TEST_PARTITIONS=4 $(BIN)/python -m pytest tests/storage -k 'not sqlite'
 
-# Tests that look at plain rows, put them there, or open ledgers without keys, themselves.
+# Parts of the names of tests that read or write plain rows themselves, or open ledgers without keys.
 PLAIN := query_plans transcript bulk backup pieces_are_stored round_trip damaged damage_on without_an_id_keeps \
   only_the_beginning result_on_the_active_path database_that_is_away asks_for_a_hundred lost_listener
 
@@ -80,16 +82,16 @@ test-encrypted: $(READY)  ## Run the storage suite on ledgers that encrypt
 	CHATLEDGER_TEST_KEYS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/storage tests/faults/test_machine.py \
 	  -k 'not ($(subst $() , or ,$(strip $(PLAIN))))'
 
-test-pgbouncer: $(READY)  ## Two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
+test-pgbouncer: $(READY)  ## Run two processes with 16 tasks each behind a real PgBouncer, found on PATH or at PGBOUNCER
 	$(BIN)/python -m tests.pgbouncer
 
-mutants: $(READY)  ## Run each proof of reliability without its protection: all must fail
+mutants: $(READY)  ## Run each proof of reliability with its protection removed: all must fail
 	$(BIN)/python -m tests.faults.mutants
 
-soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/reliability.md
-	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/reliability.md
+soak: $(READY)  ## Run the proofs of reliability for MINUTES, and write the figures to docs/explanation/reliability.md
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --page docs/explanation/reliability.md
 
-fuzz: $(READY)  ## Feed decoders and imports hostile payloads for MINUTES, guided by coverage; needs a Python that atheris is made for
+fuzz: $(READY)  ## Fuzz decoders and imports for MINUTES, guided by coverage; needs a Python that atheris supports
 	$(BIN)/python -m pip install --quiet --requirement tests/hostile/fuzz.txt
 	for format in import-files $$($(BIN)/python -c 'import chatledger.formats as f; print(*f.format_names())'); do \
 	  $(BIN)/python -m tests.hostile.fuzz $$format $$(($(MINUTES) * 60 / 9)) || exit 1; \
@@ -106,29 +108,38 @@ imports: $(READY)  ## Check that imports point down and form no cycle
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_import_graph.py
 
+$(DOCS_READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $(DOCS_READY)
+
+# Not with --quiet: a warning that is not shown is not counted either, and strict mode would let it pass.
+docs: $(DOCS_READY)  ## Build the site of the documentation into site/; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
+
 DURABLE = $(BIN)/python -m tests.postgres --durable
 
 bench: $(READY)  ## Compare append, load and import with the bare drivers, in under five minutes
 	$(DURABLE) $(BIN)/python -m benchmarks
 
-bench-full: $(READY)  ## The same up to 100,000 messages, with plots, into docs/benchmarks.md and the README
-	$(DURABLE) $(BIN)/python -m benchmarks --full --page docs/benchmarks.md --keep .bench
+bench-full: $(READY)  ## Run bench up to 100,000 messages, and write docs/explanation/benchmarks.md and the figures in the README
+	$(DURABLE) $(BIN)/python -m benchmarks --full --page docs/explanation/benchmarks.md --keep .bench
 	$(BIN)/python -m benchmarks.readme
 
-bench-peers: $(READY) $(PEERS_READY)  ## Compare with the stores that frameworks ship, into docs/benchmarks.md
-	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers --page docs/benchmarks.md
+bench-peers: $(READY) $(PEERS_READY)  ## Compare with the stores that frameworks ship, and write the figures to docs/explanation/benchmarks.md
+	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers --page docs/explanation/benchmarks.md
 
-bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their frameworks' own stores, into docs/benchmarks.md
-	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers.adapters --page docs/benchmarks.md
+bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their frameworks' own stores, and write docs/explanation/benchmarks.md
+	$(DURABLE) $(PEERS)/bin/python -m benchmarks.peers.adapters --page docs/explanation/benchmarks.md
 
-bench-profile: $(READY)  ## Where the time of append and history goes, into docs/benchmarks.md
-	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/benchmarks.md
+bench-profile: $(READY)  ## Profile append and history, and write the shares of time to docs/explanation/benchmarks.md
+	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/explanation/benchmarks.md
 
-bench-against: $(READY)  ## Compare the working tree with the commit BASE, both in one run, in under four minutes
+bench-against: $(READY)  ## Compare the speed of the working tree with the commit BASE, in under four minutes
 	$(BIN)/python -m benchmarks.against --base $(BASE)
 
-# An environment of their own: they are no dependency of anything here, the tests included. What ours runs on is held to
-# our versions; the rest of constraints.txt would contradict theirs.
+# The peers have an environment of their own: nothing here depends on them, not even the tests. The packages that
+# chatledger runs on have our versions there; the rest of constraints.txt would contradict theirs.
 SHARED := ^(aiosqlite|alembic|asyncpg|greenlet|pydantic|pydantic_core|sqlalchemy)==
 $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt tests/adapters/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -137,5 +148,5 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 		--requirement benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
-clean:  ## Remove what was set up and built
-	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean:  ## Remove all environments, caches and build outputs
+	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(DOCS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

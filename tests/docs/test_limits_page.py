@@ -1,0 +1,101 @@
+"""The page of limits has the numbers of the code, and the names that LimitExceeded gives."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from chatledger import ChatMessage, Ledger, LimitExceeded, Limits
+from chatledger import ledger as ledger_module
+from chatledger import repositories as calls
+from chatledger.models import json
+from chatledger.models.limits import MAX_KEY_BYTES
+from chatledger.storage.append import kv, tip_cache
+from chatledger.storage.append.request import LEASE
+from chatledger.storage.databases import hints, poller, postgresql, replica, sqlite
+from chatledger.storage.drivers.urls import POOL, TIMEOUT
+from chatledger.storage.history import window
+from chatledger.storage.repositories import (
+    check_all,
+    cursors,
+    deletion,
+    drafts,
+    follow,
+    messages,
+    reencrypt,
+    runs,
+    thread_list,
+)
+from chatledger.storage.rows.keys import KEY_BYTES
+from chatledger.storage.upgrade import migrate
+from tests.docs.pages import DOCS
+
+TEXT = (DOCS / "reference" / "limits.md").read_text(encoding="utf-8")
+
+SAID = {
+    "messages of an append": f"{Limits().messages:,} (",
+    "text and JSON of an append": f"{Limits().bytes // 2**20} MiB, {Limits().bytes:,} bytes",
+    "`kv` values that one append writes": f"{kv.MOST}",
+    "one `kv` value": f"{Limits().bytes // 2**20} MiB",
+    "nesting of JSON": f"{json.MAX_DEPTH} levels",
+    "digits of an integer": f"{json._INTEGER_DIGITS:,}",
+    "tenant, `thread_id`": f"1 to {MAX_KEY_BYTES} bytes",
+    "name of an agent": f"1 to {MAX_KEY_BYTES} bytes",
+    "encryption key": f"{KEY_BYTES} bytes",
+    "`limit` of a list": f"50 | 1 to {cursors.MAX_PAGE:,}",
+    "`limit` of `threads.complete`": f"10 | 1 to {cursors.MAX_PAGE:,}",
+    "`messages.iterate`": f"{messages.PAGE} messages",
+    "changes that `follow`": f"{follow.MOST}",
+    "`preview`": f"{thread_list.PREVIEW_CHARACTERS} characters, out of the last {thread_list._POSITIONS} ",
+    "runs that one page": f"{runs._SCANNED:,};",
+    "`timeout` of a ledger": f"{TIMEOUT:g} | more than 0, at most {ledger_module._LONGEST_TIMEOUT:,}",
+    "`lease`": f"{LEASE:g} | more than `interval`, at most {calls._LONGEST:,}",
+    "`interval`": f"{drafts.INTERVAL:g} | 0 to {calls._LONGEST:,}",
+    "`size`": f"{drafts.SIZE:,} ",
+    "poll of followed": f"every {poller.INTERVAL * 1000:g} ms",
+    "notifications": f"at most every {hints.DISTANCE * 1000:g} ms",
+    "a replica that failed": f"for {replica.RETRY_AFTER:g} s",
+    "a migration on PostgreSQL": f"{migrate.LOCK_TIMEOUT:g} s, then tries again after 1, 2, 4, 8 and 16 s",
+    "a migration of a SQLite": f"{migrate.WAIT_FOR_MIGRATOR} s",
+    "`pool_size`": f"{POOL.size} | 1 to {ledger_module._MOST_CONNECTIONS:,}",
+    "`max_overflow`": f"{POOL.overflow} | 0 to {ledger_module._MOST_CONNECTIONS:,}",
+    "connections for calls": f"{postgresql.TWIN} more",
+    "connections to a SQLite": f"{sqlite.READERS} that read",
+    "branches whose state": f"{tip_cache.SIZE:,}",
+    "`threads.retain`": f"{deletion.IDLE_BATCH} threads",
+    "`reencrypt`": f"{reencrypt.BATCH:,} rows",
+    "`ledger.check`": f"{check_all.THREADS} threads",
+}
+
+
+@pytest.mark.parametrize("row", SAID)
+def test_the_page_has_the_number_of_the_code(row: str) -> None:
+    (line,) = [line for line in TEXT.splitlines() if line.startswith(f"| {row}")]
+    assert SAID[row] in line
+
+
+def test_positions_and_branches_end_where_the_page_says() -> None:
+    assert (window.END, window.MAX_BRANCH, migrate.RETRY_AFTER) == (2**62, 2**31 - 1, (1, 2, 4, 8, 16))
+
+
+USER = ChatMessage(role="user", content="Hi" * 100)
+LARGE: dict[str, Callable[[Ledger], Awaitable[object]]] = {
+    "messages of an append": lambda ledger: ledger.messages.append("t", [USER] * 3),
+    "bytes of an append": lambda ledger: ledger.messages.append("t", [USER, USER]),
+    "values of kv": lambda ledger: ledger.messages.append("t", [USER], kv={str(n): n for n in range(65)}),
+    "bytes of a value": lambda ledger: ledger.kv.put(("tenant",), "k", "v" * 300),
+    "bytes of thread_id": lambda ledger: ledger.threads.create("t" * 513),
+    "limit": lambda ledger: ledger.threads.list(limit=1_001),
+    "max_tokens": lambda ledger: ledger.messages.history("t", max_tokens=0),
+}
+
+
+@pytest.mark.parametrize("limit", LARGE)
+async def test_the_error_has_the_name_of_the_page(limit: str) -> None:
+    async with Ledger.open("sqlite://", limits=Limits(messages=2, bytes=250)) as ledger:
+        await ledger.messages.append("t", [USER], create=True)
+        with pytest.raises(LimitExceeded) as raised:
+            await LARGE[limit](ledger)
+    assert raised.value.limit == limit
+    assert f"`LimitExceeded`: `{limit}`" in TEXT

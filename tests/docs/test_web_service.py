@@ -1,0 +1,156 @@
+"""The service of the guide to web services, driven by HTTP as its clients drive it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from chatledger import Ledger, migrate
+from tests.conversations import turn
+from tests.docs.pages import DOCS, code
+
+PAGE = DOCS / "guides" / "web-service.md"
+SERVICE = next(block for block in code(PAGE) if "FastAPI" in block)
+
+
+@dataclass(frozen=True)
+class Service:
+    """The service of the page while it runs, and a client of it."""
+
+    ledger: Ledger
+    client: httpx.AsyncClient
+    names: dict[str, Any]
+
+    async def ask(self, **body: str) -> httpx.Response:
+        return await self.client.post("/threads/t/messages", params={"user": "ada"}, json=body)
+
+    async def read(self, **parameters: int | str) -> httpx.Response:
+        return await self.client.get("/threads/t/messages", params={"user": "ada", **parameters})
+
+    async def page(self, **place: int) -> tuple[list[int], Any]:
+        """The seqs of a page, and the page."""
+        page = (await self.read(**place)).json()
+        return [message["seq"] for message in page["messages"]], page
+
+
+@pytest.fixture
+async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+    monkeypatch.chdir(tmp_path)
+    await asyncio.to_thread(migrate, "service.db")
+    names: dict[str, Any] = {"__name__": "service"}
+    exec(compile(SERVICE, str(PAGE), "exec"), names)
+    app = names["app"]
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            yield Service(app.state.ledger, client, names)
+
+
+def told(answer: httpx.Response) -> tuple[list[str], dict[str, Any]]:
+    """The pieces of a streamed answer, and its end."""
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    *pieces, end = answer.text.removesuffix("\n\n").split("\n\n")
+    return [json.loads(piece.removeprefix("data: ")) for piece in pieces], json.loads(end.split("data: ")[1])
+
+
+async def test_the_service_answers_retries_and_maps_errors(service: Service) -> None:
+    first = await service.ask(text="hello", request_id="q1")
+    assert told(first) == (["You said: ", "hello"], {"seq": 2, "state": "complete"})
+    again = await service.ask(text="hello", request_id="q1")
+    assert told(again) == (["You said: hello"], {"seq": 2, "state": "complete"})
+    assert (await service.ledger.runs.get("t/q1")).status == "completed"
+    assert (await service.ask(text="goodbye", request_id="q1")).status_code == 409
+    assert (await service.read(user="eve")).status_code == 404
+    assert (await service.read(before=-1)).status_code == 400
+    page = (await service.read()).json()
+    assert [message["content"] for message in page["messages"]] == ["hello", "You said: hello"]
+
+
+async def test_the_page_lists_the_statuses_of_the_service(service: Service) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [(name, int(status)) for name, status in rows] == [
+        (kind.__name__, status) for kind, status in service.names["STATUS"].items()
+    ]
+
+
+@dataclass
+class SlowModel:
+    """It says a word, and waits for the test before it says the other."""
+
+    said: asyncio.Event = field(default_factory=asyncio.Event)
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, prompt: Any) -> AsyncIterator[str]:
+        yield "Let me"
+        self.said.set()
+        await self.may_end.wait()
+        yield " see."
+
+
+async def test_the_service_refuses_a_question_while_an_answer_is_streamed(service: Service) -> None:
+    model = service.names["ask_the_model"] = SlowModel()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(service.ask(text="hello", request_id="q1"))
+        await model.said.wait()
+        for request_id in ("q1", "q2"):
+            refused = await service.ask(text="hello", request_id=request_id)
+            assert (refused.status_code, refused.json()["error"]) == (409, "DraftLive")
+        model.may_end.set()
+    assert told(await asking) == (["Let me", " see."], {"seq": 2, "state": "complete"})
+    assert told(await service.ask(text="and", request_id="q2"))[1]["seq"] == 4
+    assert [run.status for run in await service.ledger.runs.list()] == ["completed"] * 2
+
+
+async def test_a_client_that_disconnects_leaves_an_interrupted_answer(service: Service) -> None:
+    model = service.names["ask_the_model"] = SlowModel()
+    async with asyncio.timeout(30):
+        asking = asyncio.create_task(service.ask(text="hello", request_id="q1"))
+        await model.said.wait()
+        asking.cancel()
+        await asyncio.wait([asking])
+        again = await service.ask(text="hello", request_id="q1")
+        assert told(again) == (["Let me"], {"seq": 2, "state": "interrupted"})
+        assert (await service.ledger.runs.get("t/q1")).status == "cancelled"
+        model.may_end.set()
+        assert told(await service.ask(text="again", request_id="q2"))[1] == {"seq": 4, "state": "complete"}
+
+
+async def test_a_client_sees_each_message_once(service: Service) -> None:
+    """It shows the newest messages, scrolls back to the first one, and polls for those that come later."""
+    await service.ledger.threads.create("t", user_id="ada")
+    await service.ledger.messages.append("t", turn() * 26)
+    shown, page = await service.page()
+    while page["previous"] is not None:
+        earlier, page = await service.page(before=page["previous"])
+        assert page["messages"][0]["role"] != "tool"
+        shown = earlier + shown
+    assert shown == [*range(1, 131)]
+
+    await service.ledger.messages.append("t", turn() * 24)
+    for pages in (3, 1):
+        for left in reversed(range(pages)):
+            later, page = await service.page(after=shown[-1])
+            assert (page["next"] is None) == (left == 0)
+            shown += later
+    assert shown == [*range(1, 251)]
+
+
+async def test_a_client_gets_an_answer_once_it_is_complete(service: Service) -> None:
+    await service.ask(text="hello", request_id="q1")
+    async with service.ledger.stream("t") as draft:
+        await draft.feed("Let me")
+        await draft.flush()
+        shown, _ = await service.page()
+        assert shown == [1, 2]
+        assert (await service.page(after=shown[-1]))[0] == []
+        await draft.feed(" see.")
+    later, page = await service.page(after=shown[-1])
+    assert (later, page["messages"][0]["content"]) == ([3], "Let me see.")
