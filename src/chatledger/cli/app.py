@@ -28,6 +28,7 @@ from chatledger.cli import (
     repair,
     runs,
     search,
+    serve,
     sql,
     threads,
     usage,
@@ -67,6 +68,7 @@ app.add_typer(branches.app, name="branches")
 app.add_typer(runs.app, name="runs")
 usage.add_to(app)
 app.add_typer(feedback.app, name="feedback")
+serve.add_to(app)
 demo.add_to(app)
 
 

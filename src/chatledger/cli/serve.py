@@ -1,0 +1,150 @@
+"""`serve` and `token`: the HTTP server of a ledger, and the tokens that it accepts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from chatledger.cli.exit_codes import ExitCode, UsageError, say
+from chatledger.cli.options import KEY_FILE, Debug, Json, Tenant, Url, require_database, require_files, run
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+Tokens = Annotated[
+    str | None, typer.Option("--tokens", metavar="FILE", help="File with the tokens, as `chatledger token` writes it.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("serve")(serve)
+    app.command("token")(token)
+
+
+def serve(
+    url: Url = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", metavar="HOST", help="Address to listen on; --tokens is needed for others than the loopback."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for a free one.")
+    ] = 8484,
+    tokens: Tokens = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Accept only requests to this name. Repeat it for more."),
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option("--cors", metavar="ORIGIN", help="Let pages of this site call the API. Repeat it for more sites."),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, max=64, help="Number of processes.")] = 1,
+    root_path: Annotated[
+        str, typer.Option("--root-path", metavar="PATH", help="The path at which a reverse proxy serves this server.")
+    ] = "",
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the page for people at /.")] = True,
+    max_body: Annotated[
+        int, typer.Option("--max-body", metavar="BYTES", min=1, help="Maximum size of a request's body.")
+    ] = 16 * 1024 * 1024,
+    max_streams: Annotated[
+        int,
+        typer.Option("--max-streams", metavar="N", min=0, help="Maximum number of event streams of a process."),
+    ] = 200,
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="First migrate a PostgreSQL database to this release's schema.")
+    ] = False,
+    tenant: Tenant = "default",
+    debug: Debug = False,
+) -> None:
+    """Serve the conversations over HTTP: an API under /v1, the OpenAI Conversations API, and a page for people at /.
+
+    Without --tokens the server listens on this machine only, and whoever can reach it sees every conversation of the
+    tenant. With --tokens each token names its tenant and its user. SIGTERM ends the server after the requests that it
+    is working on.
+
+    Example: chatledger token --tokens tokens.json --user ada; chatledger serve --tokens tokens.json --host 0.0.0.0
+    """
+
+    def command() -> int:
+        if tokens is None and host not in _LOOPBACK:
+            raise UsageError(f"{host} can be reached from other machines: give --tokens FILE, or listen on 127.0.0.1")
+        if tokens is None and allow_host:
+            raise UsageError("--allow-host needs --tokens: without tokens only this machine is served")
+        if tokens is not None:
+            require_files([tokens])
+        require_database(url)
+        _serve(migrate=migrate)
+        return ExitCode.OK
+
+    def _serve(*, migrate: bool) -> None:
+        try:
+            import uvicorn
+
+            from chatledger.server.process import ServeOptions, app
+        except ImportError:
+            from chatledger.errors import MissingExtra
+
+            raise MissingExtra("server", "chatledger serve") from None
+        if migrate:
+            from chatledger import migrate as migrate_schema
+
+            migrate_schema(url)
+        ServeOptions(
+            url=url,
+            tenant=tenant,
+            keys=KEY_FILE.get(),
+            tokens=tokens,
+            hosts=allow_host or None,
+            cors=cors or [],
+            page=page,
+            limits={"body": max_body, "streams": max_streams},
+        ).to_environment()
+        app()  # finds a wrong option now, and not in each worker
+        uvicorn.run(
+            "chatledger.server.process:app",
+            factory=True,
+            host=host,
+            port=port,
+            workers=workers,
+            root_path=root_path,
+            timeout_graceful_shutdown=30,
+            access_log=False,
+            server_header=False,
+        )
+
+    run(command, debug=debug)
+
+
+def token(
+    tokens: Annotated[str, typer.Option("--tokens", metavar="FILE", help="File of the tokens, made if it is missing.")],
+    user: Annotated[str | None, typer.Option("--user", metavar="USER", help="The user whom the token lets in.")] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="Let in the administrator, who sees all users.")] = False,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Make a token for `chatledger serve --tokens FILE`, and print it.
+
+    The file keeps only a hash of the token, so it cannot be shown again. To withdraw a token, remove its entry from the
+    file: a running server notices.
+    """
+
+    def command() -> int:
+        if (user is None) != admin:
+            raise UsageError("give --user USER or --admin" + (", not both" if admin else ""))
+        from chatledger.server.access import Caller
+        from chatledger.server.tokens import TokenFile
+
+        made = TokenFile.create(tokens).add(Caller(user, admin, tenant))
+        if as_json:
+            from chatledger.cli.output import print_json
+
+            print_json({"token": made, "tenant": tenant, "user_id": user, "admin": admin})
+        else:
+            print(made)
+            say(f"{tokens} accepts it for {'the administrator' if admin else f'user {user}'} of tenant {tenant}")
+        return ExitCode.OK
+
+    run(command, debug=debug)

@@ -1,0 +1,21 @@
+"""A server for the conversations of a ledger: an HTTP API, the OpenAI Conversations API, and a page for people.
+
+    from chatledger.server import Caller, create_app
+
+    async def authenticate(request: Request) -> Caller | None:
+        user = await my_session(request)
+        return None if user is None else Caller(user_id=user.id)
+
+    app = create_app(Ledger.open("postgresql://app@db/chat", notify=True), authenticate=authenticate)
+
+`chatledger serve` runs it alone. It needs the extra `server`.
+"""
+
+from __future__ import annotations
+
+from chatledger.server.access import Authenticate, Caller
+from chatledger.server.app import create_app
+from chatledger.server.limits import ServerLimits
+from chatledger.server.tokens import TokenFile
+
+__all__ = ["Authenticate", "Caller", "ServerLimits", "TokenFile", "create_app"]

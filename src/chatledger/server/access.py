@@ -1,0 +1,127 @@
+"""Who may: the caller of a request, and the gate that each request passes before anything reads its body.
+
+The gate refuses a host that the server does not have (DNS rebinding), a write that another site's page sends (CSRF),
+and a request without a caller. What the caller may see is then decided by the ledger: each call of a route goes through
+the view of the caller's tenant and user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import URL, Headers
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from chatledger.arguments import BOOL, STR, STR_OR_NONE, require
+from chatledger.errors import InvalidArgument
+from chatledger.ledger import Ledger
+from chatledger.server.problems import problem
+from chatledger.storage.databases.scope import DEFAULT_TENANT
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+"""The names of this machine to itself, as a Host header has them."""
+
+_PUBLIC = ("/login", "/healthz", "/static/")
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sends a request: a user of a tenant, or the tenant's administrator."""
+
+    user_id: str | None = None
+    """The user, who sees only their own threads; None for the administrator."""
+    admin: bool = False
+    """Whether it is the administrator, who sees all threads of the tenant. It must be said, so that a missing user is
+    an error and no administrator.
+    """
+    tenant: str = DEFAULT_TENANT
+    """The tenant whose rows the request reads and writes."""
+
+    def __post_init__(self) -> None:
+        require(STR_OR_NONE, user_id=self.user_id)
+        require(BOOL, admin=self.admin)
+        require(STR, tenant=self.tenant)
+        if (self.user_id is None) != self.admin:
+            raise InvalidArgument("user_id", "or admin=True must be given, and not both")
+
+    def view(self, ledger: Ledger) -> Ledger:
+        """The ledger as the caller sees it. It costs no round trip."""
+        of_tenant = ledger.tenant(self.tenant)
+        return of_tenant if self.user_id is None else of_tenant.user(self.user_id)
+
+
+Authenticate: TypeAlias = Callable[[Request], Awaitable[Caller | None]]
+"""An application's own function: returns who sends a request, or None to refuse it with 401."""
+
+
+class Gate:
+    """The middleware in front of all routes. `hosts` are the accepted Host headers without their ports; None accepts
+    all. `origins` are the other sites whose pages may call the server.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticate: Authenticate,
+        hosts: Sequence[str] | None,
+        origins: Sequence[str],
+        login: bool,
+    ) -> None:
+        self._app = app
+        self._authenticate = authenticate
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(origins)
+        self._login = login
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = await self._refuse(scope, receive) if scope["type"] == "http" else None
+        await (self._app if refused is None else refused)(scope, receive, send)
+
+    async def _refuse(self, scope: Scope, receive: Receive) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if self._hosts is not None and without_port(host) not in self._hosts:
+            return problem(
+                421, "UnknownHost", f"this server is not {host!r}; start it with --allow-host {without_port(host)}"
+            )
+        if scope["method"] not in _SAFE and self._is_foreign(headers, host):
+            return problem(403, "ForeignSite", "a page of another site sent this request; name its origin with --cors")
+        if path_within(scope).startswith(_PUBLIC):
+            return None
+        request = Request(scope, receive)
+        caller = await self._authenticate(request)
+        if caller is not None:
+            request.state.caller = caller
+            return None
+        if self._login and scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            path = URL(scope=scope).path
+            return RedirectResponse(f"{scope.get('root_path', '')}/login?next={quote(path, safe='')}", status_code=303)
+        detail = "send a token: `Authorization: Bearer TOKEN`"
+        return problem(401, "Unauthenticated", detail, headers={"WWW-Authenticate": "Bearer"})
+
+    def _is_foreign(self, headers: Headers, host: str) -> bool:
+        """Whether a browser says that the page of another site sends the request. Other programs say nothing."""
+        origin = headers.get("origin")
+        if origin in self._origins:
+            return False
+        if origin is not None:
+            return urlsplit(origin).netloc.lower() != host.lower()
+        return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
+
+
+def path_within(scope: Scope) -> str:
+    """The path of the request behind the path at which the application is mounted."""
+    path, root = scope["path"], scope.get("root_path", "")
+    return str(path.removeprefix(root) or "/")
+
+
+def without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()

@@ -1,0 +1,121 @@
+"""The application: the gate, the limits, the routes and what errors become."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from chatledger.arguments import BOOL, Kind, require
+from chatledger.errors import ChatLedgerError, MissingExtra
+
+try:
+    from fastapi import FastAPI, Request
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
+    from starlette.responses import Response
+except ImportError:
+    raise MissingExtra("server", "the server") from None
+
+import chatledger
+from chatledger.ledger import Ledger, Opening
+from chatledger.server.access import Authenticate, Gate
+from chatledger.server.deadline import Deadline
+from chatledger.server.json_response import JsonResponse
+from chatledger.server.limits import ServerLimits
+from chatledger.server.paths import EncodedPaths
+from chatledger.server.problems import problem, problem_of
+from chatledger.server.routes import api
+from chatledger.server.state import State
+from chatledger.server.tokens import TokenFile
+
+_LEDGER = Kind("a Ledger, or what Ledger.open returns", Ledger, Opening)
+
+
+def create_app(
+    ledger: Ledger | Opening,
+    *,
+    authenticate: Authenticate,
+    limits: ServerLimits | None = None,
+    hosts: Sequence[str] | None = None,
+    cors: Sequence[str] = (),
+    page: bool = True,
+) -> FastAPI:
+    """The server of a ledger as an ASGI application: the API under `/v1`, and the page at `/`.
+
+        app = create_app(Ledger.open(url, notify=True), authenticate=authenticate)       # alone
+        other.mount("/conversations", create_app(ledger, authenticate=authenticate))     # in an application
+
+    Pass `Ledger.open(…)` without awaiting it, and the application opens the ledger when it starts and closes it when it
+    ends. Pass an open ledger to mount the application in another one, because a mounted application is not told when
+    the server starts. `notify=True` lets event streams continue at once instead of every 250 ms.
+
+    `authenticate` is called for each request, and returns its Caller, or None to refuse it. A TokenFile is such a
+    function. Each call then goes through the view of the caller's tenant and user, so another user's thread is not
+    found. `hosts` are the accepted Host headers without port; None accepts all, for a server behind a proxy that checks
+    them. `cors` are the origins of other sites whose pages may call the API. `page=False` leaves out the page.
+
+    Raises InvalidArgument, and MissingExtra without `chatledger[server]`.
+    """
+    require(_LEDGER, ledger=ledger)
+    require(BOOL, page=page)
+    login = isinstance(authenticate, TokenFile) and page
+    state = State(limits or ServerLimits(), ledger if isinstance(ledger, Ledger) else None)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if isinstance(ledger, Ledger):
+            yield
+        else:
+            async with ledger as opened:
+                state.ledger = opened
+                yield
+
+    app = FastAPI(
+        title="chatledger",
+        version=chatledger.__version__,
+        summary="The conversations of an LLM application.",
+        lifespan=lifespan,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,  # its scripts would come from another server
+        redoc_url=None,
+        default_response_class=JsonResponse,
+        max_body_size=state.limits.body,
+        middleware=[
+            Middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"]),
+            Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=login),
+            Middleware(Deadline, seconds=state.limits.request_seconds),
+            Middleware(EncodedPaths),
+        ],
+        exception_handlers={
+            ChatLedgerError: _to_problem,
+            RequestValidationError: _to_bad_request,
+            HTTPException: _to_http_problem,
+            Exception: _to_server_error,
+        },
+    )
+    app.state.server = state
+    app.include_router(api)
+    return app
+
+
+async def _to_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ChatLedgerError)
+    return problem_of(error)
+
+
+async def _to_bad_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [{"path": ".".join(map(str, one["loc"])), "detail": one["msg"]} for one in error.errors()]
+    detail = "; ".join(f"{one['path']}: {one['detail']}" for one in found[:3])
+    return problem(400, "InvalidRequest", detail, errors=found)
+
+
+async def _to_http_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, "Http", str(error.detail), headers=error.headers)
+
+
+async def _to_server_error(request: Request, error: Exception) -> Response:
+    return problem(500, "ServerError", "the server failed; its log says why")

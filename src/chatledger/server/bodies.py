@@ -1,0 +1,168 @@
+"""The bodies of requests and responses, where a model of the library alone does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from chatledger.models import Appended, ChatMessage, FormattedHistory, History, Page, RulesLevel
+from chatledger.models.json import Json, JsonObject
+from chatledger.models.messages import LENIENT
+from chatledger.server.problems import meaning_of
+from chatledger.storage.append.request import OnOpenCalls
+
+T = TypeVar("T")
+
+
+class Body(BaseModel):
+    """A request. An unknown field is an error, because its caller expects that it does something."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Damage(BaseModel):
+    """An item of the page that cannot be read."""
+
+    type: str = Field(description="The kind of the error, such as `DamagedCell`.")
+    title: str = Field(description="What the error means.")
+    detail: str = Field(description="What is wrong, and where.")
+
+
+class Items(BaseModel, Generic[T]):
+    """A page of a list."""
+
+    items: list[T] = Field(description="The items in order.")
+    next_cursor: str | None = Field(None, description="Pass it as `cursor` for the next page; null at the end.")
+    complete: bool = Field(True, description="False if a search stopped before it found `limit` items. Ask on.")
+    damaged: list[Damage] = Field([], description="The items of this page that cannot be read.")
+
+
+def items(page: Page[Any]) -> Items[Any]:
+    damaged = [
+        Damage(type=f"urn:chatledger:{type(one).__name__}", title=meaning_of(one).title, detail=str(one))
+        for one in page.damaged
+    ]
+    return Items(items=page.items, next_cursor=page.next_cursor, complete=page.complete, damaged=damaged)
+
+
+def all_items(found: Sequence[Any]) -> Items[Any]:
+    """A list that has no pages."""
+    return Items(items=list(found))
+
+
+def _of_any_role(value: Any) -> Any:
+    """The append judges the role, by the rules of the thread."""
+    return ChatMessage.model_validate(value, context=LENIENT) if isinstance(value, dict) else value
+
+
+Message = Annotated[ChatMessage, BeforeValidator(_of_any_role)]
+"""A message of a request. `thread_id`, `branch`, `seq` and the other fields that the ledger fills in are ignored."""
+
+
+class NewThread(Body):
+    """A thread to create."""
+
+    thread_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
+    title: str | None = Field(None, description="A title for people.")
+    user_id: str | None = Field(None, description="The owner. A user's token creates threads of that user only.")
+    metadata: JsonObject | None = Field(None, description="Data of the application about the thread.")
+    rules: RulesLevel | None = Field(None, description="How strictly messages are judged; null for the ledger's level.")
+    kind: str | None = Field(None, description="A word of the application's, by which lists can filter.")
+    exist_ok: bool = Field(False, description="Return the thread unchanged if it exists already.")
+
+
+class ThreadUpdate(Body):
+    """The fields of a thread to change. A field that is not sent stays, and null clears it."""
+
+    title: str | None = Field(None, description="A title for people.")
+    metadata: JsonObject | None = Field(None, description="Data of the application about the thread.")
+    rules: RulesLevel | None = Field(None, description="How strictly messages are judged.")
+    merge: bool = Field(False, description="Set the top-level keys of `metadata`, and keep its other keys.")
+
+
+class Append(Body):
+    """Messages to append: `messages` of the ledger's own model, or a `payload` in a format."""
+
+    messages: list[Message] | None = Field(None, description="The messages in order.")
+    payload: Json | None = Field(None, description="Messages in the format `format`, as its provider has them.")
+    format: str | None = Field(None, description="The format of the payload; detected if there is none.")
+    run_id: str | None = Field(None, description="The run of the messages. A run that does not exist is created.")
+    branch: int | None = Field(None, description="The branch; null for the active one.")
+    after: int | str | None = Field(
+        None, description="Append after this seq or message id. If others follow it, a new branch becomes active."
+    )
+    rules: RulesLevel | None = Field(None, description="How strictly these messages are judged.")
+    on_open_calls: OnOpenCalls = Field("error", description="What to do with calls that have no result yet.")
+    kv: JsonObject | None = Field(None, description="Values of the thread to put with the messages.")
+    kv_expected: dict[str, int] | None = Field(None, description="The versions that these values must have.")
+    create: bool = Field(False, description="Create the thread if it does not exist.")
+    user_id: str | None = Field(None, description="The owner of the thread, with `create`.")
+    kind: str | None = Field(None, description="The kind of the thread, with `create`.")
+    title: str | None = Field(None, description="The title of the thread, with `create`.")
+
+
+class LostValue(BaseModel):
+    """A value that a conversion could not express."""
+
+    code: str = Field(description="The kind of the loss.")
+    seq: int | None = Field(None, description="The position of the message.")
+    path: str = Field(description="The path of the value.")
+
+
+class Repaired(BaseModel):
+    """A change that a model view made, so that the provider accepts the history."""
+
+    code: str = Field(description="The kind of the repair.")
+    seq: int | None = Field(None, description="The position of the message.")
+    detail: str = Field(description="What was changed.")
+
+
+class Stored(BaseModel):
+    """The result of an append."""
+
+    first_seq: int = Field(description="The position of the first message.")
+    last_seq: int = Field(description="The position of the last message.")
+    version: int = Field(description="The last position of the branch after the append.")
+    mark: str = Field(description="The state of the branch after the append. Send it in `If-Match`.")
+    replayed: bool = Field(description="Whether an earlier request had stored the messages.")
+    messages: list[ChatMessage] = Field(description="The messages as they were stored.")
+    losses: list[LostValue] = Field([], description="The values of a payload that could not be stored as they came.")
+
+    @classmethod
+    def of(cls, appended: Appended) -> Stored:
+        return _from(cls, appended)
+
+
+class Conversation(BaseModel):
+    """A window of a branch: its messages, or the payload in the format that was asked for."""
+
+    thread_id: str = Field(description="The thread.")
+    branch: int | None = Field(None, description="The branch that was read.")
+    version: int = Field(description="The last position of the branch.")
+    mark: str = Field(description="The state of the branch. Send it in `If-Match` with an append.")
+    previous_cursor: int | None = Field(None, description="Pass it as `before` for the messages before the window.")
+    next_cursor: int | None = Field(None, description="Pass it as `after` for the messages after the window.")
+    items: list[ChatMessage] = Field(description="The messages in order of seq.")
+    payload: Any = Field(None, description="With `format`: the messages as that format's own API takes them.")
+    losses: list[LostValue] = Field([], description="With `format`: what the format could not express.")
+    repairs: list[Repaired] = Field([], description="With `view=model`: what was changed for the provider.")
+
+    @classmethod
+    def of(cls, thread_id: str, history: History | FormattedHistory) -> Conversation:
+        return _from(cls, history, thread_id=thread_id, items=history.messages)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def _from(model: type[M], source: object, **given: Any) -> M:
+    """The model with the fields of the same names. Messages are models, so they are not validated again."""
+    fields = {name: getattr(source, name) for name in model.model_fields if hasattr(source, name)}
+    fields |= {name: [asdict(one) for one in fields[name]] for name in ("losses", "repairs") if name in fields}
+    return model.model_validate({**fields, **given})
+
+
+Order = Literal["active", "created"]

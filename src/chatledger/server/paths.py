@@ -1,0 +1,36 @@
+"""Ids in paths. An id may hold any character, a slash too, so it is decoded only after the path is taken apart."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import unquote
+
+from pydantic import AfterValidator
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class EncodedPaths:
+    """Routes by the path as the client sent it, in which `%2F` is part of an id and `/` is not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope.get("raw_path")
+        if scope["type"] == "http" and raw is not None:
+            root = scope.get("root_path", "")
+            path = raw.decode("ascii", "replace").partition("?")[0]
+            if path.startswith(root):  # else the application is mounted at a path that itself needs decoding
+                scope = {**scope, "path": path}
+        await self._app(scope, receive, send)
+
+
+def _decode(text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise ValueError("is not UTF-8 after its percent signs are decoded") from None
+
+
+PathId = Annotated[str, AfterValidator(_decode)]
+"""An id in a path."""

@@ -1,0 +1,106 @@
+"""Errors over HTTP: problem details (RFC 9457) from one table.
+
+    {"type": "urn:chatledger:RuleViolation", "title": "The message breaks a rule", "status": 422,
+     "detail": "message 0 of the batch breaks R6: …", "rule": "R6", "index": 0}
+
+`type` names the error of the library. The attributes of the error stand beside it under their own names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from chatledger import errors
+from chatledger.server.json_response import JsonResponse
+
+
+class Meaning(NamedTuple):
+    status: int
+    title: str
+
+
+MEANINGS: Mapping[type[Exception], Meaning] = {
+    errors.NotFound: Meaning(404, "It does not exist, or belongs to another user"),
+    errors.Erased: Meaning(410, "The thread was erased"),
+    errors.VersionConflict: Meaning(412, "The branch has changed since"),
+    errors.RevisionConflict: Meaning(412, "The thread has changed since"),
+    errors.DraftLive: Meaning(409, "The message is still being written"),
+    errors.Conflict: Meaning(409, "It conflicts with what is stored"),
+    errors.RuleViolation: Meaning(422, "The message breaks a rule"),
+    errors.UnknownFormat: Meaning(400, "The format is unknown"),
+    errors.FormatError: Meaning(422, "The payload does not fit the format"),
+    errors.LimitExceeded: Meaning(413, "It is larger or smaller than allowed"),
+    errors.InvalidArgument: Meaning(400, "An argument is wrong"),
+    errors.InvalidCursor: Meaning(400, "The cursor is not of this list"),
+    errors.TenantOnly: Meaning(403, "Only the tenant's administrator may do this"),
+    errors.OutcomeUnknown: Meaning(503, "It may be stored or not; send the same request again"),
+    errors.StorageError: Meaning(503, "The database failed"),
+    errors.MissingExtra: Meaning(501, "The server lacks a package for this"),
+    errors.ChatLedgerError: Meaning(500, "The server cannot read or write this"),
+}
+"""The first class of an error's ancestry that stands here decides."""
+
+
+def meaning_of(error: Exception) -> Meaning:
+    return next(MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS)
+
+
+def problem_of(error: errors.ChatLedgerError) -> Response:
+    """The response for an error of the library. A live draft and an unknown outcome say when to try again."""
+    body = body_of(error)
+    headers = {}
+    if isinstance(error, errors.DraftLive):
+        headers["Retry-After"] = str(max(1, math.ceil((error.until - datetime.now(UTC)).total_seconds())))
+    elif body["status"] == 503:
+        headers["Retry-After"] = "1"
+    return _response(body, headers)
+
+
+def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
+    """The problem details of an error of the library."""
+    status, title = meaning_of(error)
+    if isinstance(error, errors.StorageError) and not error.retryable:
+        status = 500
+    facts = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
+    return {**facts, **_details(type(error).__name__, title, status, str(error))}
+
+
+def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any) -> Response:
+    """The response for an error of the request itself."""
+    return _response({**_details(kind, _TITLES[kind], status, detail), **facts}, headers or {})
+
+
+_TITLES = {
+    "Unauthenticated": "The request has no token, or one that the server does not know",
+    "UnknownHost": "The server does not have this name",
+    "ForeignSite": "Pages of other sites may not write",
+    "InvalidRequest": "The request does not fit the API",
+    "Http": "The server has no such route or method",
+    "Timeout": "The answer took too long",
+    "ServerError": "The server failed",
+}
+
+
+def _details(kind: str, title: str, status: int, detail: str) -> dict[str, Any]:
+    return {"type": f"urn:chatledger:{kind}", "title": title, "status": status, "detail": detail}
+
+
+def _response(body: dict[str, Any], headers: Mapping[str, str]) -> Response:
+    return JsonResponse(body, body["status"], headers, media_type="application/problem+json")
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return str(value)

@@ -1,0 +1,90 @@
+"""A process of `chatledger serve`. The options come by the environment, since each worker is a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+
+from chatledger.ledger import Ledger
+from chatledger.server.access import LOOPBACK, Authenticate, Caller
+from chatledger.server.app import create_app
+from chatledger.server.limits import ServerLimits
+from chatledger.server.tokens import TokenFile
+from chatledger.storage.rows.keys import read_keys
+
+_OPTIONS = "CHATLEDGER_SERVE"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What `chatledger serve` was told."""
+
+    url: str | None
+    tenant: str
+    keys: str | None
+    tokens: str | None
+    hosts: list[str] | None
+    cors: list[str]
+    page: bool
+    limits: dict[str, Any] = field(default_factory=dict)
+
+    def to_environment(self) -> None:
+        os.environ[_OPTIONS] = json.dumps(asdict(self))
+
+
+def app() -> FastAPI:
+    """The application of a worker. It ends its event streams when the process is told to stop."""
+    options = ServeOptions(**json.loads(os.environ[_OPTIONS]))
+    keys = None if options.keys is None else read_keys(options.keys)
+    authenticate: Authenticate = _administrator(options.tenant) if options.tokens is None else TokenFile(options.tokens)
+    made = create_app(
+        Ledger.open(options.url, keys=keys, notify=True),
+        authenticate=authenticate,
+        limits=ServerLimits(**options.limits),
+        hosts=LOOPBACK if options.tokens is None else options.hosts,
+        cors=options.cors,
+        page=options.page,
+    )
+    _drain_at_signals(made)
+    return made
+
+
+def _administrator(tenant: str) -> Authenticate:
+    """Without tokens, whoever reaches the loopback is the owner of the machine."""
+    caller = Caller(admin=True, tenant=tenant)
+
+    async def authenticate(request: Request) -> Caller:
+        return caller
+
+    return authenticate
+
+
+def _drain_at_signals(app: FastAPI) -> None:
+    """Uvicorn waits for open responses before it ends the lifespan, and an event stream does not end by itself."""
+    opened = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        loop, state = asyncio.get_running_loop(), app.state.server
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.getsignal(number)
+
+            def handle(number: int, frame: Any, before: Any = before) -> None:
+                loop.call_soon_threadsafe(state.drain)
+                if callable(before):
+                    before(number, frame)
+
+            signal.signal(number, handle)
+        async with opened(app):
+            yield
+
+    app.router.lifespan_context = lifespan

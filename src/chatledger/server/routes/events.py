@@ -1,0 +1,70 @@
+"""The changes of a thread as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from chatledger.errors import ChatLedgerError, LimitExceeded
+from chatledger.models import ThreadChange
+from chatledger.server.json_response import to_json
+from chatledger.server.paths import PathId
+from chatledger.server.problems import body_of
+from chatledger.server.state import Mine, Shared, State
+
+router = APIRouter(tags=["events"])
+_RETRY = 1_000
+"""Milliseconds after which a browser reconnects."""
+
+
+async def _open(ledger: Mine, thread_id: PathId, state: Shared) -> AsyncIterator[None]:
+    """Runs before the response begins, so a missing thread is a 404, and counts the open streams."""
+    await ledger.threads.get(thread_id)
+    if state.streams >= state.limits.streams:
+        raise LimitExceeded("open streams of the server", state.streams + 1, state.limits.streams)
+    state.streams += 1
+    try:
+        yield
+    finally:
+        state.streams -= 1
+
+
+@router.get("/threads/{thread_id}/events", response_class=EventSourceResponse, dependencies=[Depends(_open)])
+async def follow_thread(
+    ledger: Mine,
+    thread_id: PathId,
+    state: Shared,
+    after: Annotated[str | None, Query(description="The mark of the messages that the client has.")] = None,
+    last_event_id: Annotated[str | None, Header(description="The id of the last event; a browser sends it.")] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Each change of the active branch, once and in order, whichever process writes it. The name of an event is the
+    kind of the change, its data a ThreadChange, its id the cursor behind it. The stream ends when the server stops, or
+    after an hour; connect again with the last id, to this server or another one.
+    """
+    end = asyncio.get_running_loop().time() + state.limits.stream_seconds
+    yield ServerSentEvent(retry=_RETRY, comment="connected")
+    try:
+        async with aclosing(ledger.follow(thread_id, after=last_event_id or after)) as changes:
+            while (change := await _next(changes, state, end)) is not None:
+                data = to_json(change.model_dump(mode="json"))
+                yield ServerSentEvent(raw_data=data, event=change.kind, id=change.cursor)
+    except ChatLedgerError as error:  # the status is sent already
+        yield ServerSentEvent(raw_data=to_json(body_of(error)), event="problem")
+
+
+async def _next(changes: AsyncGenerator[ThreadChange], state: State, end: float) -> ThreadChange | None:
+    """The next change; None when the server drains or the time of the stream is over."""
+    try:
+        async with asyncio.timeout_at(0 if state.draining else end) as wait:
+            state.waits.add(wait)
+            try:
+                return await anext(changes)
+            finally:
+                state.waits.discard(wait)
+    except TimeoutError:
+        return None

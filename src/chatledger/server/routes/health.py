@@ -1,0 +1,20 @@
+"""Whether the server works, for a load balancer. It asks for no token."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from chatledger.errors import StorageError
+from chatledger.server.state import Shared
+
+router = APIRouter()
+
+
+@router.get("/healthz", tags=["health"])
+async def healthz(state: Shared) -> dict[str, float]:
+    """Check that the database answers. Returns the seconds that its answer took; 503 if there is none, and while the
+    server stops.
+    """
+    if state.ledger is None or state.draining:
+        raise StorageError("the server is starting or stopping", retryable=True)
+    return {"seconds": await state.ledger.ping()}

@@ -1,0 +1,121 @@
+"""The messages of a thread."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query, Response
+
+from chatledger.errors import InvalidArgument
+from chatledger.models import Appended, ChatMessage, Revision
+from chatledger.server.bodies import Append, Conversation, Items, Message, Stored, all_items
+from chatledger.server.paths import PathId
+from chatledger.server.state import Limit, Mine
+
+router = APIRouter(prefix="/threads/{thread_id}/messages", tags=["messages"])
+
+
+@router.get("")
+async def read_messages(
+    ledger: Mine,
+    thread_id: PathId,
+    response: Response,
+    limit: Limit,
+    branch: Annotated[int | None, Query(description="The branch; the active one by default.")] = None,
+    before: Annotated[int | None, Query(description="Only messages before this seq, the newest of them.")] = None,
+    after: Annotated[int | None, Query(description="Only messages after this seq, the oldest of them.")] = None,
+    last_turns: Annotated[int | None, Query(description="The newest turns instead of the newest messages.")] = None,
+    max_tokens: Annotated[int | None, Query(description="The newest turns that fit, at four letters a token.")] = None,
+    run_id: Annotated[str | None, Query(description="Only messages of this run.")] = None,
+    partials: Annotated[bool, Query(description="Whether to return a message that is still being written.")] = True,
+    format: Annotated[str | None, Query(description="Return a `payload` in this format too.")] = None,  # noqa: A002
+    view: Annotated[
+        Literal["stored", "model"], Query(description="The payload as stored, or as the provider accepts it.")
+    ] = "stored",
+) -> Conversation:
+    """Read the newest messages, or a page before or after a seq. `mark` and the `ETag` are the state of the branch."""
+    of_turns = last_turns is not None or max_tokens is not None
+    window = {
+        "branch": branch,
+        "before": before,
+        "after": after,
+        "last_turns": last_turns,
+        "max_tokens": max_tokens,
+        "run_id": run_id,
+        "partials": partials,
+        **({} if of_turns else {"limit": limit} if after is not None else {"newest": limit}),
+    }
+    if format is None:
+        if view != "stored":
+            raise InvalidArgument("view", "needs a format")
+        history = await ledger.messages.history(thread_id, **window)  # type: ignore[arg-type]
+        found = Conversation.of(thread_id, history)
+    else:
+        formatted = await ledger.history(thread_id, format=format, view=view, as_="dicts", **window)  # type: ignore[arg-type]
+        found = Conversation.of(thread_id, formatted)
+    response.headers["ETag"] = f'"{found.mark}"'
+    return found
+
+
+@router.post("", status_code=201)
+async def append_messages(
+    ledger: Mine,
+    thread_id: PathId,
+    body: Append,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None, Header(description="A request with the same key is a repeat, and stores nothing.")
+    ] = None,
+    if_match: Annotated[str | None, Header(description="Append only at this mark of the branch; else 412.")] = None,
+) -> Stored:
+    """Append messages, all or none. Send the same request again if its answer was lost, with the same key or with ids
+    in the messages: a repeat returns 200 with `replayed` and stores nothing.
+    """
+    given = body.model_dump(exclude={"messages", "payload", "format"})
+    given |= {"idempotency_key": _key(idempotency_key), "expected": _mark(if_match)}
+    appended: Appended
+    if (body.messages is None) == (body.payload is None):
+        raise InvalidArgument("messages", "or payload must be given, and not both")
+    if body.messages is not None:
+        if body.format is not None:
+            raise InvalidArgument("format", "goes with payload")
+        appended = await ledger.messages.append(thread_id, body.messages, **given)
+    else:
+        appended = await ledger.append(thread_id, body.payload, format=body.format, **given)
+    if appended.replayed:
+        response.status_code = 200
+    response.headers["ETag"] = f'"{appended.mark}"'
+    return Stored.of(appended)
+
+
+@router.get("/{message_id}")
+async def get_message(ledger: Mine, thread_id: PathId, message_id: PathId) -> ChatMessage:
+    """Read a message by its id, on whichever branch it is."""
+    return await ledger.messages.get(thread_id, message_id)
+
+
+@router.put("/{message_id}")
+async def revise_message(ledger: Mine, thread_id: PathId, message_id: PathId, body: Message) -> ChatMessage:
+    """Change the words of a message in its place. Its revisions keep it as it was."""
+    return await ledger.messages.revise(thread_id, message_id, body)
+
+
+@router.get("/{message_id}/revisions")
+async def list_revisions(ledger: Mine, thread_id: PathId, message_id: PathId) -> Items[Revision]:
+    """List the changes of a message, oldest first, each with the message as it was before."""
+    return all_items(await ledger.messages.revisions(thread_id, message_id))
+
+
+@router.delete("/{message_id}")
+async def retract_message(ledger: Mine, thread_id: PathId, message_id: PathId) -> ChatMessage:
+    """Remove a message from every branch that shares it, and return it. Its revisions keep it."""
+    return await ledger.messages.retract(thread_id, message_id)
+
+
+def _key(header: str | None) -> str | None:
+    """The key as a text, or as the quoted text that the draft of the header's standard asks for."""
+    return header[1:-1] if header and len(header) > 2 and header[0] == header[-1] == '"' else header
+
+
+def _mark(header: str | None) -> str | None:
+    return None if header is None or header.strip() == "*" else header.strip().removeprefix("W/").strip('"')

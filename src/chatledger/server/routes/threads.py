@@ -1,0 +1,100 @@
+"""Threads."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from chatledger.errors import InvalidArgument
+from chatledger.models import Deleted, Thread
+from chatledger.server.bodies import Items, NewThread, Order, ThreadUpdate, items
+from chatledger.server.paths import PathId
+from chatledger.server.state import Limit, Mine
+
+router = APIRouter(prefix="/threads", tags=["threads"])
+
+
+@router.get("")
+async def list_threads(
+    ledger: Mine,
+    limit: Limit,
+    user_id: Annotated[str | None, Query(description="Only threads of this user.")] = None,
+    kind: Annotated[str | None, Query(description="Only threads of this kind.")] = None,
+    archived: Annotated[bool | None, Query(description="Only archived threads, or only others.")] = False,
+    since: Annotated[datetime | None, Query(description="Only threads active or created from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only threads active or created before this time.")] = None,
+    order: Annotated[Order, Query(description="By the last activity, or by the time of creation.")] = "active",
+    newest_first: Annotated[bool, Query(description="Whether the newest come first.")] = True,
+    cursor: Annotated[str | None, Query(description="The `next_cursor` of the page before.")] = None,
+) -> Items[Thread]:
+    """List threads with their previews, in one statement."""
+    page = await ledger.threads.list(
+        user_id=user_id,
+        kind=kind,
+        archived=archived,
+        since=since,
+        until=until,
+        order=order,
+        newest_first=newest_first,
+        limit=limit,
+        cursor=cursor,
+    )
+    return items(page)
+
+
+@router.post("", status_code=201)
+async def create_thread(ledger: Mine, body: NewThread) -> Thread:
+    """Create an empty thread."""
+    return await ledger.threads.create(**body.model_dump())
+
+
+@router.get("/{thread_id}")
+async def get_thread(ledger: Mine, thread_id: PathId, response: Response) -> Thread:
+    """Read a thread. The `ETag` is its revision, to send in `If-Match` with an update."""
+    thread = await ledger.threads.get(thread_id)
+    response.headers["ETag"] = f'"{thread.revision}"'
+    return thread
+
+
+@router.patch("/{thread_id}")
+async def update_thread(
+    ledger: Mine,
+    thread_id: PathId,
+    body: ThreadUpdate,
+    response: Response,
+    if_match: Annotated[str | None, Header(description="Update only this revision; else 412.")] = None,
+) -> Thread:
+    """Change the given fields. With `rules`, all messages are first checked."""
+    given = body.model_dump(exclude_unset=True)
+    thread = await ledger.threads.update(thread_id, **given, expected=_revision(if_match))
+    response.headers["ETag"] = f'"{thread.revision}"'
+    return thread
+
+
+@router.post("/{thread_id}/archive")
+async def archive_thread(ledger: Mine, thread_id: PathId) -> Thread:
+    """Archive a thread: lists leave it out by default."""
+    return await ledger.threads.archive(thread_id)
+
+
+@router.post("/{thread_id}/unarchive")
+async def unarchive_thread(ledger: Mine, thread_id: PathId) -> Thread:
+    """Show a thread in lists again."""
+    return await ledger.threads.unarchive(thread_id)
+
+
+@router.delete("/{thread_id}")
+async def delete_thread(ledger: Mine, thread_id: PathId) -> Deleted:
+    """Delete a thread for good, with all that belongs to it. Returns the number of rows by table."""
+    return await ledger.threads.delete(thread_id)
+
+
+def _revision(if_match: str | None) -> int | None:
+    if if_match is None or if_match.strip() == "*":
+        return None
+    text = if_match.strip().removeprefix("W/").strip('"')
+    if not text.isdecimal():
+        raise InvalidArgument("If-Match", f'must be the revision of a thread, such as "3", not {if_match!r}')
+    return int(text)

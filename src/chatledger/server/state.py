@@ -1,0 +1,72 @@
+"""What the routes of an application share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from chatledger.errors import LimitExceeded, StorageError
+from chatledger.ledger import Ledger
+from chatledger.server.access import Caller
+from chatledger.server.limits import ServerLimits
+
+_USUAL_PAGE = 50
+
+
+@dataclass(slots=True)
+class State:
+    limits: ServerLimits
+    ledger: Ledger | None = None
+    streams: int = 0
+    """The number of open event streams."""
+    waits: set[asyncio.Timeout] = field(default_factory=set)
+    """The time limits of the streams that wait for a change."""
+    draining: bool = False
+    """Whether the server was told to stop."""
+
+    def drain(self) -> None:
+        """End the event streams, so that the server can stop. Their clients reconnect, to another server."""
+        self.draining = True
+        for wait in self.waits:
+            wait.reschedule(0)
+
+    def page_size(self, limit: int | None) -> int:
+        """Raises LimitExceeded beyond the limit of a page."""
+        if limit is None:
+            return min(_USUAL_PAGE, self.limits.page)
+        if not 1 <= limit <= self.limits.page:
+            raise LimitExceeded("items of a page", limit, self.limits.page, minimum=1)
+        return limit
+
+
+def state_of(request: Request) -> State:
+    state: State = request.app.state.server
+    return state
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+def ledger_of(request: Request) -> Ledger:
+    """The ledger as the caller sees it."""
+    ledger = state_of(request).ledger
+    if ledger is None:
+        raise StorageError("the server has not opened its ledger yet", retryable=True)
+    return caller_of(request).view(ledger)
+
+
+def page_size(request: Request, limit: int | None = None) -> int:
+    return state_of(request).page_size(limit)
+
+
+Mine = Annotated[Ledger, Depends(ledger_of)]
+"""The ledger as the caller sees it."""
+Who = Annotated[Caller, Depends(caller_of)]
+Shared = Annotated[State, Depends(state_of)]
+Limit = Annotated[int, Depends(page_size)]
+"""The maximum number of items to return: the query parameter `limit`."""
