@@ -50,7 +50,7 @@ async def use(ledger: Ledger) -> None:
     assert texts(await ledger.messages.history("t"))[1:] == ["Or so."]
     async with ledger.begin() as tx:
         await tx.messages.append("other", turn())
-    assert [thread.thread_id for thread in await ledger.threads.list()] == ["other", "t"]
+    assert [thread.thread_id for thread in await ledger.threads.list(order="created")] == ["other", "t"]
 
 
 async def test_deleting_a_thread_leaves_no_row(partitioned: Database) -> None:
