@@ -226,8 +226,9 @@ class Ledger(Repositories):
 
         Lists and summaries count only the user's own rows. `erasures.erase_user` erases this user only. Calls that
         concern all users raise TenantOnly: `tenant`, `reencrypt`, `check` without a thread, `threads.prepare`, `load`
-        and `retain`, `erasures.erase_tenant`, `find_thread` and `list`. Closing the returned ledger does nothing,
-        because this one owns the connections. Raises LimitExceeded for an id that is not 1 to 512 bytes.
+        and `retain`, `erasures.erase_tenant`, `find_thread` and `list`, and `feedback.retract` of a score that is not
+        the user's. Closing the returned ledger does nothing, because this one owns the connections. Raises
+        LimitExceeded for an id that is not 1 to 512 bytes.
         """
         require(STR, user_id=user_id)
         encode_key(user_id, "user_id")

@@ -40,7 +40,7 @@ class Feedback(Model):
     """The time of the score in UTC. `feedback.record` sets the present time if there is none."""
     user_id: Text | None = None
     """The user whose score it is. A later score of the same user, target and key counts in its place. All scores
-    without a user count as one user's.
+    without a user count as one user's. On a user's ledger, `feedback.record` fills in that user.
     """
     call_index: Annotated[int, Field(ge=0)] | None = None
     """The call of the message that is scored, counted from 0; None if the score is for the message. Needs a

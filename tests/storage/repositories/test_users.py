@@ -243,6 +243,29 @@ async def test_an_id_that_is_taken_says_nothing_of_its_user(ledger: Ledger, bob:
     assert "bob" not in str(other.value).replace("bob's score", "")
 
 
+async def test_a_score_is_that_of_the_user(ledger: Ledger, bob: Ledger) -> None:
+    score = Feedback(run_id="run of bob", key="stars", score=4)
+    recorded = await bob.feedback.record(score, idempotency_key="once")
+    assert recorded.user_id == "bob"
+    assert await bob.feedback.record(score.model_copy(update={"user_id": "bob"}), idempotency_key="once") == recorded
+    with pytest.raises(InvalidArgument, match="user_id is not the user"):
+        await bob.feedback.record(score.model_copy(update={"user_id": "ada"}))
+    async with bob.begin() as tx:
+        assert (await tx.feedback.record(score)).user_id == "bob"
+    assert [one.user_id for one in await ledger.feedback.current(key="stars")] == ["bob"]
+    assert (await ledger.feedback.record(score)).user_id is None
+
+
+async def test_a_user_retracts_only_their_own_scores(ledger: Ledger, bob: Ledger) -> None:
+    for scorer in (None, "ada"):
+        given = await ledger.feedback.record(Feedback(run_id="run of bob", key="eval", score=0.1, user_id=scorer))
+        with pytest.raises(TenantOnly):
+            await bob.feedback.retract(given.feedback_id or "")
+    assert [one.retracted_at for one in await bob.feedback.current(key="eval")] == [None, None]
+    own = await bob.feedback.record(Feedback(run_id="run of bob", key="eval", score=1))
+    assert (await bob.feedback.retract(own.feedback_id or "")).retracted_at is not None
+
+
 async def test_calls_for_all_users_are_refused(ledger: Ledger) -> None:
     ada = ledger.user("ada")
     for refuse in (

@@ -21,6 +21,7 @@ from chatledger.errors import (
     MessageNotFound,
     RunNotFound,
     StorageError,
+    TenantOnly,
 )
 from chatledger.ids import derived_id, new_id
 from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary, Page
@@ -63,6 +64,8 @@ class FeedbackRepository:
         Raises RunNotFound, MessageNotFound for a message that the run's thread does not have, and InvalidArgument for a
         `call_index` that the message does not have.
 
+        On a user's ledger the score is that user's: `user_id` is filled in, and another user raises InvalidArgument.
+
         `feedback` may be any object with the attributes `run_id`, `key` and `score`, such as a service's own feedback.
         """
         require(STR_OR_NONE, idempotency_key=idempotency_key)
@@ -75,6 +78,7 @@ class FeedbackRepository:
             update={
                 "feedback_id": given.feedback_id or _feedback_id(given.run_id, idempotency_key),
                 "created_at": given.created_at or datetime.now(UTC),
+                "user_id": self._scope.tenant.seen_by(given.user_id).user_id,
             }
         )
         if record.call_index is not None and record.message_id is None:
@@ -90,7 +94,9 @@ class FeedbackRepository:
     async def retract(self, feedback_id: str) -> Feedback:
         """Withdraw this score and the earlier scores of its target, key and user, and return it. Each gets a
         `retracted_at`, so that no earlier score counts again. A later score still counts. Retracting again changes
-        nothing. Raises FeedbackNotFound.
+        nothing.
+
+        Raises FeedbackNotFound and, on a user's ledger, TenantOnly for a score that is not the user's.
         """
         require(STR, feedback_id=feedback_id)
         now = datetime.now(UTC)
@@ -296,6 +302,8 @@ def _retract(sql: Sql, tenant: Tenant, feedback_id: str, now: datetime) -> Feedb
     said = sql.execute(select(*columns).where(owned(feedback, tenant), this)).mappings().one_or_none()
     if said is None:
         raise FeedbackNotFound(feedback_id)
+    if tenant.user_id not in (None, said["user_id"]):
+        raise TenantOnly("feedback.retract of another's score")
     # Calls that retract scores of a run take turns, and nobody can delete the run meanwhile. A record does not wait.
     own_run = (runs.c.tenant_id == tenant.name, runs.c.run_id == said["run_id"])
     sql.execute(select(runs.c.run_id).where(*own_run).with_for_update(key_share=True))
