@@ -24,6 +24,7 @@ from chatledger.server.access import Authenticate, Gate
 from chatledger.server.deadline import Deadline
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
+from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.paths import EncodedPaths
 from chatledger.server.problems import problem, problem_of
 from chatledger.server.routes import api
@@ -72,12 +73,14 @@ def create_app(
                 state.ledger = opened
                 yield
 
-    app = FastAPI(
+    app = DescribedApp(
         title="chatledger",
         version=chatledger.__version__,
         summary="The conversations of an LLM application.",
         lifespan=lifespan,
         openapi_url="/v1/openapi.json",
+        openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
+        generate_unique_id_function=operation_id,
         docs_url=None,  # its scripts would come from another server
         redoc_url=None,
         default_response_class=JsonResponse,

@@ -34,10 +34,17 @@ class Damage(BaseModel):
 class Items(BaseModel, Generic[T]):
     """A page of a list."""
 
+    model_config = ConfigDict(json_schema_extra={"description": "A page of a list."})
+
     items: list[T] = Field(description="The items in order.")
     next_cursor: str | None = Field(None, description="Pass it as `cursor` for the next page; null at the end.")
     complete: bool = Field(True, description="False if a search stopped before it found `limit` items. Ask on.")
     damaged: list[Damage] = Field([], description="The items of this page that cannot be read.")
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """The name in the OpenAPI description: `ThreadItems`."""
+        return f"{params[0].__name__}Items"
 
 
 def items(page: Page[Any]) -> Items[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import unquote
 
+from fastapi import Path
 from pydantic import AfterValidator
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,3 +35,7 @@ def _decode(text: str) -> str:
 
 PathId = Annotated[str, AfterValidator(_decode)]
 """An id in a path."""
+ThreadId = Annotated[PathId, Path(description="The id of the thread, percent-encoded: a slash in it is `%2F`.")]
+MessageId = Annotated[PathId, Path(description="The id of the message, percent-encoded.")]
+RunId = Annotated[PathId, Path(description="The id of the run, percent-encoded.")]
+FeedbackId = Annotated[PathId, Path(description="The id of the score, percent-encoded.")]

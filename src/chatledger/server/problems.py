@@ -13,10 +13,22 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from chatledger import errors
 from chatledger.server.json_response import JsonResponse
+
+
+class Problem(BaseModel):
+    """What is wrong with a request, or with the server. The fields of the error stand beside these."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="The kind of the problem, such as `urn:chatledger:ThreadNotFound`.")
+    title: str = Field(description="What the kind means.")
+    status: int = Field(description="The status of the response.")
+    detail: str = Field(description="What is wrong with this request.")
 
 
 class Meaning(NamedTuple):
@@ -39,7 +51,10 @@ MEANINGS: Mapping[type[Exception], Meaning] = {
     errors.InvalidCursor: Meaning(400, "The cursor is not of this list"),
     errors.TenantOnly: Meaning(403, "Only the tenant's administrator may do this"),
     errors.OutcomeUnknown: Meaning(503, "It may be stored or not; send the same request again"),
+    errors.DamagedCell: Meaning(500, "A stored value is damaged"),
     errors.StorageError: Meaning(503, "The database failed"),
+    errors.KeyUnavailable: Meaning(503, "The server lacks a key for this"),
+    errors.SchemaMismatch: Meaning(503, "The database needs a migration"),
     errors.MissingExtra: Meaning(501, "The server lacks a package for this"),
     errors.ChatLedgerError: Meaning(500, "The server cannot read or write this"),
 }

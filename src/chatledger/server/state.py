@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from chatledger.errors import LimitExceeded, StorageError
 from chatledger.ledger import Ledger
@@ -60,7 +60,10 @@ def ledger_of(request: Request) -> Ledger:
     return caller_of(request).view(ledger)
 
 
-def page_size(request: Request, limit: int | None = None) -> int:
+def page_size(
+    request: Request,
+    limit: Annotated[int | None, Query(description="Maximum number of items, 1 to 200; 50 by default.")] = None,
+) -> int:
     return state_of(request).page_size(limit)
 
 

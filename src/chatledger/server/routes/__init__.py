@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from fastapi.security import HTTPBearer
 
-from chatledger.server.routes import events, health, messages, threads
+from chatledger.server.routes import branches, events, feedback, health, me, messages, runs, search, threads, usage
 
 api = APIRouter()
 api.include_router(health.router)
 v1 = APIRouter(prefix="/v1", dependencies=[Depends(HTTPBearer(auto_error=False, description="A token of the server."))])
-for _module in (threads, messages, events):
+for _module in (me, threads, messages, branches, events, search, runs, feedback, usage):
     v1.include_router(_module.router)
 api.include_router(v1)

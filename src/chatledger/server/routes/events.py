@@ -13,7 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from chatledger.errors import ChatLedgerError, LimitExceeded
 from chatledger.models import ThreadChange
 from chatledger.server.json_response import to_json
-from chatledger.server.paths import PathId
+from chatledger.server.paths import ThreadId
 from chatledger.server.problems import body_of
 from chatledger.server.state import Mine, Shared, State
 
@@ -22,7 +22,7 @@ _RETRY = 1_000
 """Milliseconds after which a browser reconnects."""
 
 
-async def _open(ledger: Mine, thread_id: PathId, state: Shared) -> AsyncIterator[None]:
+async def _open(ledger: Mine, thread_id: ThreadId, state: Shared) -> AsyncIterator[None]:
     """Runs before the response begins, so a missing thread is a 404, and counts the open streams."""
     await ledger.threads.get(thread_id)
     if state.streams >= state.limits.streams:
@@ -37,7 +37,7 @@ async def _open(ledger: Mine, thread_id: PathId, state: Shared) -> AsyncIterator
 @router.get("/threads/{thread_id}/events", response_class=EventSourceResponse, dependencies=[Depends(_open)])
 async def follow_thread(
     ledger: Mine,
-    thread_id: PathId,
+    thread_id: ThreadId,
     state: Shared,
     after: Annotated[str | None, Query(description="The mark of the messages that the client has.")] = None,
     last_event_id: Annotated[str | None, Header(description="The id of the last event; a browser sends it.")] = None,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, Revision
 from chatledger.server.bodies import Append, Conversation, Items, Message, Stored, all_items
-from chatledger.server.paths import PathId
+from chatledger.server.headers import ExpectedMark, IdempotencyKey
+from chatledger.server.paths import MessageId, ThreadId
 from chatledger.server.state import Limit, Mine
 
 router = APIRouter(prefix="/threads/{thread_id}/messages", tags=["messages"])
@@ -18,7 +19,7 @@ router = APIRouter(prefix="/threads/{thread_id}/messages", tags=["messages"])
 @router.get("")
 async def read_messages(
     ledger: Mine,
-    thread_id: PathId,
+    thread_id: ThreadId,
     response: Response,
     limit: Limit,
     branch: Annotated[int | None, Query(description="The branch; the active one by default.")] = None,
@@ -57,22 +58,20 @@ async def read_messages(
     return found
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, responses={200: {"model": Stored, "description": "A repeat, which stored nothing."}})
 async def append_messages(
     ledger: Mine,
-    thread_id: PathId,
+    thread_id: ThreadId,
     body: Append,
     response: Response,
-    idempotency_key: Annotated[
-        str | None, Header(description="A request with the same key is a repeat, and stores nothing.")
-    ] = None,
-    if_match: Annotated[str | None, Header(description="Append only at this mark of the branch; else 412.")] = None,
+    idempotency_key: IdempotencyKey,
+    expected: ExpectedMark,
 ) -> Stored:
     """Append messages, all or none. Send the same request again if its answer was lost, with the same key or with ids
     in the messages: a repeat returns 200 with `replayed` and stores nothing.
     """
     given = body.model_dump(exclude={"messages", "payload", "format"})
-    given |= {"idempotency_key": _key(idempotency_key), "expected": _mark(if_match)}
+    given |= {"idempotency_key": idempotency_key, "expected": expected}
     appended: Appended
     if (body.messages is None) == (body.payload is None):
         raise InvalidArgument("messages", "or payload must be given, and not both")
@@ -89,33 +88,24 @@ async def append_messages(
 
 
 @router.get("/{message_id}")
-async def get_message(ledger: Mine, thread_id: PathId, message_id: PathId) -> ChatMessage:
+async def get_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId) -> ChatMessage:
     """Read a message by its id, on whichever branch it is."""
     return await ledger.messages.get(thread_id, message_id)
 
 
 @router.put("/{message_id}")
-async def revise_message(ledger: Mine, thread_id: PathId, message_id: PathId, body: Message) -> ChatMessage:
+async def revise_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId, body: Message) -> ChatMessage:
     """Change the words of a message in its place. Its revisions keep it as it was."""
     return await ledger.messages.revise(thread_id, message_id, body)
 
 
 @router.get("/{message_id}/revisions")
-async def list_revisions(ledger: Mine, thread_id: PathId, message_id: PathId) -> Items[Revision]:
+async def list_revisions(ledger: Mine, thread_id: ThreadId, message_id: MessageId) -> Items[Revision]:
     """List the changes of a message, oldest first, each with the message as it was before."""
     return all_items(await ledger.messages.revisions(thread_id, message_id))
 
 
 @router.delete("/{message_id}")
-async def retract_message(ledger: Mine, thread_id: PathId, message_id: PathId) -> ChatMessage:
+async def retract_message(ledger: Mine, thread_id: ThreadId, message_id: MessageId) -> ChatMessage:
     """Remove a message from every branch that shares it, and return it. Its revisions keep it."""
     return await ledger.messages.retract(thread_id, message_id)
-
-
-def _key(header: str | None) -> str | None:
-    """The key as a text, or as the quoted text that the draft of the header's standard asks for."""
-    return header[1:-1] if header and len(header) > 2 and header[0] == header[-1] == '"' else header
-
-
-def _mark(header: str | None) -> str | None:
-    return None if header is None or header.strip() == "*" else header.strip().removeprefix("W/").strip('"')

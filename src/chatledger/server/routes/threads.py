@@ -6,14 +6,41 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
+from pydantic import Field
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Deleted, Thread
-from chatledger.server.bodies import Items, NewThread, Order, ThreadUpdate, items
-from chatledger.server.paths import PathId
+from chatledger.rules.synthetic_results import INTERRUPTED
+from chatledger.server.bodies import (
+    Body,
+    Items,
+    NewThread,
+    Order,
+    Stored,
+    ThreadUpdate,
+    items,
+)
+from chatledger.server.headers import without_quotes
+from chatledger.server.paths import ThreadId
 from chatledger.server.state import Limit, Mine
 
 router = APIRouter(prefix="/threads", tags=["threads"])
+
+
+class ThreadCopy(Body):
+    """The copy of a thread to make."""
+
+    thread_id: str | None = Field(None, description="The id of the copy; the ledger makes one if there is none.")
+    at: int | None = Field(None, description="The seq of the last message to copy; null for all.")
+    branch: int | None = Field(None, description="The branch to copy; null for the active one.")
+    title: str | None = Field(None, description="The title of the copy. That of the source, if it is not sent.")
+
+
+class CallsToClose(Body):
+    """The open calls to answer."""
+
+    reason: str = Field(INTERRUPTED, description="The text of the results.")
+    branch: int | None = Field(None, description="The branch; null for the active one.")
 
 
 @router.get("")
@@ -51,7 +78,7 @@ async def create_thread(ledger: Mine, body: NewThread) -> Thread:
 
 
 @router.get("/{thread_id}")
-async def get_thread(ledger: Mine, thread_id: PathId, response: Response) -> Thread:
+async def get_thread(ledger: Mine, thread_id: ThreadId, response: Response) -> Thread:
     """Read a thread. The `ETag` is its revision, to send in `If-Match` with an update."""
     thread = await ledger.threads.get(thread_id)
     response.headers["ETag"] = f'"{thread.revision}"'
@@ -61,7 +88,7 @@ async def get_thread(ledger: Mine, thread_id: PathId, response: Response) -> Thr
 @router.patch("/{thread_id}")
 async def update_thread(
     ledger: Mine,
-    thread_id: PathId,
+    thread_id: ThreadId,
     body: ThreadUpdate,
     response: Response,
     if_match: Annotated[str | None, Header(description="Update only this revision; else 412.")] = None,
@@ -74,19 +101,31 @@ async def update_thread(
 
 
 @router.post("/{thread_id}/archive")
-async def archive_thread(ledger: Mine, thread_id: PathId) -> Thread:
+async def archive_thread(ledger: Mine, thread_id: ThreadId) -> Thread:
     """Archive a thread: lists leave it out by default."""
     return await ledger.threads.archive(thread_id)
 
 
 @router.post("/{thread_id}/unarchive")
-async def unarchive_thread(ledger: Mine, thread_id: PathId) -> Thread:
+async def unarchive_thread(ledger: Mine, thread_id: ThreadId) -> Thread:
     """Show a thread in lists again."""
     return await ledger.threads.unarchive(thread_id)
 
 
+@router.post("/{thread_id}/copy", status_code=201)
+async def copy_thread(ledger: Mine, thread_id: ThreadId, body: ThreadCopy) -> Thread:
+    """Copy a path of a thread to a new thread of the same owner. Runs and scores stay with the source."""
+    return await ledger.threads.copy(thread_id, **body.model_dump(exclude_unset=True))
+
+
+@router.post("/{thread_id}/close-open-calls")
+async def close_open_calls(ledger: Mine, thread_id: ThreadId, body: CallsToClose) -> Stored:
+    """Answer each open call with a result that says why there is none. The branch then accepts any message again."""
+    return Stored.of(await ledger.messages.close_open_calls(thread_id, **body.model_dump(exclude_unset=True)))
+
+
 @router.delete("/{thread_id}")
-async def delete_thread(ledger: Mine, thread_id: PathId) -> Deleted:
+async def delete_thread(ledger: Mine, thread_id: ThreadId) -> Deleted:
     """Delete a thread for good, with all that belongs to it. Returns the number of rows by table."""
     return await ledger.threads.delete(thread_id)
 
@@ -94,7 +133,7 @@ async def delete_thread(ledger: Mine, thread_id: PathId) -> Deleted:
 def _revision(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
-    text = if_match.strip().removeprefix("W/").strip('"')
+    text = without_quotes(if_match)
     if not text.isdecimal():
         raise InvalidArgument("If-Match", f'must be the revision of a thread, such as "3", not {if_match!r}')
     return int(text)

@@ -1,0 +1,84 @@
+"""The OpenAPI description of the application: ids by the names of the functions, and the problems of every route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from chatledger.models import ThreadChange
+from chatledger.server.problems import Problem
+
+TAGS = {
+    "health": "Whether the server works.",
+    "me": "Who the caller is.",
+    "threads": "Conversations.",
+    "messages": "The messages of a thread.",
+    "branches": "The paths through a thread: edits and other answers.",
+    "events": "The changes of a thread while they happen.",
+    "search": "Search in messages and titles.",
+    "runs": "The executions of agents.",
+    "feedback": "Scores of runs, messages and calls.",
+    "usage": "Sums of runs, tokens, costs, messages and scores.",
+}
+"""The groups of routes, in the order of the description."""
+
+_PROBLEM = {
+    "description": "A problem. Its `type` names it, and the fields of that error stand beside it.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+
+
+class DescribedApp(FastAPI):
+    """An application whose description says what its error handlers answer."""
+
+    def openapi(self) -> dict[str, Any]:
+        made = self.openapi_schema
+        if made is None:
+            made = super().openapi()
+            _add_problems(made)
+            _add_events(made)
+        return made
+
+
+def operation_id(route: APIRoute) -> str:
+    """The name of the function, which stays when a path changes."""
+    return route.name
+
+
+def _add_problems(description: dict[str, Any]) -> None:
+    """Name a problem as the response of each operation that names no errors of its own."""
+    for operation in _operations(description):
+        responses = operation["responses"]
+        if "default" not in responses:
+            responses.pop("422", None)  # FastAPI's own, which a handler of the application replaces
+            responses["default"] = _PROBLEM
+    schemas = description["components"]["schemas"]
+    schemas["Problem"] = _schema(Problem)
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+
+
+def _add_events(description: dict[str, Any]) -> None:
+    """Describe a stream of events as OpenAPI 3.1 can: as text. FastAPI writes a word of 3.2, which few read."""
+    for operation in _operations(description):
+        stream = operation["responses"].get("200", {}).get("content", {}).get("text/event-stream")
+        if stream is not None:
+            stream.pop("itemSchema", None)
+            stream["schema"] = {"type": "string", "description": "Server-sent events. Their data is a ThreadChange."}
+    description["components"]["schemas"]["ThreadChange"] = _schema(ThreadChange)
+
+
+def _operations(description: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for operations in description["paths"].values():
+        yield from operations.values()
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a model; the models that it names are in the description already."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
+    schema.pop("$defs", None)
+    return schema

@@ -1,0 +1,68 @@
+"""The branches of a thread."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from chatledger.models import Alternative, Branch, ChatMessage
+from chatledger.server.bodies import Body, Items, all_items
+from chatledger.server.headers import ExpectedMark
+from chatledger.server.paths import ThreadId
+from chatledger.server.state import Mine
+
+router = APIRouter(prefix="/threads/{thread_id}", tags=["branches"])
+
+
+class Fork(Body):
+    """A branch to create."""
+
+    at: int = Field(description="The seq of the last message that the new branch shares; 0 shares none.")
+    branch: int | None = Field(None, description="The branch to fork; null for the active one.")
+    activate: bool = Field(True, description="Whether the new branch becomes the active one.")
+
+
+class Rewind(Body):
+    """The messages to remove from the end of a branch."""
+
+    to: int = Field(description="The seq of the last message to keep; 0 removes all.")
+    branch: int | None = Field(None, description="The branch; null for the active one.")
+
+
+@router.get("/branches")
+async def list_branches(ledger: Mine, thread_id: ThreadId) -> Items[Branch]:
+    """List all branches of a thread, in the order of their creation."""
+    return all_items(await ledger.branches.list(thread_id))
+
+
+@router.post("/branches", status_code=201)
+async def fork_branch(ledger: Mine, thread_id: ThreadId, body: Fork, expected: ExpectedMark) -> Branch:
+    """Create a branch that shares the messages up to a seq. It copies no message. An append with `after` forks too."""
+    return await ledger.branches.fork(thread_id, **body.model_dump(), expected=expected)
+
+
+@router.post("/branches/{branch}/activate")
+async def activate_branch(
+    ledger: Mine, thread_id: ThreadId, branch: Annotated[int, Path(description="The number of the branch.")]
+) -> Branch:
+    """Make a branch the active one, which requests use by default."""
+    return await ledger.branches.activate(thread_id, branch)
+
+
+@router.post("/rewind")
+async def rewind_branch(ledger: Mine, thread_id: ThreadId, body: Rewind, expected: ExpectedMark) -> Items[ChatMessage]:
+    """Remove all messages after a seq from a branch, and return them. Other branches that share them keep them."""
+    return all_items(await ledger.branches.rewind(thread_id, **body.model_dump(), expected=expected))
+
+
+@router.get("/alternatives")
+async def list_alternatives(
+    ledger: Mine,
+    thread_id: ThreadId,
+    seq: Annotated[int, Query(description="The position of the message.")],
+    branch: Annotated[int | None, Query(description="The branch; the active one by default.")] = None,
+) -> Items[Alternative]:
+    """List the message at a seq and those of other branches in its place, such as two answers to one question."""
+    return all_items(await ledger.branches.alternatives(thread_id, seq, branch=branch))

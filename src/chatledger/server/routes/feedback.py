@@ -1,0 +1,132 @@
+"""Feedback: scores of runs, messages and calls."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from chatledger.models import Feedback, FeedbackComparison, FeedbackSummary
+from chatledger.models.json import JsonObject
+from chatledger.server.bodies import Body, Items, all_items, items
+from chatledger.server.headers import IdempotencyKey
+from chatledger.server.paths import FeedbackId
+from chatledger.server.state import Limit, Mine
+
+router = APIRouter(prefix="/feedback", tags=["feedback"])
+
+OfRun = Annotated[str | None, Query(description="Only scores of this run.")]
+OfThread = Annotated[str | None, Query(description="Only scores of this thread.")]
+OfUser = Annotated[str | None, Query(description="Only scores by this user.")]
+OfKey = Annotated[str | None, Query(description="Only scores under this key.")]
+OfAgent = Annotated[str | None, Query(description="Only scores of runs of this agent.")]
+OfModel = Annotated[str | None, Query(description="Only scores of runs of this model.")]
+Since = Annotated[datetime | None, Query(description="Only scores from this time on.")]
+Until = Annotated[datetime | None, Query(description="Only scores before this time.")]
+Cursor = Annotated[str | None, Query(description="The `next_cursor` of the page before.")]
+
+
+class NewFeedback(Body):
+    """A score to record. On a user's token it is that user's."""
+
+    run_id: str = Field(description="The run that is scored.")
+    key: str = Field(description="What is scored, such as `thumb` or `helpfulness`.")
+    score: float = Field(description="The score, any finite number.", allow_inf_nan=False)
+    kwargs: JsonObject = Field({}, description="Further data, such as a comment or a correction.")
+    author: str | None = Field(None, description="The name of the person or the program that gave the score.")
+    source: str | None = Field(None, description="The place where the score was given, such as `ui` or `eval`.")
+    message_id: str | None = Field(None, description="The message that is scored; null for the whole run.")
+    call_index: int | None = Field(None, ge=0, description="The call of the message that is scored, counted from 0.")
+    feedback_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
+    user_id: str | None = Field(None, description="The user whose score it is. A user's token gives that user's only.")
+
+
+@router.post("", status_code=201)
+async def record_feedback(ledger: Mine, body: NewFeedback, idempotency_key: IdempotencyKey) -> Feedback:
+    """Record a score. A later score of the same target, key and user replaces it in `current` and `summary`."""
+    return await ledger.feedback.record(body, idempotency_key=idempotency_key)
+
+
+@router.get("")
+async def list_feedback(
+    ledger: Mine,
+    limit: Limit,
+    run_id: OfRun = None,
+    thread_id: OfThread = None,
+    user_id: OfUser = None,
+    cursor: Cursor = None,
+) -> Items[Feedback]:
+    """List every recorded score, newest first, replaced and retracted ones included."""
+    page = await ledger.feedback.list(run_id=run_id, thread_id=thread_id, user_id=user_id, limit=limit, cursor=cursor)
+    return items(page)
+
+
+@router.get("/current")
+async def list_current_feedback(
+    ledger: Mine,
+    limit: Limit,
+    run_id: OfRun = None,
+    thread_id: OfThread = None,
+    user_id: OfUser = None,
+    key: OfKey = None,
+    cursor: Cursor = None,
+) -> Items[Feedback]:
+    """List the scores that count, newest first: the latest of each target, key and user, unless it was retracted."""
+    page = await ledger.feedback.current(
+        run_id=run_id, thread_id=thread_id, user_id=user_id, key=key, limit=limit, cursor=cursor
+    )
+    return items(page)
+
+
+@router.get("/summary")
+async def summarize_feedback(
+    ledger: Mine,
+    key: OfKey = None,
+    agent: OfAgent = None,
+    model: OfModel = None,
+    since: Since = None,
+    until: Until = None,
+    thread_id: OfThread = None,
+    run_id: OfRun = None,
+    user_id: OfUser = None,
+    events: Annotated[bool, Query(description="Count replaced and retracted scores too.")] = False,
+) -> Items[FeedbackSummary]:
+    """Count the current scores of each key, with their mean, minimum and maximum."""
+    found = await ledger.feedback.summary(
+        key=key,
+        agent=agent,
+        model=model,
+        since=since,
+        until=until,
+        thread_id=thread_id,
+        run_id=run_id,
+        user_id=user_id,
+        events=events,
+    )
+    return all_items(found)
+
+
+@router.get("/compare")
+async def compare_feedback(
+    ledger: Mine,
+    key: Annotated[str, Query(description="The key whose scores are compared.")],
+    by: Annotated[
+        str, Query(description="`model`, `agent`, or `metadata.KEY`, a key of the runs' metadata.")
+    ] = "model",
+    agent: OfAgent = None,
+    model: OfModel = None,
+    since: Since = None,
+    until: Until = None,
+    user_id: OfUser = None,
+) -> Items[FeedbackComparison]:
+    """Compare the current scores of models, agents or values of the metadata, with 95 % intervals and mean costs."""
+    found = await ledger.feedback.compare(key, by, agent=agent, model=model, since=since, until=until, user_id=user_id)
+    return all_items(found)
+
+
+@router.post("/{feedback_id}/retract")
+async def retract_feedback(ledger: Mine, feedback_id: FeedbackId) -> Feedback:
+    """Withdraw a score and the earlier ones of its target, key and user. A user withdraws only their own scores."""
+    return await ledger.feedback.retract(feedback_id)

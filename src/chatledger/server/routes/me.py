@@ -1,0 +1,26 @@
+"""Who the caller is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from chatledger.server.state import Who
+
+router = APIRouter(tags=["me"])
+
+
+class Me(BaseModel):
+    """Who sends the request."""
+
+    tenant: str = Field(description="The tenant whose rows the requests read and write.")
+    user_id: str | None = Field(None, description="The user; null for the administrator.")
+    admin: bool = Field(description="Whether it is the tenant's administrator, who sees all threads.")
+
+
+@router.get("/me")
+async def get_me(caller: Who) -> Me:
+    """Read whose token the request has."""
+    return Me(**asdict(caller))

@@ -1,0 +1,66 @@
+"""The runs of agents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from chatledger.models import Run, RunStatus, Usage
+from chatledger.models.json import Json, JsonObject
+from chatledger.server.bodies import Body, Items, items
+from chatledger.server.paths import RunId, ThreadId
+from chatledger.server.state import Limit, Mine
+
+router = APIRouter(tags=["runs"])
+
+
+class NewRun(Body):
+    """A run to start."""
+
+    run_id: str | None = Field(None, description="The id; the ledger makes one if there is none.")
+    agent: str | None = Field(None, description="The name of the agent.")
+    model: str | None = Field(None, description="The name of the model.")
+    input: Json | None = Field(None, description="The input of the run. Values such as keys are stored as `***`.")
+    metadata: JsonObject | None = Field(None, description="Data of the application about the run.")
+
+
+class RunEnd(Body):
+    """How a run ended."""
+
+    status: RunStatus = Field(description="The outcome.")
+    usage: Usage | None = Field(None, description="The tokens and the cost; null keeps the sum of the run's drafts.")
+    error: str | None = Field(None, description="Why the run failed.")
+
+
+@router.post("/threads/{thread_id}/runs", status_code=201)
+async def start_run(ledger: Mine, thread_id: ThreadId, body: NewRun) -> Run:
+    """Store a run with the status `running`. The same request again, with a `run_id`, changes nothing."""
+    return await ledger.runs.start(thread_id, **body.model_dump())
+
+
+@router.get("/runs")
+async def list_runs(
+    ledger: Mine,
+    limit: Limit,
+    thread_id: Annotated[str | None, Query(description="Only runs of this thread.")] = None,
+    status: Annotated[RunStatus | None, Query(description="Only runs with this status.")] = None,
+    cursor: Annotated[str | None, Query(description="The `next_cursor` of the page before.")] = None,
+) -> Items[Run]:
+    """List runs in the order of their ids. With `status`, a page may have fewer items than `limit` although more
+    follow: read on while there is a `next_cursor`.
+    """
+    return items(await ledger.runs.list(thread_id=thread_id, status=status, limit=limit, cursor=cursor))
+
+
+@router.get("/runs/{run_id}")
+async def get_run(ledger: Mine, run_id: RunId) -> Run:
+    """Read a run."""
+    return await ledger.runs.get(run_id)
+
+
+@router.post("/runs/{run_id}/finish")
+async def finish_run(ledger: Mine, run_id: RunId, body: RunEnd) -> Run:
+    """End a run with a status. The same request again changes nothing."""
+    return await ledger.runs.finish(run_id, status=body.status, usage=body.usage, error=body.error)

@@ -1,0 +1,57 @@
+"""Search in messages and titles."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from chatledger.models import Hit
+from chatledger.server.bodies import Items, items
+from chatledger.server.state import Limit, Mine
+
+router = APIRouter(prefix="/search", tags=["search"])
+
+Words = Annotated[str, Query(description="The text to find, without regard to case; up to 1,000 characters.")]
+OfUser = Annotated[str | None, Query(description="Only threads of this user.")]
+OfKind = Annotated[str | None, Query(description="Only threads of this kind.")]
+Cursor = Annotated[str | None, Query(description="The `next_cursor` of the page before, with the same filters.")]
+
+
+@router.get("/messages")
+async def search_messages(
+    ledger: Mine,
+    limit: Limit,
+    q: Words,
+    user_id: OfUser = None,
+    thread_id: Annotated[str | None, Query(description="Only messages of this thread.")] = None,
+    role: Annotated[list[str] | None, Query(description="Only messages of this role. Repeat it for more.")] = None,
+    kind: OfKind = None,
+    since: Annotated[datetime | None, Query(description="Only messages from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only messages before this time.")] = None,
+    cursor: Cursor = None,
+) -> Items[Hit]:
+    """Find the messages that contain a text, those of the thread with the latest activity first. A page that stopped
+    before it found `limit` hits has `complete: false` and a cursor.
+    """
+    page = await ledger.messages.search(
+        q,
+        user_id=user_id,
+        thread_id=thread_id,
+        roles=role,
+        kind=kind,
+        since=since,
+        until=until,
+        limit=limit,
+        cursor=cursor,
+    )
+    return items(page)
+
+
+@router.get("/threads")
+async def search_threads(
+    ledger: Mine, limit: Limit, q: Words, user_id: OfUser = None, kind: OfKind = None, cursor: Cursor = None
+) -> Items[Hit]:
+    """Find the threads whose title or messages contain a text, latest activity first. Each thread is one hit."""
+    return items(await ledger.threads.search(q, user_id=user_id, kind=kind, limit=limit, cursor=cursor))
