@@ -1,0 +1,72 @@
+"""The OpenAPI description is valid and complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+
+from chatledger import Ledger
+from chatledger.server import create_app
+from chatledger.server.openapi import TAGS
+from tests.server.conftest import by_header
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    return create_app(Ledger.open("never-opened.db"), authenticate=by_header).openapi()
+
+
+def operations(description: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for methods in description["paths"].values():
+        yield from methods.values()
+
+
+def test_it_is_valid(description: dict[str, Any]) -> None:
+    validate(description)
+
+
+def test_each_operation_is_described(description: dict[str, Any]) -> None:
+    found = list(operations(description))
+    assert len(found) > 35
+    for one in found:
+        assert one["summary"], one
+        assert one["description"].endswith("."), one["operationId"]
+        assert set(one["tags"]) <= set(TAGS), one["operationId"]
+        assert one["operationId"].isidentifier()
+        assert "default" in one["responses"], one["operationId"]
+    ids = [one["operationId"] for one in found]
+    assert len(set(ids)) == len(ids)
+
+
+def test_each_parameter_and_each_field_is_described(description: dict[str, Any]) -> None:
+    silent = [
+        f"{one['operationId']}: {parameter['name']}"
+        for one in operations(description)
+        for parameter in one.get("parameters", ())
+        if not parameter.get("description")
+    ]
+    for name, schema in description["components"]["schemas"].items():
+        fields = schema.get("properties", {})
+        silent += [f"{name}.{field}" for field, said in fields.items() if not said.get("description")]
+        if not schema.get("description"):
+            silent.append(name)
+    assert silent == []
+
+
+def test_each_problem_is_problem_json(description: dict[str, Any]) -> None:
+    for one in operations(description):
+        assert list(one["responses"]["default"]["content"]) == ["application/problem+json"], one["operationId"]
+
+
+def test_all_but_the_health_check_ask_for_a_token(description: dict[str, Any]) -> None:
+    open_to_all = [one["operationId"] for one in operations(description) if not one.get("security")]
+    assert open_to_all == ["healthz"]
+
+
+def test_a_stream_of_events_names_its_data(description: dict[str, Any]) -> None:
+    stream = description["paths"]["/v1/threads/{thread_id}/events"]["get"]["responses"]["200"]["content"]
+    assert list(stream) == ["text/event-stream"]
+    assert "ThreadChange" in description["components"]["schemas"]

@@ -1,0 +1,111 @@
+"""The walk: each route, asked for Bob's things by another user and by callers of another tenant, finds nothing and
+changes no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from chatledger import Ledger
+from chatledger.server import Caller, ServerLimits, create_app
+from chatledger.storage.schema.tables import INSERTION_ORDER
+from tests.conftest import Database
+from tests.server.conftest import by_header, client_of
+from tests.server.visits import IDS, SECRET, VISITS, Visit, store_things
+from tests.storage.raw import Run, raw_connection
+
+CALLERS = {"another user": ("ada", "default"), "same name elsewhere": ("bob", "acme"), "elsewhere": ("*", "acme")}
+
+
+@pytest.fixture
+def app(ledger: Ledger) -> FastAPI:
+    return create_app(ledger, authenticate=by_header, limits=ServerLimits(stream_seconds=0.1))
+
+
+@pytest.fixture
+async def rows_of(database: Database) -> AsyncIterator[Run]:
+    async with raw_connection(database) as run:
+        yield run
+
+
+def operations(app: FastAPI) -> dict[str, tuple[str, str]]:
+    """The method and the path of each operation, by its id. Those that delete come last: a server that lets them pass
+    has nothing more to show.
+    """
+    paths = app.openapi()["paths"]
+    found = [
+        (one["operationId"], method.upper(), path) for path, methods in paths.items() for method, one in methods.items()
+    ]
+    found.sort(key=lambda one: (("GET", "POST", "PUT", "PATCH", "DELETE").index(one[1]), -len(one[2])))
+    return {operation: (method, path) for operation, method, path in found}
+
+
+def test_each_operation_is_visited(app: FastAPI) -> None:
+    assert set(operations(app)) == set(VISITS), "tests/server/visits.py says how another caller asks each route"
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+async def test_nobody_finds_or_changes_what_is_not_theirs(
+    caller: str, ledger: Ledger, app: FastAPI, rows_of: Run
+) -> None:
+    assert await walk(app, ledger, rows_of, caller, await store_things(ledger)) == []
+
+
+async def test_the_walk_notices_a_server_that_shows_everything(
+    ledger: Ledger, app: FastAPI, rows_of: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Caller, "view", lambda _caller, ledger: ledger)
+    breaches = await walk(app, ledger, rows_of, "another user", await store_things(ledger))
+    noticed = {breach.split()[0] for breach in breaches}
+    assert set(VISITS) - noticed == {"healthz", "get_me"}
+
+
+async def walk(app: FastAPI, ledger: Ledger, rows_of: Run, caller: str, given: dict[str, str]) -> list[str]:
+    """What went wrong in the visits of a caller."""
+    name, tenant = CALLERS[caller]
+    breaches = []
+    async with client_of(app, name, **{"X-Tenant": tenant}) as client:
+        for operation, (method, path) in operations(app).items():
+            for visit in VISITS[operation]:
+                before = await dump(rows_of)
+                response = await ask(client, method, path, visit, {**given, "CURSOR": given.get(operation, "")})
+                what = f"{operation} {visit}: {response.status_code} {response.text}"
+                expected = visit.elsewhere if tenant != "default" and visit.elsewhere is not None else visit.status
+                if response.status_code != expected:
+                    breaches.append(f"{what}, not {expected}")
+                elif expected == 200 and operation != "get_me" and (SECRET in response.text or "bob" in response.text):
+                    breaches.append(f"{what} tells of Bob")
+                elif await dump(rows_of) != before:
+                    breaches.append(f"{what} changed rows")
+                await empty(ledger.tenant("acme"))
+    return breaches
+
+
+async def empty(elsewhere: Ledger) -> None:
+    """Delete what a visit created in the other tenant, so that the next one finds Bob's ids free again."""
+    for thread in await elsewhere.threads.list():
+        await elsewhere.threads.delete(thread.thread_id)
+
+
+async def ask(client: httpx.AsyncClient, method: str, path: str, visit: Visit, given: dict[str, str]) -> httpx.Response:
+    for name, value in {**IDS, **visit.path}.items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    query, headers = (
+        {name: given.get(value, value) if isinstance(value, str) else value for name, value in those.items()}
+        for those in (visit.query, visit.headers)
+    )
+    return await client.request(method, path, params=query, headers=headers, json=visit.body)
+
+
+async def dump(rows_of: Run) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of the tenant of Ada and Bob. A visit to another tenant may create rows there."""
+    found = {}
+    for table in INSERTION_ORDER:
+        found[table.name] = sorted(await rows_of(f"SELECT * FROM {table.name} WHERE tenant_id = 'default'"), key=repr)
+    return found

@@ -1,0 +1,176 @@
+"""How another caller asks each route for Bob's things: with the ids of his thread, message, run, score and branch, with
+his cursors and with his mark.
+
+Each operation of the OpenAPI description has its visits here, so a new route needs some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatledger import Feedback, Ledger
+from tests.conversations import assistant, turn, user
+
+SECRET = "s3cr3t"
+"""It stands in all that Bob stores, and a thread id of his begins with `bob`."""
+THREAD, MESSAGE, RUN, SCORE = "bob's", "bob's message", "bob's run", "bob's score"
+OWN = "ada's"
+"""The thread of the caller who asks for Bob's things."""
+QUESTION = {"role": "user", "content": "?"}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request, and the status that it gets: 404, or 200 for a list without anything of Bob's."""
+
+    status: int = 404
+    elsewhere: int | None = None
+    """The status in another tenant, if it differs: Bob's ids are free there, and the caller has no thread."""
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    path: Mapping[str, str] = field(default_factory=dict)
+    """The ids in the path that are not Bob's."""
+
+
+IDS = {"thread_id": THREAD, "message_id": MESSAGE, "run_id": RUN, "feedback_id": SCORE, "branch": "1"}
+_MINE = {"thread_id": OWN}
+_OF_BOB = {"user_id": "bob"}
+
+
+def a_list(*filters: str, cursor: bool = False, user: bool = True, **query: Any) -> list[Visit]:
+    """A list that is empty but for the caller's own rows, with each filter by an id of Bob's and with his cursor."""
+    visits = [Visit(200, query=query), *(Visit(200, query={**query, name: IDS[name]}) for name in filters)]
+    visits += [Visit(200, query={**query, "cursor": "CURSOR"})] if cursor else []
+    return visits + ([Visit(400, 200, query={**query, **_OF_BOB})] if user else [])
+
+
+VISITS: Mapping[str, list[Visit]] = {
+    "healthz": [Visit(200)],
+    "get_me": [Visit(200)],
+    "list_threads": a_list(cursor=True),
+    "create_thread": [
+        Visit(409, 201, body={"thread_id": THREAD}),
+        Visit(404, 201, body={"thread_id": THREAD, "exist_ok": True}),
+        Visit(400, 201, body={"thread_id": "new", "user_id": "bob"}),
+    ],
+    "get_thread": [Visit()],
+    "update_thread": [Visit(body={"title": "x"}), Visit(body={"rules": "lenient"}, headers={"If-Match": '"1"'})],
+    "archive_thread": [Visit()],
+    "unarchive_thread": [Visit()],
+    "copy_thread": [
+        Visit(body={}),
+        Visit(body={"thread_id": "new", "branch": 1, "at": 1}),
+        Visit(409, 404, path=_MINE, body={"thread_id": THREAD}),
+        Visit(path=_MINE, body={"branch": 1}),
+    ],
+    "close_open_calls": [Visit(body={}), Visit(body={"branch": 1}), Visit(path=_MINE, body={"branch": 1})],
+    "delete_thread": [Visit()],
+    "read_messages": [
+        Visit(),
+        Visit(query={"branch": 1}),
+        Visit(query={"run_id": RUN}),
+        Visit(query={"format": "openai-chat", "view": "model"}),
+        Visit(path=_MINE, query={"branch": 1}),
+        Visit(200, 404, path=_MINE, query={"run_id": RUN}),
+    ],
+    "append_messages": [
+        Visit(body={"messages": [QUESTION]}),
+        Visit(body={"messages": [QUESTION], "branch": 1}),
+        Visit(404, 201, body={"messages": [QUESTION], "create": True}),
+        Visit(body={"messages": [QUESTION], "after": MESSAGE}),
+        Visit(body={"payload": [QUESTION], "format": "openai-chat", "run_id": RUN}),
+        Visit(body={"messages": [QUESTION]}, headers={"If-Match": "MARK"}),
+        Visit(400, 201, body={"messages": [QUESTION], "create": True, **_OF_BOB}),
+        Visit(path=_MINE, body={"messages": [QUESTION], "after": MESSAGE}),
+        Visit(path=_MINE, body={"messages": [QUESTION], "branch": 1}),
+        Visit(409, 404, path=_MINE, body={"messages": [QUESTION], "run_id": RUN}),
+        Visit(400, path=_MINE, body={"messages": [QUESTION]}, headers={"If-Match": "MARK"}),
+    ],
+    "get_message": [Visit(), Visit(path=_MINE)],
+    "revise_message": [Visit(body=QUESTION), Visit(path=_MINE, body=QUESTION)],
+    "list_revisions": [Visit(), Visit(path=_MINE)],
+    "retract_message": [Visit(), Visit(path=_MINE)],
+    "list_branches": [Visit()],
+    "fork_branch": [
+        Visit(body={"at": 1}),
+        Visit(body={"at": 0, "branch": 1}),
+        Visit(body={"at": 1}, headers={"If-Match": "MARK"}),
+        Visit(path=_MINE, body={"at": 1, "branch": 1}),
+    ],
+    "activate_branch": [Visit(), Visit(path=_MINE)],
+    "rewind_branch": [
+        Visit(body={"to": 0}),
+        Visit(body={"to": 1, "branch": 1}),
+        Visit(path=_MINE, body={"to": 0, "branch": 1}),
+    ],
+    "list_alternatives": [
+        Visit(query={"seq": 2}),
+        Visit(query={"seq": 1, "branch": 1}),
+        Visit(path=_MINE, query={"seq": 1, "branch": 1}),
+    ],
+    "follow_thread": [
+        Visit(),
+        Visit(headers={"Last-Event-ID": "CHANGE"}),
+        Visit(query={"after": "MARK"}),
+        Visit(200, 404, path=_MINE, headers={"Last-Event-ID": "CHANGE"}),
+    ],
+    "search_messages": [*a_list(cursor=False, q=SECRET), Visit(query={"q": SECRET, "thread_id": THREAD})],
+    "search_threads": a_list(q=SECRET),
+    "start_run": [
+        Visit(body={}),
+        Visit(body={"run_id": RUN}),
+        Visit(409, 404, path=_MINE, body={"run_id": RUN, "agent": "x"}),
+    ],
+    "list_runs": a_list("thread_id", cursor=True, user=False),
+    "get_run": [Visit()],
+    "finish_run": [Visit(body={"status": "failed"})],
+    "record_feedback": [
+        Visit(body={"run_id": RUN, "key": "k", "score": 1}),
+        Visit(
+            body={"run_id": RUN, "key": SECRET, "score": 1, "message_id": MESSAGE}, headers={"Idempotency-Key": "once"}
+        ),
+        Visit(409, 404, body={"run_id": "ada's run", "key": "k", "score": 1, "feedback_id": SCORE}),
+        Visit(body={"run_id": "ada's run", "key": "k", "score": 1, "message_id": MESSAGE}),
+        Visit(400, 404, body={"run_id": "ada's run", "key": "k", "score": 1, **_OF_BOB}),
+    ],
+    "list_feedback": [*a_list("run_id", "thread_id", cursor=True, user=False), Visit(200, query=_OF_BOB)],
+    "list_current_feedback": [*a_list("run_id", "thread_id", cursor=True, user=False), Visit(200, query=_OF_BOB)],
+    "summarize_feedback": [*a_list("run_id", "thread_id", user=False), Visit(200, query={**_OF_BOB, "events": True})],
+    "compare_feedback": [*a_list(user=False, key=SECRET), Visit(200, query={"key": SECRET, **_OF_BOB})],
+    "retract_feedback": [Visit()],
+    "sum_usage": a_list("thread_id", by=["user", "agent", "thread"]),
+    "count_stats": a_list(by="model"),
+}
+
+
+async def store_things(ledger: Ledger) -> dict[str, str]:
+    """Store a thread of Bob's with all that a thread can have, and one of Ada's. Returns his cursors and his mark."""
+    bob, ada = ledger.user("bob"), ledger.user("ada")
+    await ada.messages.append(OWN, turn(), create=True, run_id="ada's run")
+    for name in (THREAD, "bob's other"):
+        await bob.threads.create(name, title=SECRET, metadata={"a": SECRET})
+    for name in (RUN, "bob's other run"):
+        await bob.runs.start(THREAD, run_id=name, agent=SECRET, model=SECRET, input=SECRET)
+    first = await bob.messages.append(THREAD, [user(SECRET, message_id=MESSAGE)], run_id=RUN)
+    await bob.messages.append(THREAD, [assistant(SECRET)], run_id=RUN)
+    await bob.branches.fork(THREAD, 1, activate=False)
+    await bob.messages.revise(THREAD, MESSAGE, user(SECRET + "!"))
+    for name, key in ((SCORE, SECRET), ("bob's other score", SECRET + "2")):
+        score = Feedback(run_id=RUN, key=key, score=1, feedback_id=name, kwargs={"comment": SECRET})
+        await bob.feedback.record(score)
+    await bob.kv.put(("thread", THREAD), SECRET, SECRET)
+    mark = (await bob.messages.history(THREAD)).mark
+    async with aclosing(bob.follow(THREAD, after=first.mark)) as changes:
+        change = await anext(changes)
+    return {
+        "MARK": mark,
+        "CHANGE": change.cursor,
+        "list_threads": (await bob.threads.list(limit=1)).next_cursor or "",
+        "list_runs": (await bob.runs.list(limit=1)).next_cursor or "",
+        "list_feedback": (await bob.feedback.list(limit=1)).next_cursor or "",
+        "list_current_feedback": (await bob.feedback.current(limit=1)).next_cursor or "",
+    }
