@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,13 @@ def _wait_until_healthy(url: str) -> None:
                 return
         time.sleep(0.05)
     raise AssertionError(f"{url} does not answer")
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(20):
+        while not reached():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
 
 
 def json_of(response: httpx.Response, status: int = 200) -> Any:

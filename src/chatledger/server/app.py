@@ -21,12 +21,13 @@ except ImportError:
 import chatledger
 from chatledger.ledger import Ledger, Opening
 from chatledger.server.access import Authenticate, Gate
+from chatledger.server.body_limit import BodyLimit
 from chatledger.server.deadline import Deadline
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.paths import EncodedPaths
-from chatledger.server.problems import problem, problem_of
+from chatledger.server.problems import problem, problem_of, problem_of_http
 from chatledger.server.routes import api
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
@@ -84,10 +85,17 @@ def create_app(
         docs_url=None,  # its scripts would come from another server
         redoc_url=None,
         default_response_class=JsonResponse,
-        max_body_size=state.limits.body,
+        redirect_slashes=False,
         middleware=[
-            Middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"]),
+            Middleware(
+                CORSMiddleware,
+                allow_origins=list(cors),
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=["ETag", "Retry-After"],
+            ),
             Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=login),
+            Middleware(BodyLimit, size=state.limits.body),
             Middleware(Deadline, seconds=state.limits.request_seconds),
             Middleware(EncodedPaths),
         ],
@@ -117,7 +125,7 @@ async def _to_bad_request(request: Request, error: Exception) -> Response:
 
 async def _to_http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, "Http", str(error.detail), headers=error.headers)
+    return problem_of_http(error)
 
 
 async def _to_server_error(request: Request, error: Exception) -> Response:

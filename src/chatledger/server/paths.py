@@ -20,9 +20,10 @@ class EncodedPaths:
         raw = scope.get("raw_path")
         if scope["type"] == "http" and raw is not None:
             root = scope.get("root_path", "")
-            path = raw.decode("ascii", "replace").partition("?")[0]
-            if path.startswith(root):  # else the application is mounted at a path that itself needs decoding
-                scope = {**scope, "path": path}
+            segments = raw.decode("ascii", "replace").partition("?")[0].split("/")
+            above = root.count("/") + 1
+            if unquote("/".join(segments[:above])) == root:  # where the application is mounted
+                scope = {**scope, "path": "/".join([root, *segments[above:]])}
         await self._app(scope, receive, send)
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from chatledger import errors
@@ -81,6 +82,8 @@ def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
     status, title = meaning_of(error)
     if isinstance(error, errors.StorageError) and not error.retryable:
         status = 500
+    if isinstance(error, errors.LimitExceeded) and error.given <= error.maximum:
+        status = 400  # too little
     facts = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
     return {**facts, **_details(type(error).__name__, title, status, str(error))}
 
@@ -90,12 +93,23 @@ def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] |
     return _response({**_details(kind, _TITLES[kind], status, detail), **facts}, headers or {})
 
 
+def problem_of_http(error: HTTPException) -> Response:
+    """The response for an error that the framework raises, and for a full server."""
+    kind = _HTTP.get(error.status_code, "Http")
+    return problem(error.status_code, kind, str(error.detail), headers=error.headers)
+
+
+_HTTP = {400: "InvalidRequest", 404: "NoRoute", 405: "NoMethod", 413: "BodyTooLarge", 503: "Busy"}
 _TITLES = {
     "Unauthenticated": "The request has no token, or one that the server does not know",
     "UnknownHost": "The server does not have this name",
     "ForeignSite": "Pages of other sites may not write",
     "InvalidRequest": "The request does not fit the API",
-    "Http": "The server has no such route or method",
+    "NoRoute": "The server has no such route",
+    "NoMethod": "The route has no such method",
+    "BodyTooLarge": "The body is larger than allowed",
+    "Busy": "The server has no room for this now",
+    "Http": "The server refused the request",
     "Timeout": "The answer took too long",
     "ServerError": "The server failed",
 }

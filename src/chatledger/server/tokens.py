@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -25,6 +26,7 @@ from chatledger.storage.databases.scope import DEFAULT_TENANT
 COOKIE = "chatledger_token"
 """The cookie in which the page's login keeps the token."""
 _PREFIX = "cl_"
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class TokenFile:
@@ -104,7 +106,9 @@ def _load(path: Path) -> list[dict[str, Any]]:
 
 def _read_caller(path: Path, entry: Any) -> tuple[str, Caller]:
     match entry:
-        case {"sha256": str(hashed)} if {"user_id", "admin"} & entry.keys() and entry.get("admin", True) is True:
+        case {"sha256": str(hashed)} if (
+            _SHA256.fullmatch(hashed) and {"user_id", "admin"} & entry.keys() and entry.get("admin", True) is True
+        ):
             try:
                 caller = Caller(entry.get("user_id"), "admin" in entry, entry.get("tenant", DEFAULT_TENANT))
             except InvalidArgument:

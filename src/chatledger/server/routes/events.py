@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, HTTPException, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from chatledger.errors import ChatLedgerError, LimitExceeded
+from chatledger.errors import ChatLedgerError
 from chatledger.models import ThreadChange
 from chatledger.server.json_response import to_json
 from chatledger.server.paths import ThreadId
@@ -26,7 +26,8 @@ async def _open(ledger: Mine, thread_id: ThreadId, state: Shared) -> AsyncIterat
     """Runs before the response begins, so a missing thread is a 404, and counts the open streams."""
     await ledger.threads.get(thread_id)
     if state.streams >= state.limits.streams:
-        raise LimitExceeded("open streams of the server", state.streams + 1, state.limits.streams)
+        detail = f"the server has {state.streams} open event streams, and allows no more; try again later"
+        raise HTTPException(503, detail, {"Retry-After": "5"})
     state.streams += 1
     try:
         yield

@@ -1,0 +1,155 @@
+"""The events of a thread: each kind of change, resumed in another server process, and the ends of a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from chatledger import ChatMessage, Ledger
+from chatledger.server import ServerLimits, create_app
+from tests.conftest import Database
+from tests.server.conftest import by_header, client_of, serving, until
+
+LONG = 30
+"""Seconds after which an event that does not come is a failure."""
+
+
+def said(text: str, **fields: Any) -> ChatMessage:
+    return ChatMessage(role="user", content=text, **fields)
+
+
+class Stream:
+    """The events of a response. `last` is the id of the last one."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._lines = response.aiter_lines()
+        self.last: str | None = None
+
+    async def next(self) -> tuple[str, dict[str, Any]]:
+        """The name and the data of the next event."""
+        found: dict[str, str] = {}
+        async with asyncio.timeout(LONG):
+            async for line in self._lines:
+                if line == "" and "data" in found:
+                    self.last = found.get("id", self.last)
+                    return found["event"], json.loads(found["data"])
+                name, colon, value = line.partition(": ")
+                if name and colon:
+                    found[name] = value
+        raise AssertionError("the stream ended")
+
+    async def take(self, count: int) -> list[str]:
+        """What the next events say: the kind of the change and the text of its message."""
+        found = [await self.next() for _ in range(count)]
+        return [f"{kind} {(data['message'] or {}).get('content')}" for kind, data in found]
+
+
+@asynccontextmanager
+async def following(url: str, query: str = "", **headers: str) -> AsyncIterator[Stream]:
+    async with (
+        httpx.AsyncClient(base_url=url, timeout=LONG) as client,
+        client.stream("GET", f"/v1/threads/t/events{query}", headers=headers) as response,
+    ):
+        assert response.status_code == 200
+        assert response.headers["Content-Type"].startswith("text/event-stream")
+        yield Stream(response)
+
+
+async def test_each_kind_of_change_is_an_event(database: Database) -> None:
+    async with database.open() as ledger:
+        await ledger.messages.append("t", [said("a", message_id="a")], create=True)
+        mark = (await ledger.messages.history("t")).mark
+        with serving(database.url) as server:
+            async with following(server.url, f"?after={mark}") as events:
+                async with ledger.stream("t") as draft:
+                    assert await events.take(1) == ["appended None"]
+                    for piece in ("b", "c"):
+                        await draft.feed(piece)
+                        await draft.flush()
+                        kind, change = await events.next()
+                        assert (kind, change["message"]["state"]) == ("grown", "partial")
+                    await draft.complete()
+                assert await events.take(1) == ["completed bc"]
+                await ledger.messages.revise("t", "a", said("A"))
+                assert await events.take(1) == ["revised A"]
+                await ledger.messages.append("t", [said("d", message_id="d")])
+                assert await events.take(1) == ["appended d"]
+                await ledger.messages.retract("t", "d")
+                assert await events.take(1) == ["retracted None"]
+                await ledger.branches.fork("t", 1)
+                assert await events.take(1) == ["activated None"]
+                await ledger.messages.append("t", [said("e"), said("f")])
+                assert await events.take(2) == ["appended e", "appended f"]
+                await ledger.branches.rewind("t", 1)
+                assert await events.take(1) == ["rewound None"]
+                await ledger.threads.delete("t")
+                kind, problem = await events.next()
+                assert (kind, problem["type"]) == ("problem", "urn:chatledger:ThreadNotFound")
+
+
+async def test_a_stream_is_resumed_at_another_server(database: Database) -> None:
+    async with database.open() as ledger:
+        await ledger.messages.append("t", [said("0")], create=True)
+        mark = (await ledger.messages.history("t")).mark
+    with serving(database.url) as first, serving(database.url) as second:
+        async with httpx.AsyncClient(base_url=second.url) as writer:
+
+            async def write(text: str) -> None:
+                stored = await writer.post(
+                    "/v1/threads/t/messages", json={"messages": [{"role": "user", "content": text}]}
+                )
+                assert stored.status_code == 201
+
+            async with following(first.url, f"?after={mark}") as events:
+                await write("1")
+                await write("2")
+                assert await events.take(2) == ["appended 1", "appended 2"]
+            first.process.kill()
+            await write("3")
+            async with following(second.url, f"?after={mark}", **{"Last-Event-ID": events.last or ""}) as resumed:
+                await write("4")
+                assert await resumed.take(2) == ["appended 3", "appended 4"]
+
+
+async def test_a_reader_without_a_place_gets_what_happens_from_now_on(ledger: Ledger) -> None:
+    await ledger.messages.append("t", [said("before")], create=True)
+    app = create_app(ledger, authenticate=by_header, limits=ServerLimits(stream_seconds=2))
+    async with client_of(app) as client:
+        reading = asyncio.create_task(client.get("/v1/threads/t/events"))
+        await until(lambda: bool(app.state.server.waits))
+        await asyncio.sleep(0.2)  # the first look at the thread is its place
+        await ledger.messages.append("t", [said("after")])
+        response = await reading
+    assert "before" not in response.text
+    assert "after" in response.text
+    assert "retry: 1000" in response.text
+    assert response.headers["Cache-Control"] == "no-cache"
+
+
+@pytest.mark.parametrize("place", [b"nonsense", b"\xff"])
+async def test_a_place_that_no_event_had_is_a_problem_in_the_stream(
+    client: httpx.AsyncClient, ledger: Ledger, place: bytes
+) -> None:
+    await ledger.threads.create("t")
+    response = await client.get("/v1/threads/t/events", headers={b"Last-Event-ID": place})
+    assert "event: problem" in response.text
+
+
+async def test_the_streams_end_when_the_server_is_told_to_stop(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    app = create_app(ledger, authenticate=by_header)
+    async with client_of(app) as client:
+        reading = [asyncio.create_task(client.get("/v1/threads/t/events")) for _ in range(3)]
+        await until(lambda: len(app.state.server.waits) == 3)
+        app.state.server.drain()
+        for response in await asyncio.gather(*reading):
+            assert "event:" not in response.text
+        late = await client.get("/v1/threads/t/events")
+        assert late.status_code == 200
+        assert (await client.get("/healthz")).status_code == 503
