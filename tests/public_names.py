@@ -22,6 +22,7 @@ MODULES = (
     "chatledger.blocking",
     "chatledger.formats",
     "chatledger.message_file",
+    "chatledger.server",
     "chatledger.testing",
     *(f"chatledger.adapters.{name}" for name in ADAPTERS),
 )

@@ -11,10 +11,11 @@ from types import ModuleType
 import pytest
 
 import chatledger
-from chatledger import blocking, formats, message_file, testing
+from chatledger import blocking, formats, message_file, server, testing
 from chatledger.blocking.face import FACES
 from tests.docs.pages import DOCS, code
 
+MODULES = [chatledger, blocking, formats, message_file, server, testing]
 PAGES = sorted((DOCS / "reference" / "api").glob("*.md"))
 _DIRECTIVE = re.compile(r"^::: (\S+)\n((?: {4}.*\n)*)", re.MULTILINE)
 _MEMBERS = re.compile(r"^ +members: \[(.*)\]$", re.MULTILINE)
@@ -36,7 +37,7 @@ def public_members(kind: type) -> list[str]:
     return [name for name in dir(kind) if not name.startswith("_")]
 
 
-@pytest.mark.parametrize("module", [chatledger, blocking, formats, message_file, testing], ids=lambda it: it.__name__)
+@pytest.mark.parametrize("module", MODULES, ids=lambda it: it.__name__)
 def test_the_public_names_of_the_module_are_on_a_page(module: ModuleType) -> None:
     names = {f"{module.__name__}.{name}" for name in module.__all__} - {"chatledger.blocking.open"}
     assert names - set(DESCRIBED) == set()

@@ -11,6 +11,7 @@ from chatledger import ledger as ledger_module
 from chatledger import repositories as calls
 from chatledger.models import json
 from chatledger.models.limits import MAX_KEY_BYTES
+from chatledger.server import ServerLimits
 from chatledger.storage.append import kv, tip_cache
 from chatledger.storage.append.request import LEASE
 from chatledger.storage.databases import hints, poller, postgresql, replica, sqlite
@@ -63,6 +64,11 @@ SAID = {
     "connections for calls": f"{postgresql.TWIN} more",
     "connections to a SQLite": f"{sqlite.READERS} that read",
     "branches whose state": f"{tip_cache.SIZE:,}",
+    "body of a request": f"{ServerLimits().body // 2**20} MiB |",
+    "items of a page": f"50, at most {ServerLimits().page:,} | 1 to 1,000",
+    "open event streams": f"{ServerLimits().streams:,} | 0 to 100,000",
+    "seconds until a response": f"{ServerLimits().request_seconds:g} | more than 0, at most 86,400",
+    "seconds until an event stream": f"{ServerLimits().stream_seconds:,} | more than 0, at most 86,400",
     "`threads.retain`": f"{deletion.IDLE_BATCH} threads",
     "`reencrypt`": f"{reencrypt.BATCH:,} rows",
     "`ledger.check`": f"{check_all.THREADS} threads",

@@ -14,7 +14,7 @@ from chatledger.server.problems import Problem
 
 TAGS = {
     "health": "Whether the server works.",
-    "me": "Who the caller is.",
+    "caller": "Who sends the request.",
     "threads": "Conversations.",
     "messages": "The messages of a thread.",
     "branches": "The paths through a thread: edits and other answers.",

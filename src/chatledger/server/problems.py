@@ -90,7 +90,7 @@ def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
 
 def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any) -> Response:
     """The response for an error of the request itself."""
-    return _response({**_details(kind, _TITLES[kind], status, detail), **facts}, headers or {})
+    return _response({**_details(kind, TITLES[kind], status, detail), **facts}, headers or {})
 
 
 def problem_of_http(error: HTTPException) -> Response:
@@ -100,7 +100,7 @@ def problem_of_http(error: HTTPException) -> Response:
 
 
 _HTTP = {400: "InvalidRequest", 404: "NoRoute", 405: "NoMethod", 413: "BodyTooLarge", 503: "Busy"}
-_TITLES = {
+TITLES = {
     "Unauthenticated": "The request has no token, or one that the server does not know",
     "UnknownHost": "The server does not have this name",
     "ForeignSite": "Pages of other sites may not write",

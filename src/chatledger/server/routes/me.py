@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from chatledger.server.state import Who
 
-router = APIRouter(tags=["me"])
+router = APIRouter(tags=["caller"])
 
 
 class Me(BaseModel):

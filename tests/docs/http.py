@@ -1,0 +1,149 @@
+"""The routes of docs/reference/http.md, made of the OpenAPI description of the server.
+
+`python -m tests.docs.http` writes them into the page; a test holds the page to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from starlette.requests import Request
+
+from chatledger import Ledger
+from chatledger.server import Caller, create_app
+from chatledger.server.openapi import TAGS
+from chatledger.server.problems import MEANINGS, TITLES
+from tests.docs.pages import DOCS, write_into_page
+
+PAGE = DOCS / "reference" / "http.md"
+_STATUS = {
+    "Unauthenticated": 401,
+    "UnknownHost": 421,
+    "ForeignSite": 403,
+    "InvalidRequest": 400,
+    "NoRoute": 404,
+    "NoMethod": 405,
+    "BodyTooLarge": 413,
+    "Busy": 503,
+    "Timeout": 503,
+    "ServerError": 500,
+}
+_NAMES = {"date-time": "time", **{name: name for name in ("string", "integer", "number", "boolean", "object")}}
+
+
+@cache
+def description() -> dict[str, Any]:
+    async def nobody(request: Request) -> Caller | None:
+        return None
+
+    return create_app(Ledger.open("never-opened.db"), authenticate=nobody).openapi()
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The method, the path and the description of each operation, in the order of the tags."""
+    found = [
+        (method.upper(), path, one)
+        for path, methods in description()["paths"].items()
+        for method, one in methods.items()
+    ]
+    yield from sorted(found, key=lambda one: list(TAGS).index(one[2]["tags"][0]))
+
+
+def index() -> str:
+    rows = [
+        f"| `{method} {path}` | [`{one['operationId']}`](#{one['operationId']}) |" for method, path, one in operations()
+    ]
+    return "\n".join(["| route | operation |", "|---|---|", *rows])
+
+
+def described() -> str:
+    parts: list[str] = []
+    tag = ""
+    for method, path, one in operations():
+        if one["tags"][0] != tag:
+            tag = one["tags"][0]
+            parts += [f"### {tag.capitalize()}", TAGS[tag]]
+        parts += [f"#### {one['operationId']}", f"`{method} {path}`", " ".join(one["description"].split())]
+        parts += list(_takes(one))
+        parts.append(_returns(one))
+    return "\n\n".join(parts)
+
+
+def _takes(operation: dict[str, Any]) -> Iterator[str]:
+    rows = [
+        f"| `{one['name']}` | {one['in']} | {_type(one['schema'])} | {one['description']} |"
+        for one in operation.get("parameters", ())
+    ]
+    if rows:
+        yield "\n".join(["| parameter | in | type | |", "|---|---|---|---|", *rows])
+    if "requestBody" in operation:
+        yield f"Body: {_type(operation['requestBody']['content']['application/json']['schema'])}."
+
+
+def _returns(operation: dict[str, Any]) -> str:
+    said = []
+    for status, response in operation["responses"].items():
+        if status != "default":
+            [(media, content)] = response["content"].items()
+            type_ = "events, each with a ThreadChange" if media == "text/event-stream" else _type(content["schema"])
+            said.append(f"{status} with {type_}")
+    return f"Returns {', or '.join(said)}."
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """The type as a short text."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        item = name.removesuffix("Items")
+        return f"[{name}](#{name.lower()})" if name in _own() else f"a page of {item}" if item != name else name
+    if "anyOf" in schema:
+        return " or ".join(_type(one) for one in schema["anyOf"] if one.get("type") != "null")
+    if "enum" in schema:
+        return ", ".join(f"`{word}`" for word in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema['items'])}"
+    return _NAMES.get(schema.get("format", ""), _NAMES.get(schema.get("type", ""), "any JSON"))
+
+
+@cache
+def _own() -> frozenset[str]:
+    """The bodies that the server defines. The others are models of the library, or pages."""
+    schemas = description()["components"]["schemas"]
+    asked = {
+        one["requestBody"]["content"]["application/json"]["schema"].get("$ref", "").rpartition("/")[2]
+        for _, _, one in operations()
+        if "requestBody" in one
+    }
+    return frozenset((asked | {"Stored", "Conversation", "Me"}) & schemas.keys() - {"ChatMessage"})
+
+
+def bodies() -> str:
+    schemas = description()["components"]["schemas"]
+    parts = []
+    for name in sorted(_own()):
+        required = schemas[name].get("required", ())
+        rows = [
+            f"| `{field}` | {_type(said)}{', required' if field in required else ''} | {said['description']} |"
+            for field, said in schemas[name]["properties"].items()
+        ]
+        parts += [f"### {name}", " ".join(schemas[name]["description"].split())]
+        parts.append("\n".join(["| field | type | |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def problems() -> str:
+    of_library = [(kind.__name__, meaning.status, meaning.title) for kind, meaning in MEANINGS.items()]
+    of_server = [(name, status, TITLES[name]) for name, status in _STATUS.items()]
+    rows = [f"| {status} | `{name}` | {title} |" for name, status, title in sorted(of_library, key=lambda row: row[1])]
+    own = [f"| {status} | `{name}` | {title} |" for name, status, title in sorted(of_server, key=lambda row: row[1])]
+    head = ["| status | `type` | title |", "|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n\nThe server itself has these:\n\n" + "\n".join([*head, *own])
+
+
+TABLES = {"routes": index, "operations": described, "bodies": bodies, "problems": problems}
+
+
+if __name__ == "__main__":
+    write_into_page(PAGE, TABLES)
