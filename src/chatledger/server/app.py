@@ -24,6 +24,7 @@ from chatledger.server.access import Authenticate, Gate
 from chatledger.server.deadline import Deadline
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
+from chatledger.server.page import page as page_routes
 from chatledger.server.paths import EncodedPaths
 from chatledger.server.problems import problem, problem_of
 from chatledger.server.routes import api
@@ -60,8 +61,8 @@ def create_app(
     """
     require(_LEDGER, ledger=ledger)
     require(BOOL, page=page)
-    login = isinstance(authenticate, TokenFile) and page
-    state = State(limits or ServerLimits(), ledger if isinstance(ledger, Ledger) else None)
+    tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
+    state = State(limits or ServerLimits(), ledger if isinstance(ledger, Ledger) else None, tokens=tokens)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -84,7 +85,7 @@ def create_app(
         max_body_size=state.limits.body,
         middleware=[
             Middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"]),
-            Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=login),
+            Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
             Middleware(Deadline, seconds=state.limits.request_seconds),
             Middleware(EncodedPaths),
         ],
@@ -97,6 +98,8 @@ def create_app(
     )
     app.state.server = state
     app.include_router(api)
+    if page:
+        app.include_router(page_routes)
     return app
 
 
