@@ -190,7 +190,7 @@ def show(
         if html is not None:
             from chatledger.server.page.file import to_file
 
-            Path(html).write_text(await to_file(ledger, found, history), encoding="utf-8")
+            _write(html, await to_file(ledger, found, history))
             say(f"wrote {plural(len(history), 'message')} to {html}")
             _say_neighbours(history, next((size for size in (newest, last, limit) if size is not None), None))
         elif as_json:
@@ -204,7 +204,16 @@ def show(
             _say_neighbours(history, next((size for size in (newest, last, limit) if size is not None), None))
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
+    def check() -> None:
+        require_thread(thread, latest=latest)
+        if html is not None and as_json:
+            raise UsageError("give --html or --json, not both")
+
+    with_ledger(url, tenant, work, debug=debug, check=check)
+
+
+def _write(file: str, text: str) -> None:
+    Path(file).write_text(text, encoding="utf-8")
 
 
 def _say_neighbours(history: History, size: int | None) -> None:

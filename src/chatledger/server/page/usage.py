@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Query, Request
 from starlette.responses import Response
@@ -22,7 +22,7 @@ _KEYS = 6
 
 
 @router.get("/usage")
-async def show_usage(request: Request, ledger: Mine, days: Annotated[Literal[7, 30, 90], Query()] = 30) -> Response:
+async def show_usage(request: Request, ledger: Mine, days: Annotated[int, Query(ge=1, le=366)] = 30) -> Response:
     today = datetime.now(UTC).date()
     span = [today - timedelta(days=back) for back in reversed(range(days))]
     since = datetime.combine(span[0], time.min, UTC)

@@ -1,0 +1,93 @@
+"""A real Chromium in front of a real `chatledger serve`. Whatever a test does, the page asks no other host for
+anything, and the console has no error: a violation of the Content-Security-Policy would be one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from chatledger import blocking, migrate
+from tests.browser.chromium import FLAGS, find
+from tests.browser.conversations import store
+from tests.server.conftest import Serving, serving
+
+expect.set_options(timeout=10_000)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=find(), args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with conversations, to copy."""
+    path = tmp_path_factory.mktemp("stored") / "chat.db"
+    migrate(path)
+    with blocking.open(path) as ledger:
+        store(ledger)
+    return path
+
+
+@pytest.fixture
+def path(stored: Path, tmp_path: Path) -> Path:
+    """A database of the test's own."""
+    copied = tmp_path / "chat.db"
+    shutil.copyfile(stored, copied)
+    return copied
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[blocking.Ledger]:
+    """Another process than the server's, on the same file."""
+    with blocking.open(path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def server(path: Path) -> Iterator[Serving]:
+    with serving(str(path)) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: Serving) -> Iterator[Page]:
+    with opened(browser, server) as page:
+        yield page
+
+
+class opened:  # noqa: N801 - used like a function
+    """A page of the browser, whose requests and errors are watched until it is closed. `allowed` are parts of the
+    errors that the test brings about.
+    """
+
+    def __init__(self, browser: Browser, server: Serving, *, allowed: Sequence[str] = (), **options: object) -> None:
+        self._allowed = tuple(allowed)
+        self._context = browser.new_context(base_url=server.url, **options)  # type: ignore[arg-type]
+        self._host = server.url
+        self._problems: list[str] = []
+
+    def __enter__(self) -> Page:
+        page = self._context.new_page()
+        page.on("request", lambda sent: self._check(sent.url))
+        page.on("console", lambda said: said.type in ("error", "warning") and self._problems.append(said.text))
+        page.on("pageerror", lambda error: self._problems.append(str(error)))
+        page.on("dialog", lambda dialog: self._problems.append(f"a dialog: {dialog.message}") or dialog.dismiss())
+        return page
+
+    def _check(self, url: str) -> None:
+        if not url.startswith((f"{self._host}/", "data:")):
+            self._problems.append(f"a request to {url}")
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self._context.close()
+        if kind is None:
+            assert [one for one in self._problems if not any(end in one for end in self._allowed)] == []
