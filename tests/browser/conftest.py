@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -14,8 +17,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from chatledger import blocking, migrate
 from tests.browser.chromium import FLAGS, find
 from tests.browser.conversations import store
+from tests.postgres import Server
+from tests.postgres import server as postgres
 from tests.server.conftest import Serving, serving
 
+T = TypeVar("T")
 expect.set_options(timeout=10_000)
 
 
@@ -91,3 +97,23 @@ class opened:  # noqa: N801 - used like a function
         self._context.close()
         if kind is None:
             assert [one for one in self._problems if not any(end in one for end in self._allowed)] == []
+
+
+@contextmanager
+def elsewhere(manager: AbstractContextManager[T]) -> Iterator[T]:
+    """Enter and leave it in another thread: Playwright has an event loop in this one, beside which none can run."""
+    with ThreadPoolExecutor(1) as thread:
+        yield thread.submit(manager.__enter__).result()
+        thread.submit(manager.__exit__, None, None, None).result()
+
+
+@pytest.fixture(scope="session")
+def pg_server() -> Iterator[Server]:
+    with elsewhere(postgres()) as running:
+        yield running
+
+
+@pytest.fixture
+def pg_url(pg_server: Server) -> Iterator[str]:
+    with elsewhere(pg_server.database()) as url:
+        yield url

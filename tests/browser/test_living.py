@@ -70,7 +70,7 @@ def test_a_score_is_given(page: Page, ledger: blocking.Ledger) -> None:
     answer = page.locator("#m-6")
     answer.get_by_role("button", name="Good answer").click()
     expect(answer.get_by_role("list", name="Scores of message 6")).to_contain_text("thumb 1")
-    answer.get_by_text("Score", exact=True).click()
+    answer.locator("summary", has_text="Score").click()
     form = answer.get_by_role("form", name="Another score of message 6")
     form.get_by_label("Key").fill("accuracy")
     form.get_by_label("Score").fill("0.5")

@@ -25,6 +25,8 @@ SHOWN = {
     **{f"video/{name}": "video" for name in ("mp4", "webm", "ogg")},
 }
 """The types that a page shows, and how. Not SVG: it can hold scripts. Everything else is a file to download."""
+_PLAIN = str.maketrans("-_", "+/", " \t\r\n")
+"""From base64 for addresses, and base64 in lines, to plain base64."""
 _MAGIC = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
 
 
@@ -53,7 +55,7 @@ class Content:
         if not self.is_base64:
             return unquote_to_bytes(self.data)
         try:
-            return base64.b64decode(self.data, altchars=b"-_" if set("-_") & set(self.data) else None)
+            return base64.b64decode(self.data.translate(_PLAIN), validate=True)
         except (binascii.Error, ValueError):
             return None
 

@@ -50,7 +50,8 @@ const fragmentAddress = (query) => {
 };
 
 const isAtEnd = () => innerHeight + scrollY > document.documentElement.scrollHeight - 120;
-const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
+const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+let atEnd = false;  // who reads the end stays there, while messages come and images get their size
 
 // Replaces a link to more messages by these messages. What the reader looks at stays where it is.
 async function load(link) {
@@ -61,6 +62,7 @@ async function load(link) {
     const fragment = await fetchFragment(link.dataset.fragment);
     fragment.querySelector(isEarlier ? ".later" : ".earlier")?.parentElement.remove();
     if (isEarlier) fragment.querySelector("#end")?.remove();
+    for (const one of fragment.querySelectorAll("article")) one.classList.add("old");  // not laid out while out of sight
     const anchor = isEarlier ? link.parentElement.nextElementSibling : null;
     const before = anchor?.getBoundingClientRect().top;
     link.parentElement.replaceWith(fragment);
@@ -135,7 +137,6 @@ async function refresh(seq) {
 
 function put(fragment, from) {
   const articles = [...fragment.querySelectorAll("article")];
-  const wasAtEnd = isAtEnd();
   const kept = new Set(articles.map((one) => one.id));
   const last = articles.length ? Number(articles.at(-1).dataset.seq) : from;
   for (const old of list.querySelectorAll("article")) {
@@ -161,8 +162,7 @@ function put(fragment, from) {
     }
   }
   if (fragment.querySelector(".later")) refresh(last + 1);
-  if (wasAtEnd) toEnd();
-  else if (added) document.getElementById("newer").hidden = false;
+  if (added && !atEnd) document.getElementById("newer").hidden = false;
 }
 
 const tell = (article) => announce(`${article.querySelector("h2").textContent}: ${(article.querySelector(".text")?.textContent ?? "").slice(0, 1500)}`);
@@ -174,6 +174,7 @@ function keepState(old, fresh) {
 
 document.getElementById("newer")?.addEventListener("click", (event) => { event.target.hidden = true; toEnd(); });
 addEventListener("scroll", () => {
+  atEnd = isAtEnd();
   const newer = document.getElementById("newer");
   if (newer && !newer.hidden && isAtEnd()) newer.hidden = true;
 }, { passive: true });
@@ -220,6 +221,8 @@ list?.addEventListener("toggle", async (event) => {
 document.getElementById("branch")?.addEventListener("change", (event) => event.target.form.requestSubmit());
 if (list) {
   if (list.dataset.newest && !location.hash) toEnd();
+  atEnd = isAtEnd();
+  new ResizeObserver(() => { if (atEnd) toEnd(); }).observe(list);
   watch();
   if (document.getElementById("end")) follow();
 }
