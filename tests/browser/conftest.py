@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
 from chatledger import blocking, migrate
 from tests.browser.chromium import FLAGS, find
@@ -77,17 +77,25 @@ class opened:  # noqa: N801 - used like a function
 
     def __init__(self, browser: Browser, server: Serving, *, allowed: Sequence[str] = (), **options: object) -> None:
         self._allowed = tuple(allowed)
-        self._context = browser.new_context(base_url=server.url, **options)  # type: ignore[arg-type]
+        self._context = browser.new_context(base_url=server.url, **options)
         self._host = server.url
         self._problems: list[str] = []
 
     def __enter__(self) -> Page:
         page = self._context.new_page()
         page.on("request", lambda sent: self._check(sent.url))
-        page.on("console", lambda said: said.type in ("error", "warning") and self._problems.append(said.text))
+        page.on("console", self._hear)
         page.on("pageerror", lambda error: self._problems.append(str(error)))
-        page.on("dialog", lambda dialog: self._problems.append(f"a dialog: {dialog.message}") or dialog.dismiss())
+        page.on("dialog", self._dismiss)
         return page
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        if said.type in ("error", "warning"):
+            self._problems.append(said.text)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self._problems.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _check(self, url: str) -> None:
         if not url.startswith((f"{self._host}/", "data:")):
