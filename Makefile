@@ -11,6 +11,8 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 ADAPTERS := .venv-adapters
 ADAPTERS_READY := $(ADAPTERS)/.ready
+BROWSER := .venv-browser
+BROWSER_READY := $(BROWSER)/.ready
 DOCS := .venv-docs
 DOCS_READY := $(DOCS)/.ready
 DATA ?= ../shared/data
@@ -20,7 +22,7 @@ URL ?= service.db
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo service test test-data test-adapters test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
+.PHONY: help setup demo service test test-data test-adapters test-browser test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
   fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-against clean
 
 help:  ## Show the targets
@@ -66,6 +68,17 @@ $(ADAPTERS_READY): pyproject.toml constraints.txt tests/adapters/requirements.tx
 
 test-adapters: $(ADAPTERS_READY)  ## Run the adapters against the real frameworks, at the versions of tests/adapters
 	$(ADAPTERS)/bin/python -m pytest -n 2 --dist worksteal tests/adapters
+
+# Playwright drives the Chromium of the machine, so it needs no download of its own.
+$(BROWSER_READY): pyproject.toml constraints.txt tests/browser/requirements.txt
+	$(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]' \
+	  --requirement tests/browser/requirements.txt
+	touch $(BROWSER_READY)
+
+test-browser: $(BROWSER_READY)  ## Use the page in a real Chromium, which is installed with apt if there is none
+	$(BROWSER)/bin/python -m tests.browser.chromium
+	$(BROWSER)/bin/python -m pytest tests/browser
 
 test-kosong:  ## Compare our kosong models with the real ones; needs Python 3.12 (newest) and 3.13 (0.23)
 	$(PYTHON313) tests/formats/kosong/real.py 0.23.0
@@ -149,4 +162,4 @@ $(PEERS_READY): pyproject.toml constraints.txt benchmarks/peers/requirements.txt
 	touch $(PEERS_READY)
 
 clean:  ## Remove all environments, caches and build outputs
-	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(DOCS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO) $(PEERS) $(ADAPTERS) $(BROWSER) $(DOCS) site .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

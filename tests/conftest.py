@@ -30,7 +30,9 @@ settings.register_profile(  # for a caller that only asks whether there is a fai
 settings.load_profile(os.environ.get("CHATLEDGER_HYPOTHESIS", "suite"))
 
 
-collect_ignore = ["adapters"]  # needs the frameworks: `make test-adapters` names the folder, and so it is collected
+# They need the frameworks, or a browser: `make test-adapters` and `make test-browser` name the folder, and so it is
+# collected.
+collect_ignore = ["adapters", "browser"]
 
 
 FIRST = ("tests/test_wheel.py", "tests/migrations/test_traffic.py", "tests/hostile/", "tests/test_benchmarks.py")

@@ -56,13 +56,17 @@ def call(*command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_wheel_holds_the_migrations_and_the_samples(wheel: Path) -> None:
+def test_the_wheel_holds_the_migrations_the_samples_and_the_page(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for folder in ("migrations", "samples"):
         files = [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
         assert files
         assert {f"chatledger/{path.relative_to(ROOT)}" for path in files} <= names
     assert "chatledger/py.typed" in names
+    page = ROOT / "src" / "chatledger" / "server" / "page"
+    files = [path for path in page.rglob("*") if path.suffix in (".html", ".css", ".js")]
+    assert files
+    assert {str(path.relative_to(ROOT / "src")) for path in files} <= names
     assert not {name for name in names if name.startswith(("tests/", "src/", "migrations/"))}
 
 

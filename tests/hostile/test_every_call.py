@@ -51,6 +51,7 @@ async def filled(owner: Repositories) -> dict[str, Any]:
         "thread": new,
         "new": [owner.threads.prepare(new, [user("?")])],
         "thread_ids": ["t"],
+        "run_ids": ["r"],
         "mark": None,
         "listed": [agent],
         "stored": [],

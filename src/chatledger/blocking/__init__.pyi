@@ -248,6 +248,7 @@ class RunRepository:
     ) -> Run: ...
     def get(self, run_id: str) -> Run: ...
     def find(self, run_id: str) -> Run | None: ...
+    def find_many(self, run_ids: Sequence[str]) -> dict[str, Run]: ...
     def list(
         self,
         *,
@@ -284,7 +285,7 @@ class FeedbackRepository:
     def current(
         self,
         *,
-        run_id: str | None = None,
+        run_id: str | Sequence[str] | None = None,
         thread_id: str | None = None,
         user_id: str | None = None,
         key: str | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -161,6 +162,10 @@ def show(
         int | None, typer.Option("--after", metavar="SEQ", help="Print only messages after this seq.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print long texts in full.")] = False,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", metavar="FILE", help="Write the conversation to FILE as one page for a browser."),
+    ] = None,
     url: Url = None,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -171,6 +176,8 @@ def show(
     Prints the whole branch, or the part that --newest, --last, --limit, --before and --after choose. The options for
     the neighbouring pages are then printed on stderr, or as cursors with --json.
 
+    With --html, writes the same as a page that needs no server: with images and sound inside, and without scripts.
+
     Example: chatledger show --latest --newest 20
     """
 
@@ -180,7 +187,13 @@ def show(
         history = await ledger.messages.history(
             thread_id, branch=branch, newest=newest, last=last, limit=limit, before=before, after=after
         )
-        if as_json:
+        if html is not None:
+            from chatledger.server.page.file import to_file
+
+            _write(html, await to_file(ledger, found, history))
+            say(f"wrote {plural(len(history), 'message')} to {html}")
+            _say_neighbours(history, next((size for size in (newest, last, limit) if size is not None), None))
+        elif as_json:
             cursors = {"previous_cursor": history.previous_cursor, "next_cursor": history.next_cursor}
             messages = [message.model_dump() for message in history]
             print_json({"thread": found.model_dump(), "version": history.version, **cursors, "messages": messages})
@@ -191,7 +204,16 @@ def show(
             _say_neighbours(history, next((size for size in (newest, last, limit) if size is not None), None))
         return ExitCode.OK
 
-    with_ledger(url, tenant, work, debug=debug, check=lambda: require_thread(thread, latest=latest))
+    def check() -> None:
+        require_thread(thread, latest=latest)
+        if html is not None and as_json:
+            raise UsageError("give --html or --json, not both")
+
+    with_ledger(url, tenant, work, debug=debug, check=check)
+
+
+def _write(file: str, text: str) -> None:
+    Path(file).write_text(text, encoding="utf-8")
 
 
 def _say_neighbours(history: History, size: int | None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote, urlsplit
 
-from starlette.datastructures import URL, Headers
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -101,8 +101,7 @@ class Gate:
             request.state.caller = caller
             return None
         if self._login and scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
-            path = URL(scope=scope).path
-            return RedirectResponse(f"{scope.get('root_path', '')}/login?next={quote(path, safe='')}", status_code=303)
+            return RedirectResponse(f"{scope.get('root_path', '')}/login?next={_asked(scope)}", status_code=303)
         detail = "send a token: `Authorization: Bearer TOKEN`"
         return problem(401, "Unauthenticated", detail, headers={"WWW-Authenticate": "Bearer"})
 
@@ -114,6 +113,13 @@ class Gate:
         if origin is not None:
             return urlsplit(origin).netloc.lower() != host.lower()
         return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
+
+
+def _asked(scope: Scope) -> str:
+    """The path and the query as the browser sent them, to return to."""
+    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    query = scope.get("query_string", b"")
+    return quote(path + (b"?" + query if query else b""), safe="")
 
 
 def path_within(scope: Scope) -> str:

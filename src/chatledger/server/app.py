@@ -26,6 +26,7 @@ from chatledger.server.deadline import Deadline
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
+from chatledger.server.page import page as page_routes
 from chatledger.server.paths import EncodedPaths
 from chatledger.server.problems import problem, problem_of, problem_of_http
 from chatledger.server.routes import api
@@ -62,8 +63,8 @@ def create_app(
     """
     require(_LEDGER, ledger=ledger)
     require(BOOL, page=page)
-    login = isinstance(authenticate, TokenFile) and page
-    state = State(limits or ServerLimits(), ledger if isinstance(ledger, Ledger) else None)
+    tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
+    state = State(limits or ServerLimits(), ledger if isinstance(ledger, Ledger) else None, tokens=tokens)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -94,7 +95,7 @@ def create_app(
                 allow_headers=["*"],
                 expose_headers=["ETag", "Retry-After"],
             ),
-            Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=login),
+            Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
             Middleware(BodyLimit, size=state.limits.body),
             Middleware(Deadline, seconds=state.limits.request_seconds),
             Middleware(EncodedPaths),
@@ -108,6 +109,8 @@ def create_app(
     )
     app.state.server = state
     app.include_router(api)
+    if page:
+        app.include_router(page_routes)
     return app
 
 

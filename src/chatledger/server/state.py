@@ -12,6 +12,7 @@ from chatledger.errors import LimitExceeded, StorageError
 from chatledger.ledger import Ledger
 from chatledger.server.access import Caller
 from chatledger.server.limits import ServerLimits
+from chatledger.server.tokens import TokenFile
 
 _USUAL_PAGE = 50
 
@@ -26,6 +27,8 @@ class State:
     """The time limits of the streams that wait for a change."""
     draining: bool = False
     """Whether the server was told to stop."""
+    tokens: TokenFile | None = None
+    """The tokens with which people log in to the page; None if the application has a login of its own, or none."""
 
     def drain(self) -> None:
         """End the event streams, so that the server can stop. Their clients reconnect, to another server."""

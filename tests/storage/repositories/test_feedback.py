@@ -238,6 +238,10 @@ async def test_each_target_key_and_user_counts_by_itself(ledger: Ledger, t: str)
     assert [one.score for one in await ledger.feedback.current(user_id="ada")] == [16, 15, 11]
     assert [one.key for one in await ledger.feedback.current(key="other", run_id="r", thread_id="t")] == ["other"]
     assert (await ledger.feedback.current(thread_id="nowhere")).items == []
+    assert len(await ledger.feedback.current(run_id=["r", "nowhere", ""])) == 8
+    assert (await ledger.feedback.current(run_id=[])).items == []
+    with pytest.raises(LimitExceeded, match="501"):
+        await ledger.feedback.current(run_id=[str(number) for number in range(501)])
     assert (await ledger.feedback.summary(key="stars"))[0].count == 7
 
 

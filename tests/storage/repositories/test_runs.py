@@ -198,3 +198,16 @@ async def test_runs_are_listed_page_by_page_in_the_order_of_their_ids(ledger: Le
         assert read == sorted(made, key=lambda run: run.run_id)
     assert (await ledger.runs.list(thread_id="u")).items == [made[1], made[3]]
     assert (await ledger.runs.list(thread_id="nowhere")).items == []
+
+
+async def test_many_runs_are_found_at_once(ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    for run_id in ("a", "with \x00 and \ud800"):
+        await ledger.runs.start("t", run_id=run_id, agent=run_id)
+    await ledger.tenant("other").threads.create("t")
+    await ledger.tenant("other").runs.start("t", run_id="b")
+    found = await ledger.runs.find_many(["a", "b", "with \x00 and \ud800", "", "k" * 513, *map(str, range(600))])
+    assert {run_id: run.agent for run_id, run in found.items()} == {
+        name: name for name in ("a", "with \x00 and \ud800")
+    }
+    assert await ledger.runs.find_many([]) == {}

@@ -102,6 +102,7 @@ async def usual(bob: Ledger) -> dict[str, Any]:
         "to": 1,
         "source": "bob's",
         "thread_ids": ["bob's", "nobody's"],
+        "run_ids": ["run of bob"],
         "mark": mark,
         "listed": [ThreadAgent(name="a", definition={})],
         "stored": [],
@@ -202,6 +203,9 @@ async def test_the_same_calls_reach_the_users_own_rows(bob: Ledger) -> None:
     assert [id_ async for id_ in bob.threads.ids()] == await bob.threads.complete("") == ["bob's"]
     assert set(await bob.threads.find_many(["bob's", "ada's", "nobody's"])) == {"bob's"}
     assert [run.run_id for run in (await bob.runs.list()).items] == ["run of bob"]
+    assert set(await bob.runs.find_many(["run of bob", "run of ada", "nobody's"])) == {"run of bob"}
+    current = await bob.feedback.current(run_id=["run of bob", "run of ada"])
+    assert [score.feedback_id for score in current] == ["bob's score"]
     assert [score.feedback_id for score in (await bob.feedback.list()).items] == ["bob's score"]
     assert [one.count for one in await bob.feedback.summary()] == [1]
     assert [one.thread_id for one in await bob.partials.list()] == ["bob's"]

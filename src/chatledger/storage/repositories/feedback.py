@@ -18,6 +18,7 @@ from chatledger.errors import (
     FeedbackNotFound,
     IdConflict,
     InvalidArgument,
+    LimitExceeded,
     MessageNotFound,
     RunNotFound,
     StorageError,
@@ -31,6 +32,7 @@ from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.compare import compare_rows, read_scores, require_by
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page
+from chatledger.storage.repositories.many import AT_ONCE, read_ids
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.runs import find_run
 from chatledger.storage.rows.encryption import Tenant, decrypt_values, encrypt_values, to_model
@@ -126,7 +128,7 @@ class FeedbackRepository:
     async def current(
         self,
         *,
-        run_id: str | None = None,
+        run_id: str | Sequence[str] | None = None,
         thread_id: str | None = None,
         user_id: str | None = None,
         key: str | None = None,
@@ -137,14 +139,20 @@ class FeedbackRepository:
         user, unless it was retracted. All scores without a `user_id` count as one user's. The latest score has the
         latest `created_at` and, among equal ones, the greatest `feedback_id`.
 
-        Each page reads every score of the chosen run, thread, user and key. `limit` is the maximum number of scores, 50
-        by default and 1,000 at most. The page's `damaged` has the errors of scores that cannot be read. Raises
-        InvalidCursor and LimitExceeded.
+        `run_id` may be a list of up to 500 runs. Each page reads every score of the chosen runs, thread, user and key.
+        `limit` is the maximum number of scores, 50 by default and 1,000 at most. The page's `damaged` has the errors of
+        scores that cannot be read. Raises InvalidCursor and LimitExceeded.
         """
-        require(STR_OR_NONE, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
+        require(STR_OR_NONE, thread_id=thread_id, user_id=user_id, key=key, cursor=cursor)
         require(INT, limit=limit)
-        tenant = self._scope.tenant
-        scores = current_scores(*_chosen(tenant, run_id=run_id, thread_id=thread_id, user_id=user_id, key=key))
+        one = {"run_id": run_id} if isinstance(run_id, str) else {}
+        chosen = _chosen(self._scope.tenant, thread_id=thread_id, user_id=user_id, key=key, **one)
+        if run_id is not None and not one:
+            ids = read_ids("run_id", run_id)
+            if len(ids) > AT_ONCE:
+                raise LimitExceeded("runs of a page of scores", len(ids), AT_ONCE)
+            chosen.append(feedback.c.run_id.in_(ids))
+        scores = current_scores(*chosen)
         return await self._page(select_scores(scores), scores, page_size(limit), cursor)
 
     async def _page(self, statement: Select[Any], scores: FromClause, limit: int, cursor: str | None) -> Page[Feedback]:

@@ -22,6 +22,7 @@ from chatledger.storage.append.run_end import ended_by_ledger
 from chatledger.storage.databases.scope import Scope
 from chatledger.storage.drivers.sql import Sql, insert_if_absent
 from chatledger.storage.repositories.cursors import page_size, read_cursor, to_page, write_cursor
+from chatledger.storage.repositories.many import chunks, read_ids
 from chatledger.storage.repositories.owned import owned
 from chatledger.storage.repositories.prices import read_prices
 from chatledger.storage.repositories.usage import UsageFilter, read_groups, read_usage, summarize_usage
@@ -122,6 +123,11 @@ class RunRepository:
         require(STR, run_id=run_id)
         return await self._scope.read(lambda sql: find_run(sql, self._scope.tenant, run_id))
 
+    async def find_many(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """The existing runs, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
+        ids = read_ids("run_ids", run_ids)
+        return await self._scope.read(lambda sql: _find_runs(sql, self._scope.tenant, ids))
+
     async def list(
         self,
         *,
@@ -194,6 +200,14 @@ def find_run(sql: Sql, tenant: Tenant, run_id: str, *, hold: bool = False) -> Ru
     held = found.with_for_update(read=True, key_share=True) if hold else found
     row = sql.execute(held).mappings().one_or_none()
     return None if row is None else to_run(tenant, row)
+
+
+def _find_runs(sql: Sql, tenant: Tenant, run_ids: Sequence[str]) -> dict[str, Run]:
+    found: dict[str, Run] = {}
+    for some in chunks(run_ids):
+        rows = sql.execute(select(runs).where(owned(runs, tenant), runs.c.run_id.in_(some))).mappings()
+        found |= {row["run_id"]: to_run(tenant, row) for row in rows}
+    return found
 
 
 def _lock_run(sql: Sql, tenant: Tenant, run_id: str) -> Run | None:

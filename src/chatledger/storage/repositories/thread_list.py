@@ -21,6 +21,7 @@ from chatledger.models import Page, Thread
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.history.path import damaged_active_branch, read_lineage
 from chatledger.storage.repositories.cursors import read_cursor, to_page
+from chatledger.storage.repositories.many import chunks
 from chatledger.storage.rows.encryption import Tenant, damaged_cell, decrypt_values, to_model
 from chatledger.storage.schema.columns import Key, Moment
 from chatledger.storage.schema.tables import branches, message_parts, messages, threads
@@ -179,13 +180,10 @@ def find_thread(sql: Sql, tenant: Tenant, thread_id: str) -> Thread | None:
 def find_threads(sql: Sql, tenant: Tenant, thread_ids: Sequence[str]) -> dict[str, Thread]:
     where, given = ThreadFilter(tenant.user_id, archived=None).condition(tenant, sql.dialect)
     found: dict[str, Thread] = {}
-    for at in range(0, len(thread_ids), _IDS_AT_ONCE):
-        rows = _read(sql, f"{where} AND t.thread_id IN :ids", {**given, "ids": thread_ids[at : at + _IDS_AT_ONCE]})
+    for some in chunks(thread_ids):
+        rows = _read(sql, f"{where} AND t.thread_id IN :ids", {**given, "ids": some})
         found |= {row["thread_id"]: _to_thread(tenant, row) for row in rows}
     return found
-
-
-_IDS_AT_ONCE = 500
 
 
 def _read(sql: Sql, where: str, given: dict[str, Any], order: str = "", again: str = "") -> Sequence[RowMapping]:

@@ -21,12 +21,11 @@ from chatledger.arguments import (
     RULES_OR_NONE,
     STR,
     STR_OR_NONE,
-    STRINGS,
     Kind,
     require,
     require_items,
 )
-from chatledger.errors import InvalidArgument, LimitExceeded, RevisionConflict, ThreadNotFound
+from chatledger.errors import InvalidArgument, RevisionConflict, ThreadNotFound
 from chatledger.ids import new_id, new_stamp
 from chatledger.models import ChatMessage, Deleted, Hit, Page, RulesLevel, Thread
 from chatledger.models.base import read_moment, refusing
@@ -40,6 +39,7 @@ from chatledger.storage.repositories.copy import copy_thread
 from chatledger.storage.repositories.creation import make_thread
 from chatledger.storage.repositories.cursors import page_size
 from chatledger.storage.repositories.deletion import delete_thread, hold_thread, retain
+from chatledger.storage.repositories.many import read_ids
 from chatledger.storage.repositories.owned import own_thread, owned
 from chatledger.storage.repositories.reencrypt import threads_after
 from chatledger.storage.repositories.search import SearchRequest, search
@@ -205,10 +205,7 @@ class ThreadRepository:
 
     async def find_many(self, thread_ids: Sequence[str]) -> dict[str, Thread]:
         """The existing threads, keyed by id. One query reads up to 500 of them. Invalid ids are ignored."""
-        require(STRINGS, thread_ids=thread_ids)
-        if isinstance(thread_ids, str):  # each of its characters would be taken for an id
-            raise InvalidArgument("thread_ids", "must be a list of str, not str")
-        ids = list(dict.fromkeys(filter(_is_key, thread_ids)))
+        ids = read_ids("thread_ids", thread_ids)
         return await self._scope.read(lambda sql: find_threads(sql, self._scope.tenant, ids))
 
     async def complete(self, prefix: str, *, limit: int = 10) -> Sequence[str]:
@@ -418,14 +415,6 @@ def _check_keys(thread: Thread) -> None:
         encode_key(thread.user_id, "user_id")
     if thread.kind is not None:
         encode_key(thread.kind, "kind")
-
-
-def _is_key(thread_id: str) -> bool:
-    try:
-        encode_key(thread_id, "thread_id")
-    except (InvalidArgument, LimitExceeded):
-        return False
-    return True
 
 
 def _complete(sql: Sql, tenant: Tenant, prefix: str, limit: int) -> Sequence[str]:

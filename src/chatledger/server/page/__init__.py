@@ -1,0 +1,17 @@
+"""The page for people, at `/`: HTML that the server renders from templates, with one style sheet and one script.
+
+It loads nothing from elsewhere, and works without its script. The script adds what a page alone cannot do: a draft that
+grows while it is written, earlier messages on scrolling, and keys.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from chatledger.server.page import conversation, login, media, scores, static, threads, usage
+
+page = APIRouter(include_in_schema=False)
+for _module in (threads, conversation, media, scores, usage, login, static):
+    page.include_router(_module.router)
+
+__all__ = ["page"]

@@ -1,0 +1,148 @@
+"""A conversation: a page of its messages, the fragments that the script adds to it, and a message as text and JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from chatledger.ledger import Ledger
+from chatledger.models import Alternative, Branch, ChatMessage, Feedback, History
+from chatledger.models.parts import MediaPart
+from chatledger.server.page.html import HEADERS, encodable, html_router, link, page, pretty
+from chatledger.server.page.shown import Beside, Renderer
+from chatledger.server.paths import PathId
+from chatledger.server.state import Mine
+
+router = html_router()
+PAGE = 50
+_RUNS_AT_ONCE = 500
+Position = Annotated[int | None, Query(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which messages of which branch: the newest, those before or after a seq, or those around one."""
+
+    branch: int | None = None
+    before: int | None = None
+    after: int | None = None
+    at: int | None = None
+
+    async def read(self, ledger: Ledger, thread_id: str) -> History:
+        chosen: dict[str, Any]
+        if self.after is not None:
+            chosen = {"after": self.after, "limit": PAGE}
+        elif self.at is not None:
+            chosen = {"before": self.at + PAGE // 2, "newest": PAGE}
+        else:
+            chosen = {"before": self.before, "newest": PAGE}
+        return await ledger.messages.history(thread_id, branch=self.branch, **chosen)
+
+    @property
+    def is_newest(self) -> bool:
+        return self.before is self.after is self.at is None
+
+
+@router.get("/threads/{thread_id}")
+async def show_thread(
+    request: Request,
+    ledger: Mine,
+    thread_id: PathId,
+    branch: Position = None,
+    before: Position = None,
+    after: Position = None,
+    at: Position = None,
+) -> Response:
+    """The conversation, by its newest messages."""
+    return await _show(request, ledger, thread_id, Window(branch, before, after, at), "thread.html")
+
+
+@router.get("/threads/{thread_id}/messages")
+async def show_messages(
+    request: Request,
+    ledger: Mine,
+    thread_id: PathId,
+    branch: Position = None,
+    before: Position = None,
+    after: Position = None,
+) -> Response:
+    """The same messages as the page, alone: the script puts them into the page that it has."""
+    return await _show(request, ledger, thread_id, Window(branch, before, after), "messages.html")
+
+
+@router.get("/threads/{thread_id}/messages/{message_id}/json")
+async def show_json(ledger: Mine, thread_id: PathId, message_id: PathId) -> Response:
+    """The message as it is stored."""
+    message = await ledger.messages.get(thread_id, message_id)
+    return _plain(pretty(message.model_dump(mode="json")))
+
+
+@router.get("/threads/{thread_id}/messages/{message_id}/text")
+async def show_text(ledger: Mine, thread_id: PathId, message_id: PathId) -> Response:
+    """The whole text of a message, also where the page cuts it."""
+    message = await ledger.messages.get(thread_id, message_id)
+    return _plain(message.text)
+
+
+def _plain(text: str) -> Response:
+    headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
+    return Response(encodable(text), media_type="text/plain; charset=utf-8", headers=headers)
+
+
+async def _show(request: Request, ledger: Ledger, thread_id: str, window: Window, template: str) -> Response:
+    thread = await ledger.threads.get(thread_id)
+    history = await window.read(ledger, thread_id)
+    branches = await ledger.branches.list(thread_id)
+    beside = await read_beside(ledger, history, branches)
+    root = request.scope.get("root_path", "")
+
+    def source(message: ChatMessage, index: int, part: MediaPart) -> str | None:
+        return (
+            None if message.message_id is None else link(root, "threads", thread_id, "media", message.message_id, index)
+        )
+
+    shown = await asyncio.to_thread(Renderer(source).show, history.messages, beside)
+    return await page(
+        request,
+        template,
+        thread=thread,
+        history=history,
+        branches=branches,
+        messages=shown,
+        window=window,
+        is_live=history.branch == thread.active_branch,
+    )
+
+
+async def read_beside(ledger: Ledger, history: History, branches: Sequence[Branch]) -> Beside:
+    """The runs and scores of the messages with one statement each, and their alternatives where branches part."""
+    ids = list({one.run_id for one in history if one.run_id is not None})
+    if not ids:
+        return Beside(alternatives=await _alternatives(ledger, history, branches))
+    runs = await ledger.runs.find_many(ids)
+    scores: defaultdict[str | None, list[Feedback]] = defaultdict(list)
+    for at in range(0, len(ids), _RUNS_AT_ONCE):
+        for one in await ledger.feedback.current(run_id=ids[at : at + _RUNS_AT_ONCE], limit=1_000):
+            scores[one.message_id].append(one)
+    last = {one.run_id: one.message_id for one in history if one.role == "assistant"}
+    for one in scores.pop(None, []):  # of a whole run: it stands at the run's last answer here
+        scores[last.get(one.run_id)].append(one)
+    return Beside(runs, scores, await _alternatives(ledger, history, branches))
+
+
+async def _alternatives(
+    ledger: Ledger, history: History, branches: Sequence[Branch]
+) -> dict[int, Sequence[Alternative]]:
+    """Where a branch parts between two messages, the second has alternatives."""
+    forks = {one.forked_at or 0 for one in branches if one.branch}
+    places = [0, *(one.seq or 0 for one in history)]
+    parted = [later for earlier, later in pairwise(places) if any(earlier <= fork < later for fork in forks)]
+    found = {seq: await ledger.branches.alternatives(history.thread_id, seq, branch=history.branch) for seq in parted}
+    return {seq: alternatives for seq, alternatives in found.items() if len(alternatives) > 1}

@@ -1,0 +1,67 @@
+"""Logging in with a token, which the browser then keeps in a cookie that no script can read."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import HTTPException, Request
+from starlette.responses import RedirectResponse, Response
+
+from chatledger.errors import InvalidArgument
+from chatledger.server.page.html import html_router, link, page
+from chatledger.server.state import state_of
+from chatledger.server.tokens import COOKIE, TokenFile
+
+router = html_router()
+
+
+@router.get("/login")
+async def login(request: Request, next: str = "") -> Response:  # noqa: A002 - the name in the address
+    _tokens(request)
+    return await page(request, "login.html", next=next, refused=False)
+
+
+@router.post("/login")
+async def log_in(request: Request) -> Response:
+    form = await read_form(request)
+    token, next_path = form.get("token", "").strip(), form.get("next", "")
+    if _tokens(request).find(token) is None:
+        return await page(request, "login.html", status=401, next=next_path, refused=True)
+    root = request.scope.get("root_path", "")
+    response = RedirectResponse(next_path if _stays_here(next_path) else link(root), status_code=303)
+    response.set_cookie(
+        COOKIE, token, path=root or "/", httponly=True, samesite="strict", secure=request.url.scheme == "https"
+    )
+    return response
+
+
+@router.post("/logout")
+async def log_out(request: Request) -> Response:
+    root = request.scope.get("root_path", "")
+    response = RedirectResponse(link(root, "login"), status_code=303)
+    response.delete_cookie(COOKIE, path=root or "/", httponly=True, samesite="strict")
+    return response
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form, the last value of each. Raises InvalidArgument for what no form of the page sends."""
+    try:
+        text = (await request.body()).decode("utf-8")
+        fields = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=20)
+    except ValueError:
+        raise InvalidArgument("the form", "cannot be read") from None
+    return {name: values[-1] for name, values in fields.items()}
+
+
+def _stays_here(path: str) -> bool:
+    """Whether the path is one of this site. A browser takes `//` and a backslash for the beginning of another one."""
+    if not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable():
+        return False
+    return not urlsplit(path).netloc
+
+
+def _tokens(request: Request) -> TokenFile:
+    tokens = state_of(request).tokens
+    if tokens is None:
+        raise HTTPException(404, "this server has no tokens to log in with")
+    return tokens

@@ -1,0 +1,126 @@
+"""Plots as SVG, drawn on the server. Their colours are classes of the style sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+WIDTH, HEIGHT = 640, 180
+_LEFT, _TOP, _BOTTOM = 48, 10, 22
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A bar, or a point of a line."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    series: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A value for each day, in one or more series."""
+
+    title: str
+    days: Sequence[date]
+    series: Mapping[str, Sequence[float | None]]
+    kind: str
+    marks: Sequence[Mark]
+    lines: Sequence[tuple[int, str]]
+    """The lines between points: the number of the series, and the points as SVG has them."""
+    ticks: Sequence[tuple[float, str]]
+    """The heights of the scale, and their labels."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(value for values in self.series.values() for value in values) and self.kind == "bars"
+
+    @property
+    def rows(self) -> list[tuple[date, list[float | None]]]:
+        """The days that have a value, newest first."""
+        rows = [(day, [values[at] for values in self.series.values()]) for at, day in enumerate(self.days)]
+        return [row for row in reversed(rows) if any(value is not None for value in row[1])]
+
+    @property
+    def labels(self) -> list[tuple[float, str, str]]:
+        """The first, the middle and the last day under the plot: where, how the text stands there, and the text."""
+        middle = len(self.days) // 2
+        places = ((_LEFT, "start", 0), (self._centre(middle, len(self.days)), "middle", middle), (WIDTH, "end", -1))
+        return [(x, anchor, f"{self.days[at]:%d %b}") for x, anchor, at in places]
+
+    @staticmethod
+    def _centre(at: int, count: int) -> float:
+        return round(_LEFT + (at + 0.5) * (WIDTH - _LEFT) / count, 1)
+
+    @classmethod
+    def bars(
+        cls, title: str, days: Sequence[date], series: Mapping[str, Sequence[float | None]], *, stacked: bool = True
+    ) -> Plot:
+        sums = [[values[at] or 0 for values in series.values()] for at in range(len(days))]
+        top = _round_up(max((sum(one) if stacked else max(one) for one in sums), default=0))
+        step = (WIDTH - _LEFT) / len(days)
+        marks = []
+        for at, values in enumerate(sums):
+            base = 0.0
+            for number, (name, value) in enumerate(zip(series, values, strict=True)):
+                if value:
+                    height = value / top * (HEIGHT - _TOP - _BOTTOM)
+                    y = HEIGHT - _BOTTOM - base - height
+                    said = f"{days[at]}: {name} {_number(value)}"
+                    marks.append(
+                        Mark(
+                            round(_LEFT + at * step + 1, 1),
+                            round(y, 1),
+                            round(step - 2, 1),
+                            round(height, 1),
+                            number,
+                            said,
+                        )
+                    )
+                    base += height if stacked else 0
+        return cls(title, days, series, "bars", marks, [], _ticks(0, top))
+
+    @classmethod
+    def line(cls, title: str, days: Sequence[date], series: Mapping[str, Sequence[float | None]]) -> Plot:
+        said = [value for values in series.values() for value in values if value is not None]
+        low, high = min([0, *said]), max([0, *said])
+        top, bottom = _round_up(high), -_round_up(-low) if low < 0 else 0.0
+        marks, lines = [], []
+        for number, (name, values) in enumerate(series.items()):
+            points = []
+            for at, value in enumerate(values):
+                if value is not None:
+                    x, y = cls._centre(at, len(days)), _height(value, bottom, top)
+                    points.append(f"{x},{y}")
+                    marks.append(Mark(x, y, 0, 0, number, f"{days[at]}: {name} {_number(value)}"))
+            lines.append((number, " ".join(points)))
+        return cls(title, days, series, "line", marks, lines, _ticks(bottom, top))
+
+
+def _height(value: float, bottom: float, top: float) -> float:
+    return round(_TOP + (top - value) / (top - bottom) * (HEIGHT - _TOP - _BOTTOM), 1)
+
+
+def _ticks(bottom: float, top: float) -> list[tuple[float, str]]:
+    return [(_height(value, bottom, top), _number(value)) for value in (bottom, (bottom + top) / 2, top)]
+
+
+def _round_up(value: float) -> float:
+    """The next number of one significant digit, for the end of a scale; 1 for nothing."""
+    if value <= 0 or not math.isfinite(value):
+        return 1
+    size = 10 ** math.floor(math.log10(value))
+    return float(math.ceil(value / size) * size)
+
+
+def _number(value: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
+    return f"{value:.4g}"

@@ -1,0 +1,23 @@
+"""The style sheet and the script of the page."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+
+from fastapi import APIRouter, HTTPException
+from starlette.responses import Response
+
+router = APIRouter()
+_TYPES = {"page.css": "text/css", "page.js": "text/javascript"}
+FILES = {name: (resources.files(__package__) / "static" / name).read_bytes() for name in _TYPES}
+VERSION = hashlib.sha256(b"".join(FILES.values())).hexdigest()[:12]
+"""Part of the addresses of the files, so that a browser can keep them until they change."""
+
+
+@router.get("/static/{name}")
+async def static(name: str) -> Response:
+    if name not in FILES:
+        raise HTTPException(404, "there is no such file")
+    headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+    return Response(FILES[name], media_type=_TYPES[name], headers=headers)

@@ -1,0 +1,65 @@
+"""Usage and scores over time, as plots with their tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from chatledger.ledger import Ledger
+from chatledger.server.page.html import html_router, page
+from chatledger.server.page.plots import Plot
+from chatledger.server.state import Mine
+
+router = html_router()
+_SCORES = 5_000
+"""The most scores that the page reads, the newest first."""
+_KEYS = 6
+"""The most keys with a plot of their own."""
+
+
+@router.get("/usage")
+async def show_usage(request: Request, ledger: Mine, days: Annotated[int, Query(ge=1, le=366)] = 30) -> Response:
+    today = datetime.now(UTC).date()
+    span = [today - timedelta(days=back) for back in reversed(range(days))]
+    since = datetime.combine(span[0], time.min, UTC)
+    by_day = {one.day: one for one in await ledger.runs.usage("day", since=since)}
+    models = await ledger.runs.usage("model", since=since)
+
+    def daily(name: str) -> list[float | None]:
+        return [None if day not in by_day else getattr(by_day[day], name) for day in span]
+
+    cost = [None if one is None else float(one) for one in daily("cost")]
+    plots = [
+        Plot.bars("Tokens", span, {"input": daily("input_tokens"), "output": daily("output_tokens")}),
+        Plot.bars("Runs", span, {"runs": daily("runs"), "of these, failed": daily("failed")}, stacked=False),
+        Plot.bars("Cost", span, {"cost": cost}),
+    ]
+    scores, complete = await _scores(ledger, since)
+    for key in sorted(scores)[:_KEYS]:
+        means = [scores[key].get(day) for day in span]
+        plots.append(Plot.line(f"Score: {key}", span, {"mean": means}))
+    shown = [plot for plot in plots if not plot.is_empty]
+    return await page(
+        request, "usage.html", plots=shown, models=models, days=days, complete=complete, most=_SCORES, keys=len(scores)
+    )
+
+
+async def _scores(ledger: Ledger, since: datetime) -> tuple[dict[str, dict[date, float]], bool]:
+    """The mean of the current scores by key and day, and whether all of them were read."""
+    read: defaultdict[str, defaultdict[date, list[float]]] = defaultdict(lambda: defaultdict(list))
+    cursor, count = None, 0
+    while True:
+        found = await ledger.feedback.current(limit=1_000, cursor=cursor)
+        recent = [one for one in found if one.created_at is not None and one.created_at >= since]
+        for one in recent:
+            assert one.created_at is not None
+            read[one.key][one.created_at.date()].append(one.score)
+        count, cursor = count + len(found), found.next_cursor
+        if cursor is None or len(recent) < len(found) or count >= _SCORES:
+            break
+    means = {key: {day: sum(all_) / len(all_) for day, all_ in days.items()} for key, days in read.items()}
+    return means, cursor is None or count < _SCORES

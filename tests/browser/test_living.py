@@ -1,0 +1,94 @@
+"""What changes while a person looks: a draft that grows, results, retractions, another branch, and scores."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from chatledger import ChatMessage, ToolCall, blocking
+
+
+def user(text: str) -> ChatMessage:
+    return ChatMessage(role="user", content=text)
+
+
+def test_a_draft_grows_before_the_readers_eyes(page: Page, ledger: blocking.Ledger) -> None:
+    page.goto("/threads/plan")
+    ledger.messages.append("plan", [user("And when it rains?")])
+    expect(page.locator("#m-9")).to_contain_text("And when it rains?")
+    with ledger.stream("plan") as draft:
+        draft.feed("Take ")
+        draft.flush()
+        answer = page.locator("#m-10")
+        expect(answer).to_contain_text("Take")
+        expect(answer.locator(".state")).to_have_text("being written")
+        expect(page.get_by_role("status")).to_have_text("assistant is writing")
+        for piece in ("an **umbrella**", " and go", " to the arcades."):
+            draft.feed(piece)
+            draft.flush()
+        expect(answer).to_contain_text("Take an umbrella and go to the arcades.")
+    expect(answer.locator(".state")).to_have_count(0)
+    expect(page.get_by_role("status")).to_contain_text("Take an umbrella and go to the arcades.")
+    expect(answer).to_be_in_viewport()
+
+
+def test_who_reads_above_is_not_moved(page: Page, ledger: blocking.Ledger) -> None:
+    page.goto("/threads/long")
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight - 3000)")
+    before = page.evaluate("scrollY")
+    ledger.messages.append("long", [user("The newest one.")])
+    newer = page.get_by_role("button", name="New messages")
+    expect(newer).to_be_visible()
+    assert abs(page.evaluate("scrollY") - before) < 5
+    newer.click()
+    expect(page.get_by_text("The newest one.", exact=True)).to_be_in_viewport()
+    expect(newer).to_be_hidden()
+
+
+def test_a_result_comes_beside_its_call(page: Page, ledger: blocking.Ledger) -> None:
+    page.goto("/threads/plan")
+    call = ToolCall(id="c9", name="find_hotel", arguments={"city": "Kyoto"})
+    ledger.messages.append("plan", [user("A hotel?"), ChatMessage(role="assistant", tool_calls=[call])])
+    shown = page.get_by_role("region", name="Call of find_hotel")
+    expect(shown).to_contain_text("No result.")
+    ledger.messages.append("plan", [ChatMessage(role="tool", tool_call_id="c9", content="Three are free.")])
+    expect(shown).to_contain_text("Three are free.")
+    expect(page.get_by_role("article")).to_have_count(8)
+
+
+def test_messages_change_and_go(page: Page, ledger: blocking.Ledger) -> None:
+    page.goto("/threads/plan")
+    ledger.messages.revise("plan", "child", user("And with a child of five?"))
+    expect(page.locator("#m-7")).to_contain_text("child of five")
+    ledger.branches.rewind("plan", 6)
+    expect(page.get_by_role("article")).to_have_count(4)
+    ledger.branches.activate("plan", 0)
+    expect(page.locator("#m-8")).to_contain_text("railway museum")
+
+
+def test_a_score_is_given(page: Page, ledger: blocking.Ledger) -> None:
+    page.goto("/threads/plan")
+    answer = page.locator("#m-6")
+    answer.get_by_role("button", name="Good answer").click()
+    expect(answer.get_by_role("list", name="Scores of message 6")).to_contain_text("thumb 1")
+    answer.locator("summary", has_text="Score").click()
+    form = answer.get_by_role("form", name="Another score of message 6")
+    form.get_by_label("Key").fill("accuracy")
+    form.get_by_label("Score").fill("0.5")
+    form.get_by_label("Comment").fill("The cost is wrong")
+    form.get_by_role("button", name="Give score").click()
+    expect(answer.get_by_role("list", name="Scores of message 6")).to_contain_text("accuracy 0.5")
+    expect(answer).to_contain_text("The cost is wrong")
+    stored = {one.key: one.score for one in ledger.feedback.current(run_id="r1") if one.source == "page"}
+    assert stored == {"thumb": 1, "accuracy": 0.5}
+
+
+def test_it_works_without_its_script(page: Page, ledger: blocking.Ledger) -> None:
+    page.route("**/page.js*", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.goto("/threads/long")
+    page.get_by_role("link", name="Earlier messages").click()
+    expect(page.get_by_text("Message number 320.")).to_be_attached()
+    page.get_by_role("link", name="Later messages").click()
+    expect(page.get_by_text("Message number 400.")).to_be_attached()
+    page.goto("/threads/plan")
+    page.locator("#m-6").get_by_role("button", name="Bad answer").click()
+    expect(page.locator("#m-6").get_by_role("list", name="Scores of message 6")).to_contain_text("thumb 0")
