@@ -15,13 +15,14 @@ DOCS := .venv-docs
 DOCS_READY := $(DOCS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
+SECONDS ?= 60
 BASE ?= HEAD
 URL ?= service.db
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-data test-adapters test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-against clean
+  fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +135,9 @@ bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their fram
 
 bench-profile: $(READY)  ## Profile append and history, and write the shares of time to docs/explanation/benchmarks.md
 	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/explanation/benchmarks.md
+
+bench-server: $(READY)  ## Append, page and list over HTTP by 200 clients for SECONDS, on PostgreSQL and on SQLite
+	$(DURABLE) $(BIN)/python -m benchmarks.server --seconds $(SECONDS)
 
 bench-against: $(READY)  ## Compare the speed of the working tree with the commit BASE, in under four minutes
 	$(BIN)/python -m benchmarks.against --base $(BASE)
