@@ -28,7 +28,7 @@ from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
 from chatledger.server.paths import EncodedPaths
 from chatledger.server.problems import problem, problem_of, problem_of_http
-from chatledger.server.routes import api
+from chatledger.server.routes import add_to
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
 
@@ -107,7 +107,7 @@ def create_app(
         },
     )
     app.state.server = state
-    app.include_router(api)
+    add_to(app)
     return app
 
 
