@@ -37,10 +37,11 @@ $(READY): pyproject.toml constraints.txt tests/upstream.txt
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/upstream.txt
 	touch $(READY)
 
-# The demo has a small environment of its own, since it needs no linter, no test tools and no provider's SDK.
+# The demo has a small environment of its own, since it needs no linter, no test tools and no provider's SDK. The server is
+# for the last command that it names.
 $(DEMO_READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)
-	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[cli]'
+	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[cli,server]'
 	touch $(DEMO_READY)
 
 demo: $(DEMO_READY)  ## Run `chatledger demo` on SQLite, and on PostgreSQL if there is one
