@@ -27,29 +27,30 @@ ROUNDS = Rounds(count=200, seconds=10, warm_up=5)
 
 def list_lines(url: str) -> list[tuple[str, str]]:
     say(f"{THREADS} threads of {MESSAGES:,} messages")
-    asyncio.run(_fill(url))
-    statements = asyncio.run(_count_statements(url))
+    asyncio.run(fill(url, MESSAGES))
+    statements = asyncio.run(count_statements(url))
     with serving(url, "--tenant", TENANT) as running:
         page = asyncio.run(_race(running.url))
     figures = f"p50 {milliseconds(page.median)}, p99 {milliseconds(page.percentile(99))}, {statements} statement(s)"
     return [(f"{THREADS} threads of {MESSAGES:,}, one client", figures)]
 
 
-async def _fill(url: str) -> None:
+async def fill(url: str, messages: int) -> None:
+    """Threads of so many messages."""
     start = datetime.now(UTC) - timedelta(days=1)
     async with Ledger.open(url, tenant=TENANT) as ledger:
         for number in range(THREADS):
             thread = Thread(thread_id=f"long {number}", user_id="ada", created_at=start, active_at=start)
             roles = ("user", "assistant")
-            messages = [
+            written = [
                 ChatMessage(role=roles[seq % 2], content=f"Message {seq}", created_at=start + timedelta(seconds=seq))
-                for seq in range(MESSAGES)
+                for seq in range(messages)
             ]
-            await ledger.threads.load([ledger.threads.prepare(thread, messages)])
+            await ledger.threads.load([ledger.threads.prepare(thread, written)])
 
 
-async def _count_statements(url: str) -> int:
-    """In this process, since the statements of another one cannot be seen."""
+async def count_statements(url: str) -> int:
+    """The statements of the page. In this process, since the statements of another one cannot be seen."""
 
     async def authenticate(request: Request) -> Caller:
         return Caller(admin=True, tenant=TENANT)
