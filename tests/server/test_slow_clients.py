@@ -79,8 +79,8 @@ async def test_streams_that_are_dropped_make_room_for_others(limited: FastAPI, l
         for _ in range(5):
             opened = [await send(port, FOLLOW) for _ in range(LIMITS.streams)]
             await until(lambda: limited.state.server.streams == LIMITS.streams)
-            refused = json_of(await client.get("/v1/threads/t/events", headers={"X-User": "*"}), 413)
-            assert refused["maximum"] == LIMITS.streams
+            refused = json_of(await client.get("/v1/threads/t/events", headers={"X-User": "*"}), 503)
+            assert refused["type"] == "urn:chatledger:Busy"
             for _, writer in opened:
                 writer.close()
             await until(lambda: limited.state.server.streams == 0)
