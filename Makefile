@@ -17,13 +17,14 @@ DOCS := .venv-docs
 DOCS_READY := $(DOCS)/.ready
 DATA ?= ../shared/data
 MINUTES ?= 10
+SECONDS ?= 60
 BASE ?= HEAD
 URL ?= service.db
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo service test test-data test-adapters test-browser test-kosong test-partitioned test-encrypted test-pgbouncer mutants soak \
-  fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-against clean
+  fuzz lint types imports docs bench bench-full bench-peers bench-adapters bench-profile bench-server bench-against clean
 
 help:  ## Show the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,10 +39,11 @@ $(READY): pyproject.toml constraints.txt tests/upstream.txt
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/upstream.txt
 	touch $(READY)
 
-# The demo has a small environment of its own, since it needs no linter, no test tools and no provider's SDK.
+# The demo has a small environment of its own, since it needs no linter, no test tools and no provider's SDK. The server is
+# for the last command that it names.
 $(DEMO_READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)
-	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[cli]'
+	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[cli,server]'
 	touch $(DEMO_READY)
 
 demo: $(DEMO_READY)  ## Run `chatledger demo` on SQLite, and on PostgreSQL if there is one
@@ -147,6 +149,9 @@ bench-adapters: $(READY) $(PEERS_READY)  ## Compare our adapters with their fram
 
 bench-profile: $(READY)  ## Profile append and history, and write the shares of time to docs/explanation/benchmarks.md
 	$(DURABLE) $(BIN)/python -m benchmarks.profile --page docs/explanation/benchmarks.md
+
+bench-server: $(READY)  ## Append, page and list over HTTP by 200 clients for SECONDS, on PostgreSQL and on SQLite
+	$(DURABLE) $(BIN)/python -m benchmarks.server --seconds $(SECONDS)
 
 bench-against: $(READY)  ## Compare the speed of the working tree with the commit BASE, in under four minutes
 	$(BIN)/python -m benchmarks.against --base $(BASE)

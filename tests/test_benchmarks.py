@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
-from benchmarks import against, postgres, seed, sqlite
+from benchmarks import against, postgres, seed, server_list, sqlite
+from benchmarks import server as load
 from benchmarks.against import BASE, NOW, Comparison, paired_ratio, take_turns
 from benchmarks.against_worker import CASES, LONG, Block, Case, fill, measure
 from benchmarks.cases import Extent, Outcome
 from benchmarks.measure import Ratio, Rounds, Sample
 from benchmarks.report import as_markdown, as_text
 
-from chatledger import Ledger
+from chatledger import ChatMessage, Ledger
 from tests.conftest import Database
 
 TINY = Extent(
@@ -63,6 +66,34 @@ def test_the_cases_on_sqlite(name: str) -> None:
 def test_a_ratio_is_of_medians_and_says_how_far_to_trust_it() -> None:
     ratio = Sample([2.0, 2.0, 2.0, 4.0, 2.0]).ratio(Sample([1.0, 2.0, 1.0, 1.0, 1.0]))
     assert (ratio.value, ratio.low, ratio.high) == (2.0, 1.0, 4.0)
+
+
+# --- The server -------------------------------------------------------------------------------------------------------
+
+
+def test_the_server_stores_each_append_of_its_clients_once(database: Database) -> None:
+    options = argparse.Namespace(clients=4, workers=2, pause=0.0, seconds=20.0, requests=60)
+    figures = dict(load.measure(database.url, options))
+    assert figures["failed"] == "0"
+    assert "p99" in figures["append of 2 messages"]
+    assert figures["appends stored exactly once"].startswith("all ")
+
+
+async def test_an_append_that_is_missing_or_doubled_ends_the_run(database: Database) -> None:
+    seen = load.Load(clients=1, pause=0, end=0, requests=0)
+    seen.acknowledged["0.0"] = 2
+    async with Ledger.open(database.url) as ledger:
+        half = [ChatMessage(role="user", content="?", custom_data={"key": "0.0"})]
+        await ledger.messages.append("load-0", half, create=True)
+        with pytest.raises(AssertionError):
+            await load.check(database.url, seen)
+        await ledger.messages.append("load-0", half)
+        await load.check(database.url, seen)
+
+
+async def test_a_page_of_threads_is_one_statement_of_the_server(database: Database) -> None:
+    await server_list.fill(database.url, messages=3)
+    assert await server_list.count_statements(database.url) == 1
 
 
 # --- The working tree beside a commit ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from chatledger import Ledger
@@ -10,6 +11,7 @@ from chatledger.cli.demo import SAMPLES, samples_folder
 from tests import postgres
 from tests.cli.commands import chatledger
 from tests.conftest import Database
+from tests.server.conftest import serving
 
 READ = ("--id-field", "id", "--user-field", "user", "--time-field", "created_at")
 
@@ -34,9 +36,17 @@ def test_demo_migrates_if_it_is_told_to(pg_url: str) -> None:
     assert chatledger("demo", "--migrate", "--json", url=pg_url).json["run_id"] == "demo-run-1"
 
 
-def test_demo_names_the_next_command(sqlite_database: Database) -> None:
+def test_demo_names_the_next_commands(sqlite_database: Database) -> None:
     out = chatledger("demo", url=sqlite_database.url).out
     assert f"next: chatledger threads --url {sqlite_database.url}" in out
+    assert out.splitlines()[-1].startswith(f"      chatledger serve --url {sqlite_database.url} ")
+
+
+def test_the_last_command_of_the_demo_serves_what_it_made(sqlite_database: Database) -> None:
+    chatledger("demo", url=sqlite_database.url)
+    with serving(sqlite_database.url) as server:
+        threads = httpx.get(f"{server.url}/v1/threads").json()["items"]
+    assert len(threads) == 4
 
 
 def test_a_missing_postgresql_is_reported_and_is_no_failure(

@@ -6,9 +6,9 @@ All blocks of a page share one folder, one environment and one PostgreSQL databa
                  loop, and may use `await` at the top level, as in `python -m asyncio`.
                  A block whose title is a file's name is written to that file as well.
     console      runs each line that begins with "$ ", and compares what it prints with the lines below it, if there
-                 are any. `make` and `pip install` are looked up instead: the target, the extra. `uvicorn` is
-                 started on a free port, which takes the place of 8000 from then on, and stopped with the page.
-                 `curl` makes its request without curl.
+                 are any. `make` and `pip install` are looked up instead: the target, the extra. `uvicorn` and
+                 `chatledger serve` are started on a free port, which takes the place of 8000 and 8484 from then on,
+                 and stopped with the page. `curl` makes its request without curl.
     text         behind a python block and with the title "Output": what that block prints.
     sql          runs on the SQLite file of the page
     postgresql   runs on the PostgreSQL database of the page
@@ -50,7 +50,7 @@ from tests.cli.commands import chatledger
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-READ_ONLY = frozenset({"text", "ini", "nginx", "dockerfile", "yaml", "http"})
+READ_ONLY = frozenset({"text", "ini", "nginx", "dockerfile", "yaml", "http", "html"})
 """Languages that nothing here runs."""
 
 _COMMAND = re.compile(r"^\$ (.*(?<!\\)(?:\\\n.*(?<!\\))*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -178,7 +178,9 @@ class Reader:
         elif word in ("pip", "git", "cd"):
             assert_extras(command)
         elif word == "uvicorn":
-            self._start_server(rest[0])
+            self._start_server("uvicorn", rest[0], "--timeout-graceful-shutdown", "1")
+        elif command.startswith("chatledger serve"):
+            self._start_server("chatledger.cli", *rest)
         elif word == "curl":
             return self._request(rest)
         elif _SHELL.search(command):
@@ -189,19 +191,19 @@ class Reader:
             return done.out
         return ""
 
-    def _start_server(self, app: str) -> None:
+    def _start_server(self, module: str, *options: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as unused:
             self.port = unused.getsockname()[1]
-        command = [sys.executable, "-m", "uvicorn", app, "--port", str(self.port), "--timeout-graceful-shutdown", "1"]
+        command = [sys.executable, "-m", module, *options, "--port", str(self.port)]
         environment = {**os.environ, **self.environment}
         server = self.servers.enter_context(subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL))
         self.servers.callback(server.terminate)
         for _ in range(300):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return
-            assert server.poll() is None, f"{app} did not start"
+            assert server.poll() is None, f"{command} did not start"
             time.sleep(0.1)
-        raise AssertionError(f"{app} does not listen")
+        raise AssertionError(f"{command} does not listen")
 
     def _request(self, words: list[str]) -> str:
         parser = argparse.ArgumentParser("curl", exit_on_error=False, allow_abbrev=False)
@@ -210,14 +212,23 @@ class Reader:
         parser.add_argument("-X", "--request")
         parser.add_argument("-H", "--header", action="append", default=[])
         parser.add_argument("--json")
+        parser.add_argument("-m", "--max-time", type=float, default=30)
         parser.add_argument("url")
         given = parser.parse_args(words)
-        headers = dict(header.split(": ", 1) for header in given.header)
+        lines = [Path(one[1:]).read_text().rstrip() if one.startswith("@") else one for one in given.header]
+        headers = dict(line.split(": ", 1) for line in lines)
         if given.json is not None:
             headers["Content-Type"] = "application/json"
         method = given.request or ("GET" if given.json is None else "POST")
-        url = given.url.replace(":8000/", f":{self.port}/")
-        return httpx.request(method, url, headers=headers, content=given.json, timeout=30).text
+        url = re.sub(r":(8000|8484)/", f":{self.port}/", given.url)
+        text = ""
+        with (
+            contextlib.suppress(httpx.ReadTimeout),  # a stream goes on until curl ends it
+            httpx.stream(method, url, headers=headers, content=given.json, timeout=given.max_time) as response,
+        ):
+            for piece in response.iter_text():
+                text += piece
+        return text
 
     def _run_in_shell(self, command: str) -> str:
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))

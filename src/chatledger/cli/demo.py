@@ -112,6 +112,7 @@ async def _show(ledger: Ledger, thread_id: str, url: str | None) -> None:
     at = f" --url {shlex.quote(_place(url))}"
     out.print(f"\nnext: chatledger threads{at}    list the conversations")
     out.print(f"      chatledger check{at}      list the rules that they break")
+    out.print(f"      chatledger serve{at}      look at them in a browser")
 
 
 def _place(url: str | None) -> str:

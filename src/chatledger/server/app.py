@@ -26,10 +26,10 @@ from chatledger.server.deadline import Deadline
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.limits import ServerLimits
 from chatledger.server.openapi import TAGS, DescribedApp, operation_id
-from chatledger.server.page import page as page_routes
+from chatledger.server.page import add_page_to
 from chatledger.server.paths import EncodedPaths
 from chatledger.server.problems import problem, problem_of, problem_of_http
-from chatledger.server.routes import api
+from chatledger.server.routes import add_to
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
 
@@ -108,9 +108,9 @@ def create_app(
         },
     )
     app.state.server = state
-    app.include_router(api)
+    add_to(app)
     if page:
-        app.include_router(page_routes)
+        add_page_to(app)
     return app
 
 

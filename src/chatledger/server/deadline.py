@@ -1,4 +1,4 @@
-"""A time limit for each request, until its response begins."""
+"""Time limits for each request: until its response begins, and for each piece of the response that a client takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from chatledger.server.problems import problem
 
 class Deadline:
     """A request that has no response in time gets 503. A write that it had begun may be stored or not, so the client
-    sends the same request again with the same Idempotency-Key.
+    sends the same request again with the same Idempotency-Key. A client that takes nothing of its response for as long
+    is cut off, so that it cannot keep a stream open which it does not read.
     """
 
     def __init__(self, app: ASGIApp, *, seconds: float) -> None:
@@ -21,16 +22,22 @@ class Deadline:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        begun = False
+        clock = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(self._seconds) as limit:
 
                 async def sending(message: Message) -> None:
-                    limit.reschedule(None)  # the response has begun, and a stream may take as long as it likes
+                    nonlocal begun
+                    begun = True
+                    limit.reschedule(clock() + self._seconds)
                     await send(message)
+                    limit.reschedule(None)  # the next piece of a stream may take as long as it likes
 
                 await self._app(scope, receive, sending)
         except TimeoutError:
             if not limit.expired():
                 raise
-            detail = f"no answer within {self._seconds:g} seconds; a write may be stored or not: send it again"
-            await problem(503, "Timeout", detail, headers={"Retry-After": "1"})(scope, receive, send)
+            if not begun:
+                detail = f"no answer within {self._seconds:g} seconds; a write may be stored or not: send it again"
+                await problem(503, "Timeout", detail, headers={"Retry-After": "1"})(scope, receive, send)

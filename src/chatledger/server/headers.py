@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Header
 
 
-def _key(
+async def _key(
     idempotency_key: Annotated[
         str | None, Header(description="A request with the same key is a repeat, and stores nothing.")
     ] = None,
@@ -17,7 +17,7 @@ def _key(
     return key[1:-1] if key and len(key) > 2 and key[0] == key[-1] == '"' else key
 
 
-def _mark(
+async def _mark(
     if_match: Annotated[
         str | None, Header(description="Write only at this mark of the branch, the `ETag` of a read; else 412.")
     ] = None,

@@ -21,7 +21,7 @@ class ServerLimits:
     streams: int = 200
     """Maximum number of open event streams of a process, 200 by default."""
     request_seconds: float = 30
-    """Maximum time until a response begins, in seconds, 30 by default."""
+    """Maximum time until a response begins, and until the client takes each piece of it, in seconds, 30 by default."""
     stream_seconds: float = 3600
     """Time after which an event stream ends, in seconds, an hour by default. The client then reconnects, and is
     authenticated anew.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -55,6 +57,7 @@ def app() -> FastAPI:
         page=options.page,
     )
     _drain_at_signals(made)
+    _end_with_parent()
     return made
 
 
@@ -66,6 +69,21 @@ def _administrator(tenant: str) -> Authenticate:
         return caller
 
     return authenticate
+
+
+def _end_with_parent() -> None:
+    """Stop this worker when the process that started it is gone. Killed, it cannot tell its workers to stop, and they
+    would keep the port.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="chatledger-parent", daemon=True).start()
 
 
 def _drain_at_signals(app: FastAPI) -> None:

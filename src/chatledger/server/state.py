@@ -45,29 +45,32 @@ class State:
         return limit
 
 
-def state_of(request: Request) -> State:
+# The dependencies are `async` without awaiting anything: FastAPI runs any other function in a thread.
+
+
+async def state_of(request: Request) -> State:
     state: State = request.app.state.server
     return state
 
 
-def caller_of(request: Request) -> Caller:
+async def caller_of(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
 
 
-def ledger_of(request: Request) -> Ledger:
+async def ledger_of(request: Request) -> Ledger:
     """The ledger as the caller sees it."""
-    ledger = state_of(request).ledger
+    ledger = (await state_of(request)).ledger
     if ledger is None:
         raise StorageError("the server has not opened its ledger yet", retryable=True)
-    return caller_of(request).view(ledger)
+    return (await caller_of(request)).view(ledger)
 
 
-def page_size(
+async def page_size(
     request: Request,
     limit: Annotated[int | None, Query(description="Maximum number of items, 1 to 200; 50 by default.")] = None,
 ) -> int:
-    return state_of(request).page_size(limit)
+    return (await state_of(request)).page_size(limit)
 
 
 Mine = Annotated[Ledger, Depends(ledger_of)]

@@ -6,12 +6,13 @@ grows while it is written, earlier messages on scrolling, and keys.
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 
 from chatledger.server.page import conversation, login, media, scores, static, threads, usage
 
-page = APIRouter(include_in_schema=False)
-for _module in (threads, conversation, media, scores, usage, login, static):
-    page.include_router(_module.router)
+__all__ = ["add_page_to"]
 
-__all__ = ["page"]
+
+def add_page_to(app: FastAPI) -> None:
+    for module in (threads, conversation, media, scores, usage, login, static):
+        app.include_router(module.router, include_in_schema=False)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 
 from chatledger.server.routes import branches, events, feedback, health, me, messages, runs, search, threads, usage
 
-api = APIRouter()
-api.include_router(health.router)
-v1 = APIRouter(prefix="/v1", dependencies=[Depends(HTTPBearer(auto_error=False, description="A token of the server."))])
-for _module in (me, threads, messages, branches, events, search, runs, feedback, usage):
-    v1.include_router(_module.router)
-api.include_router(v1)
+_V1 = (me, threads, messages, branches, events, search, runs, feedback, usage)
+
+
+def add_to(app: FastAPI) -> None:
+    """Each router goes into the application itself, since every router within a router costs each request a search."""
+    token = Depends(HTTPBearer(auto_error=False, description="A token of the server."))
+    app.include_router(health.router)
+    for module in _V1:
+        app.include_router(module.router, prefix="/v1", dependencies=[token])
