@@ -45,37 +45,44 @@ class State:
         return limit
 
 
-# The dependencies are `async` without awaiting anything: FastAPI runs any other function in a thread.
-
-
-async def state_of(request: Request) -> State:
+def state_of(request: Request) -> State:
     state: State = request.app.state.server
     return state
 
 
-async def caller_of(request: Request) -> Caller:
+def caller_of(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
 
 
-async def ledger_of(request: Request) -> Ledger:
-    """The ledger as the caller sees it."""
-    ledger = (await state_of(request)).ledger
+# The dependencies are `async` without awaiting anything: FastAPI runs any other function in a thread.
+
+
+async def _state(request: Request) -> State:
+    return state_of(request)
+
+
+async def _caller(request: Request) -> Caller:
+    return caller_of(request)
+
+
+async def _ledger(request: Request) -> Ledger:
+    ledger = state_of(request).ledger
     if ledger is None:
         raise StorageError("the server has not opened its ledger yet", retryable=True)
-    return (await caller_of(request)).view(ledger)
+    return caller_of(request).view(ledger)
 
 
-async def page_size(
+async def _page_size(
     request: Request,
     limit: Annotated[int | None, Query(description="Maximum number of items, 1 to 200; 50 by default.")] = None,
 ) -> int:
-    return (await state_of(request)).page_size(limit)
+    return state_of(request).page_size(limit)
 
 
-Mine = Annotated[Ledger, Depends(ledger_of)]
+Mine = Annotated[Ledger, Depends(_ledger)]
 """The ledger as the caller sees it."""
-Who = Annotated[Caller, Depends(caller_of)]
-Shared = Annotated[State, Depends(state_of)]
-Limit = Annotated[int, Depends(page_size)]
+Who = Annotated[Caller, Depends(_caller)]
+Shared = Annotated[State, Depends(_state)]
+Limit = Annotated[int, Depends(_page_size)]
 """The maximum number of items to return: the query parameter `limit`."""
