@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from chatledger.errors import (
@@ -21,7 +20,6 @@ from chatledger.errors import (
     DraftLive,
     InvalidArgument,
     RuleViolation,
-    RunConflict,
     StorageError,
     ThreadNotFound,
     VersionConflict,
@@ -122,22 +120,10 @@ def attempt(sql: Sql, request: AppendRequest, *, lock: bool = False, seen: Seen 
         raise _draft_live(sql, request, seen)
     if (interrupted_seq := plan.judgement.interrupted) is not None:
         plan = replace(plan, run_end=find_run_end(sql, request, plan.branch, interrupted_seq))
-    return _write(sql, plan, seen, locked=lock)
+    return write_plan(sql, plan, seen, locked=lock)
 
 
-def attempt_on_cached_tip(sql: Sql, request: AppendRequest, cached: Seen) -> Attempted | Moved | NeedsPreflight:
-    """One judgement on a cached tip, one guarded write. It returns NeedsPreflight in place of a refusal, because the
-    cached tip may be stale.
-    """
-    plan = plan_on_cached_tip(request, cached)
-    if isinstance(plan, NeedsPreflight):
-        return plan
-    with suppress(RunConflict):
-        return _write(sql, plan, cached)
-    return NeedsPreflight()
-
-
-def _write(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
+def write_plan(sql: Sql, plan: Plan, seen: Seen, *, locked: bool = False) -> Attempted | Moved:
     written = write(sql, plan, locked=locked)
     if isinstance(written, Moved):
         return written
@@ -239,6 +225,7 @@ def _plan(request: AppendRequest, seen: Seen, branch: int, tip: Tip, new_branch:
         touches=new_branch is None and (seen.touched is None or request.now - seen.touched >= ACTIVITY_RESOLUTION),
         judgement=judgement,
         rows=plan_rows(request, judgement, branch),
+        runs=[run for run in request.runs if run != seen.run],
         new_branch=new_branch,
     )
 
@@ -332,6 +319,7 @@ def seen_after(plan: Plan, seen: Seen, written: Written) -> Seen:
         touched=touched,
         absent=absent,
         user_id=seen.user_id,
+        run=plan.request.runs[-1] if plan.request.runs else seen.run,
     )
 
 

@@ -102,7 +102,7 @@ class Seen:
     `active_at`, if known. `absent` is the number of positions of the branch that hold no message; None if no message of
     the thread was ever removed, so that the append looks for an id in `messages` only. `user_id` is the thread's user
     as stored, who never changes. `hidden`: the thread belongs to a user other than the caller's, so this call does not
-    find it.
+    find it. `run` is a run of the thread that exists.
     """
 
     thread_exists: bool
@@ -119,6 +119,7 @@ class Seen:
     after: SeenAfter | None = None
     user_id: str | None = None
     hidden: bool = False
+    run: str | None = None
 
 
 def preflight(sql: Sql, request: AppendRequest, *, lock: bool = False) -> Seen:

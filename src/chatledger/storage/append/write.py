@@ -22,7 +22,7 @@ from chatledger.storage.append import kv
 from chatledger.storage.append.preflight import write_open_calls
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.run_end import END_RUN, RunEnd
-from chatledger.storage.drivers.errors import foreign_run, run_conflict
+from chatledger.storage.drivers.errors import foreign_run, is_key, run_conflict
 from chatledger.storage.drivers.sql import Row, Sql
 from chatledger.storage.rows.messages import (
     CALL_COLUMNS,
@@ -48,6 +48,7 @@ _ARRAY_TYPES = {
     "call_seq": "bigint",
     "call_idx": "int",
 }
+KEY_COLUMNS = ("tenant_id", "thread_id", "branch")
 TABLES = {
     "messages": MESSAGE_COLUMNS,
     "message_parts": PART_COLUMNS,
@@ -78,7 +79,8 @@ class Plan:
     With `new_branch`, `branch` is its number, and `stamp` is that of its source.
 
     `own` are the caller's rows; the request may also hold rows that the ledger inserted. `touches`: the thread's
-    `active_at` may be stale. `run_end` is that of the message that the append interrupts.
+    `active_at` may be stale. `runs` are to be created unless they exist. `run_end` is that of the message that the
+    append interrupts.
     """
 
     request: AppendRequest
@@ -89,8 +91,19 @@ class Plan:
     touches: bool
     judgement: Judgement
     rows: Mapping[str, Sequence[tuple[Any, ...]]]
+    runs: Sequence[str] = ()
     new_branch: NewBranch | None = None
     run_end: RunEnd | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it adds complete messages at the end of a branch, and writes nothing else than their runs."""
+        return (
+            self.new_branch is None
+            and self.judgement.interrupted is None
+            and self.judgement.tip.partial_seq is None
+            and not self.request.kv
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +148,7 @@ def joined(plans: Sequence[Plan]) -> Plan:
         own=request.rows,
         stamp=first.stamp,
         touches=any(plan.touches for plan in plans),
+        runs=list(dict.fromkeys(run for plan in plans for run in plan.runs)),
         rows={name: [row for plan in plans for row in plan.rows[name]] for name in TABLES},
     )
 
@@ -219,12 +233,12 @@ def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
     if plan.new_branch is not None:
         parameters |= _new_branch_columns(plan.new_branch) | {"now": plan.request.now}
     columns = tuple([columns_of(name, rows, parameters) for name, rows in plan.rows.items() if rows])
-    if plan.touches or plan.request.runs:
+    if plan.touches or plan.runs:
         parameters["now"] = plan.request.now
     if plan.touches:
         parameters["stale"] = plan.request.now - ACTIVITY_RESOLUTION
-    if plan.request.runs:
-        parameters["runs"] = plan.request.runs
+    if plan.runs:
+        parameters["runs"] = plan.runs
     if plan.judgement.interrupted is not None:
         parameters["interrupted"] = plan.judgement.interrupted
     forms: kv.Forms = ()
@@ -233,7 +247,7 @@ def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
     if plan.run_end is not None:
         parameters |= plan.run_end.parameters | {"now": plan.request.now}
     interrupts, branches = plan.judgement.interrupted is not None, plan.new_branch is not None
-    ends, runs = plan.run_end is not None, bool(plan.request.runs)
+    ends, runs = plan.run_end is not None, bool(plan.runs)
     return Filled(columns, plan.touches, runs, interrupts, ends, branches, forms), parameters
 
 
@@ -396,12 +410,6 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
     now = to_microseconds(plan.request.now)
     place = _place(plan) | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)}
     key = {name: place[name] for name in ("tenant", "thread", "branch")}
-    if plan.request.runs:
-        # SQLite does not say which foreign key failed, so a query looks for the run. It runs before the first write:
-        # after a refused attempt on a cached tip, another attempt follows in the same transaction.
-        foreign = sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
-        if foreign:
-            raise run_conflict(foreign[0][0])
     if not (_make_branch(sql, plan.new_branch, place) if plan.new_branch else sql.fetch(_UPDATE_TIP, place)):
         return Moved()
     touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
@@ -409,10 +417,53 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
     if plan.run_end is not None:
         sql.fetch(END_RUN, place | plan.run_end.parameters)
-    if plan.request.runs:
-        sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.request.runs])
-    load_rows(sql, plan.rows, place)
+    if plan.runs:
+        sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.runs])
+    try:
+        load_rows(sql, plan.rows, place)
+    except Exception as error:
+        # SQLite does not say which foreign key failed, so a query looks for the run.
+        foreign = (
+            sql.fetch(_FOREIGN_RUN, key | {"runs": dumps(plan.request.runs)})
+            if plan.request.runs and is_key(error)
+            else ()
+        )
+        if foreign:
+            raise run_conflict(foreign[0][0]) from error
+        raise
     return Written(bool(touched))
+
+
+def write_together(sql: Sql, plans: Sequence[Plan]) -> bool:
+    """Write several plans in a write transaction on SQLite, with one call of the driver for each table. Plans of the
+    same branch must be judged on each other, in this order. Returns False if another writer changed one of the
+    branches; the caller must then roll back.
+    """
+    places = [_place(plan) | {"now": to_microseconds(plan.request.now)} for plan in plans]
+    before = _changes(sql)
+    sql.insert(UPDATE_TIP, places)
+    if _changes(sql) - before < len(plans):
+        return False
+    stale = ACTIVITY_RESOLUTION // timedelta(microseconds=1)
+    touched = [
+        place | {"stale": place["now"] - stale} for place, plan in zip(places, plans, strict=True) if plan.touches
+    ]
+    if touched:
+        sql.insert(_TOUCH, touched)
+    runs = [place | {"run": run} for place, plan in zip(places, plans, strict=True) for run in plan.runs]
+    if runs:
+        sql.insert(_SQLITE_RUNS, runs)
+    keys = [(place["tenant"], place["thread"], place["branch"]) for place in places]
+    for name, columns in TABLES.items():
+        rows = [(*key, *row) for key, plan in zip(keys, plans, strict=True) for row in plan.rows[name]]
+        if rows:
+            sql.load(name, *as_on_sqlite((*KEY_COLUMNS, *columns), rows))
+    return True
+
+
+def _changes(sql: Sql) -> int:
+    """The number of rows that the connection has changed since it was opened."""
+    return int(sql.fetch("SELECT total_changes()", {})[0][0])
 
 
 _UPDATE_TIP = f"{UPDATE_TIP} RETURNING 1"

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from chatledger.errors import StorageError
+from chatledger.errors import RunConflict, StorageError
 from chatledger.models import Appended
-from chatledger.storage.append.attempt import Attempted, NeedsPreflight, attempt, attempt_on_cached_tip
+from chatledger.storage.append.attempt import appended, attempt, plan_on_cached_tip, seen_after, write_plan
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.tip_cache import TipCache
-from chatledger.storage.append.write import Moved
+from chatledger.storage.append.tip_cache import BranchKey, TipCache
+from chatledger.storage.append.write import Moved, Plan, Written, write_together
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.loop_thread import until_ended
-from chatledger.storage.databases.sqlite_writer import Writer
+from chatledger.storage.databases.sqlite_writer import RunAgain, Writer
 from chatledger.storage.databases.states import Followed, States, read_states
-from chatledger.storage.drivers.errors import translate
+from chatledger.storage.drivers.errors import is_key, translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.drivers.sqlite import SqliteConnection
 from chatledger.storage.drivers.urls import MEMORY
@@ -44,7 +44,7 @@ class SqliteDatabase(OpenDatabase):
         self.timeout = timeout
         self.one_connection = path == MEMORY
         self._tips = TipCache()
-        self._writer = Writer(path, timeout)
+        self._writer = Writer(path, timeout, self._append_together)
         self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
@@ -62,7 +62,7 @@ class SqliteDatabase(OpenDatabase):
         return await self._writer.submit(work)
 
     async def append(self, request: AppendRequest) -> Appended:
-        return await self._writer.submit(lambda sql: self._append(sql, request))
+        return await self._writer.submit(lambda sql: self._append(sql, request), request)
 
     @property
     def queue_length(self) -> int:
@@ -108,12 +108,22 @@ class SqliteDatabase(OpenDatabase):
 
     def _append(self, sql: Sql, request: AppendRequest) -> Appended:
         """In the writer's thread. A cached tip saves the preflight. If the tip is stale because another process wrote,
-        the stamp guard stops the write, and the second attempt begins with a preflight.
+        the stamp guard stops the write. If an id is stored already, or a run is that of another thread, a key stops it.
+        The append is then done with a preflight.
         """
-        cached = self._tips.take(request) if request.ids_are_new else None
-        done = NeedsPreflight() if cached is None else attempt_on_cached_tip(sql, request, cached)
-        if not isinstance(done, Attempted):
+        cached = self._tips.take(request)
+        plan = None if cached is None else plan_on_cached_tip(request, cached)
+        if cached is None or not isinstance(plan, Plan):
             done = attempt(sql, request)
+        else:
+            try:
+                done = write_plan(sql, plan, cached)
+            except Exception as error:
+                if isinstance(error, RunConflict) or is_key(error):
+                    raise RunAgain from error  # the tip is out of the cache by now, so this ends
+                raise
+            if isinstance(done, Moved):
+                done = attempt(sql, request)
         if isinstance(done, Moved):
             raise StorageError(
                 "the branch changed inside a write transaction: another program may write to the tables",
@@ -121,6 +131,28 @@ class SqliteDatabase(OpenDatabase):
             )
         self._tips.remember(request, done.now)
         return done.appended
+
+    def _append_together(self, sql: Sql, requests: Sequence[AppendRequest]) -> Mapping[int, Appended]:
+        """In the writer's thread. Writes those of the appends that the cached tips let through, and returns their
+        outcomes by the index of the request. Raises if one of them cannot be written; the writer then undoes all.
+        """
+        plans: dict[int, Plan] = {}
+        latest: dict[BranchKey, tuple[AppendRequest, Seen]] = {}
+        for index, request in enumerate(requests):
+            key = (request.tenant.key, request.thread, request.branch)
+            seen = latest[key][1] if key in latest else self._tips.take(request)
+            if seen is None:
+                continue
+            plan = plan_on_cached_tip(request, seen)
+            if isinstance(plan, Plan) and plan.is_plain:
+                plans[index] = plan
+                seen = seen_after(plan, seen, Written(plan.touches))
+            latest[key] = request, seen
+        if plans and not write_together(sql, list(plans.values())):
+            raise RunAgain
+        for request, seen in latest.values():
+            self._tips.remember(request, seen)
+        return {index: appended(plan) for index, plan in plans.items()}
 
     def _read(self, work: Callable[[Sql], T], given: list[T]) -> None:
         """In a reader's thread, on the thread's own connection. The result goes into `given` and is not returned:

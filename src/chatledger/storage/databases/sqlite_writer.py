@@ -1,8 +1,10 @@
 """The writer of a SQLite file: a thread, a connection, and a queue of jobs.
 
-Jobs that queue up while a commit is being made durable share the next commit. Each job of such a group runs in a
-savepoint of its own, so a refused job undoes no other. The writer acknowledges a group after its commit, not before. An
-explicit transaction occupies the writer from its BEGIN to its end.
+Jobs that queue up while a commit is being made durable share the next commit. The appends among them are written
+together, with one call of the driver for each table, as far as the cached tips let them through. Each other job runs in
+a savepoint of its own, so a refused job undoes no other. If the appends cannot be written together, they too run one by
+one. The writer acknowledges a group after its commit, not before. An explicit transaction occupies the writer from its
+BEGIN to its end.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from chatledger.errors import StorageError
+from chatledger.models import Appended
+from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.databases.database import Database
 from chatledger.storage.databases.loop_thread import until_ended
 from chatledger.storage.drivers.errors import translate
@@ -31,13 +35,26 @@ GROUP = 64
 BEGIN = "BEGIN IMMEDIATE"
 
 
+Together = Callable[[Sql, Sequence[AppendRequest]], Mapping[int, Appended]]
+"""Writes as many of the appends as it can, and returns their outcomes by index. It raises if one of them cannot be
+written, and all must then be undone.
+"""
+
+
+class RunAgain(Exception):
+    """The job wrote what it guessed, and the guess was wrong. The writer undoes the job and runs it again."""
+
+
 class Job:
-    """A command for the writer, and the future that waits for it in the loop of its caller."""
+    """A command for the writer, and the future that waits for it in the loop of its caller. `request` is that of a
+    command that is an append.
+    """
 
-    __slots__ = ("command", "future", "loop")
+    __slots__ = ("command", "future", "loop", "request")
 
-    def __init__(self, command: Callable[[Sql], Any]) -> None:
+    def __init__(self, command: Callable[[Sql], Any], request: AppendRequest | None = None) -> None:
         self.command = command
+        self.request = request
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
@@ -105,9 +122,10 @@ class WriterTransaction(Database):
 
 
 class Writer:
-    def __init__(self, path: str, timeout: float) -> None:
+    def __init__(self, path: str, timeout: float, together: Together) -> None:
         """`timeout`: the seconds to wait for another process's lock."""
         self._path = path
+        self._together = together
         self._timeout = timeout
         self._queue: deque[Job | WriterTransaction] = deque()
         self._changed = threading.Condition()
@@ -122,9 +140,11 @@ class Writer:
         """The number of entries that wait."""
         return len(self._queue)
 
-    async def submit(self, command: Callable[[Sql], T]) -> T:
-        """Run the command in a transaction and return after the commit. Cancelling the call does not undo it."""
-        job = Job(command)
+    async def submit(self, command: Callable[[Sql], T], request: AppendRequest | None = None) -> T:
+        """Run the command in a transaction and return after the commit. Cancelling the call does not undo it. An append
+        passes its request too.
+        """
+        job = Job(command, request)
         self._add(job)
         result: T = await job.future
         return result
@@ -188,30 +208,48 @@ class Writer:
                 if isinstance(entry, WriterTransaction):
                     entry.serve(connection)
                 else:
-                    _deliver(_commit(connection, [job for job in entry if not job.future.cancelled()]))
+                    _deliver(self._commit(connection, [job for job in entry if not job.future.cancelled()]))
         finally:
             connection.close()
+
+    def _commit(self, connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
+        """Run all jobs in one transaction. A job that fails is undone alone. If the commit fails, all have failed."""
+        if not jobs:
+            return []
+        alone = len(jobs) == 1
+        try:
+            connection.execute(BEGIN)
+            done = [] if alone else self._write_together(connection, jobs)
+        except Exception as error:
+            return [Outcome(job, error=_ours(error)) for job in jobs]
+        written = {outcome.job for outcome in done}
+        rest = [job for job in jobs if job not in written]
+        outcomes = done + [_run(connection, job) if alone else _in_savepoint(connection, job) for job in rest]
+        if alone and isinstance(outcomes[0].error, RunAgain):
+            connection.rollback()
+            return self._commit(connection, jobs)
+        failure = _finish(connection, commit=not (alone and outcomes[0].error))
+        if failure is not None:
+            return [Outcome(outcome.job, error=outcome.error or failure) for outcome in outcomes]
+        return outcomes
+
+    def _write_together(self, connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
+        """The outcomes of the appends that are written. None if one of them fails, in a new transaction."""
+        appends = [(job, job.request) for job in jobs if job.request is not None]
+        if len(appends) < 2:
+            return []
+        try:
+            done = self._together(connection.sql, [request for _, request in appends])
+        except Exception:  # each append then finds its own error
+            connection.rollback()
+            connection.execute(BEGIN)
+            return []
+        return [Outcome(appends[index][0], value) for index, value in done.items()]
 
     def _refuse_all(self, error: BaseException) -> None:
         while (entry := self._next()) is not None:
             jobs = [entry.begun] if isinstance(entry, WriterTransaction) else entry
             _deliver([Outcome(job, error=error) for job in jobs])
-
-
-def _commit(connection: SqliteConnection, jobs: Sequence[Job]) -> list[Outcome]:
-    """Run all jobs in one transaction. A job that fails is undone alone. If the commit fails, all jobs have failed."""
-    if not jobs:
-        return []
-    try:
-        connection.execute(BEGIN)
-    except Exception as error:
-        return [Outcome(job, error=_ours(error)) for job in jobs]
-    alone = len(jobs) == 1
-    outcomes = [_run(connection, job) if alone else _in_savepoint(connection, job) for job in jobs]
-    failure = _finish(connection, commit=not (alone and outcomes[0].error))
-    if failure is not None:
-        return [Outcome(outcome.job, error=outcome.error or failure) for outcome in outcomes]
-    return outcomes
 
 
 def _run(connection: SqliteConnection, job: Job) -> Outcome:
@@ -233,6 +271,9 @@ def _in_savepoint(connection: SqliteConnection, job: Job) -> Outcome:
     try:
         connection.execute("SAVEPOINT job")
         outcome = _run(connection, job)
+        if isinstance(outcome.error, RunAgain) and connection.in_transaction:
+            connection.execute("ROLLBACK TO job")
+            outcome = _run(connection, job)
         if connection.in_transaction:
             if outcome.error is not None:
                 connection.execute("ROLLBACK TO job")

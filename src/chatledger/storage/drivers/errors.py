@@ -200,6 +200,12 @@ def foreign_run(error: BaseException, runs: Sequence[str]) -> str | None:
     return next((run for run in runs if f", {run}) is not" in failure.detail), runs[0])
 
 
+def is_key(error: BaseException) -> bool:
+    """Whether a unique key or a foreign key refused a write."""
+    failure = read_failure(error)
+    return failure is not None and failure.kind in (Kind.UNIQUE, Kind.FOREIGN_KEY)
+
+
 # --- Plain code over an asynchronous driver ---------------------------------------------------------------------------
 
 T = TypeVar("T")
