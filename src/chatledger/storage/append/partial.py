@@ -27,7 +27,7 @@ from chatledger.storage.append.write import (
     Columns,
     Moved,
     columns_of,
-    insert_unnested,
+    insert_from_tip,
     load_rows,
     tip_columns,
 )
@@ -233,7 +233,7 @@ def _statement(
         parts.append(f"touched AS ({_TOUCH}{_IF_GUARDED})")
     parts += [f"{table}_gone AS ({_delete_from(table)}{_IF_GUARDED})" for table in shrunk]
     parts += [f"{table}_now AS ({_insert_into(table, _unnested(table))})" for table in filled]
-    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in following]
+    parts += [f"{columns.table} AS ({insert_from_tip(columns)})" for columns in following]
     return ",\n".join(parts) + "\nSELECT count(*) FROM tip"
 
 

@@ -37,8 +37,8 @@ from chatledger.storage.schema.text import encode_json, encode_text, to_microsec
 ACTIVITY_RESOLUTION = timedelta(seconds=1)
 """How stale a thread's `active_at` may be. Each update costs two index entries, so not every append makes one."""
 
-# The types of the arrays that PostgreSQL unnests, where they are not text.
-_ARRAY_TYPES = {
+# The types of the columns whose rows a statement on PostgreSQL makes, where they are not text.
+_TYPES = {
     "seq": "bigint",
     "idx": "int",
     "call_count": "int",
@@ -264,27 +264,42 @@ def raise_run_conflict(plan: Plan, error: Exception) -> None:
 
 
 class Columns(NamedTuple):
-    """The columns of a table that a batch fills: an array for each, or one value if all rows have the same."""
+    """The columns of a table that a batch fills: `values` have one value for all rows, `varying` have one for each row.
+    The latter come as an array for each column, or of a small batch of `cells` rows as a parameter for each cell.
+    """
 
     table: str
-    arrays: tuple[str, ...]
+    varying: tuple[str, ...]
     values: tuple[str, ...]
+    cells: int
+
+
+CELLS = 4
+"""Maximum number of rows whose cells are parameters. The driver takes four times as long for the arrays of two rows as
+for their cells. Each number of rows is a statement of its own, so larger batches come as arrays.
+"""
 
 
 def columns_of(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any]) -> Columns:
     """Adds the parameters. Most columns of most batches are NULL. The driver works through an array element by element,
     whatever it holds, so a column of equal values is sent as one value.
     """
-    arrays, values = [], []
-    for (column, parameter, often_the_same), own in zip(_PARAMETERS[table], zip(*rows, strict=True), strict=True):
+    varying, values = [], []
+    cells = len(rows) if len(rows) <= CELLS else 0
+    for (column, parameter, often_the_same, names), own in zip(
+        _PARAMETERS[table], zip(*rows, strict=True), strict=True
+    ):
         if often_the_same and own.count(own[0]) == len(own):
             if own[0] is not None:
                 values.append(column)
                 parameters[parameter] = own[0]
         else:
-            arrays.append(column)
-            parameters[parameter] = own
-    return Columns(table, tuple(arrays), tuple(values))
+            varying.append(column)
+            if cells:
+                parameters.update(zip(names, own, strict=False))
+            else:
+                parameters[parameter] = own
+    return Columns(table, tuple(varying), tuple(values), cells)
 
 
 _OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
@@ -297,7 +312,10 @@ _OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
     "call_branch",
 }
 _PARAMETERS = {
-    table: [(column, f"{table}_{column}", column in _OFTEN_THE_SAME) for column in columns]
+    table: [
+        (column, f"{table}_{column}", column in _OFTEN_THE_SAME, [f"{table}_{column}_{row}" for row in range(CELLS)])
+        for column in columns
+    ]
     for table, columns in TABLES.items()
 }
 
@@ -321,7 +339,7 @@ def parts_from_tip(filled: Filled) -> list[str]:
         parts.append(f"ended AS ({END_RUN} AND EXISTS (SELECT FROM tip))")
     if filled.runs:
         parts.append(f"run AS ({_INSERT_RUNS})")
-    parts += [f"{columns.table} AS ({insert_unnested(columns)})" for columns in filled.columns]
+    parts += [f"{columns.table} AS ({insert_from_tip(columns)})" for columns in filled.columns]
     return parts + kv.parts(filled.values)
 
 
@@ -387,18 +405,24 @@ def _new_branch_columns(new: NewBranch) -> dict[str, Any]:
     }
 
 
-def insert_unnested(columns: Columns) -> str:
+def insert_from_tip(columns: Columns) -> str:
     """An INSERT of rows that a statement makes `FROM tip`, so only if it moved the tip."""
 
-    def parameter(column: str, suffix: str = "") -> str:
-        return f":{columns.table}_{column}::{_ARRAY_TYPES.get(column, 'text')}{suffix}"
+    def parameter(column: str, name: str = "", array: str = "") -> str:
+        return f":{columns.table}_{column}{name}::{_TYPES.get(column, 'text')}{array}"
 
-    names = ", ".join(("tenant_id", "thread_id", "branch", *columns.values, *columns.arrays))
+    names = ", ".join(("tenant_id", "thread_id", "branch", *columns.values, *columns.varying))
     values = "".join(f", {parameter(column)}" for column in columns.values)
-    arrays = ", ".join(parameter(column, "[]") for column in columns.arrays)
+    if columns.cells:
+        rows = ", ".join(
+            f"({', '.join(parameter(column, f'_{row}') for column in columns.varying)})" for row in range(columns.cells)
+        )
+        source = f"(VALUES {rows})"
+    else:
+        source = f"unnest({', '.join(parameter(column, array='[]') for column in columns.varying)})"
     return (
         f"INSERT INTO {{schema}}{columns.table} ({names})"
-        f" SELECT :tenant::text, :thread::text, :branch::int{values}, u.* FROM tip, unnest({arrays}) AS u"
+        f" SELECT :tenant::text, :thread::text, :branch::int{values}, u.* FROM tip, {source} AS u"
     )
 
 
