@@ -274,7 +274,7 @@ class Columns(NamedTuple):
     cells: int
 
 
-CELLS = 4
+CELLS = 8
 """Maximum number of rows whose cells are parameters. The driver takes four times as long for the arrays of two rows as
 for their cells. Each number of rows is a statement of its own, so larger batches come as arrays.
 """
