@@ -9,7 +9,7 @@ from typing import Any, Self
 import asyncpg
 
 from benchmarks.loaded import SCANNED, LoadedMessage, assemble
-from benchmarks.rows import BRANCH, COLUMNS, KEY, TENANT, turn_rows
+from benchmarks.rows import BRANCH, COLUMNS, KEY, OF_A_RUN, RUN_COLUMNS, TENANT, turn_rows
 from benchmarks.turns import Turn
 from chatledger.ids import new_stamp
 
@@ -54,11 +54,15 @@ class OneStatement(Postgres):
 
     name = "asyncpg, one statement"
 
-    async def append(self, thread: str, turn: Turn) -> None:
-        rows = turn_rows(turn, 1, datetime.now(UTC))
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        now = datetime.now(UTC)
+        rows = turn_rows(turn, 1, now, run)
         arrays = [column for _, table in rows.tables() for column in zip(*table, strict=True)]
         place = (TENANT, thread, BRANCH, len(turn.bare), new_stamp())
-        assert await self.connection.fetchval(_APPEND, *place, *arrays) is not None
+        if run is None:
+            assert await self.connection.fetchval(_APPEND, *place, *arrays) is not None
+        else:
+            assert await self.connection.fetchval(_APPEND_WITH_RUN, *place, *arrays, run, now) is not None
 
 
 class CallPerTable(Postgres):
@@ -66,14 +70,17 @@ class CallPerTable(Postgres):
 
     name = "asyncpg, a call per table"
 
-    async def append(self, thread: str, turn: Turn) -> None:
-        size = len(turn.bare)
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        size, now = len(turn.bare), datetime.now(UTC)
         place = (TENANT, thread, BRANCH)
         async with self.connection.transaction():
             last = await self.connection.fetchval(f"{_UPDATE} RETURNING last_seq", *place, size, new_stamp())
-            rows = turn_rows(turn, last - size + 1, datetime.now(UTC))
+            rows = turn_rows(turn, last - size + 1, now, run)
+            if run is not None:
+                await self.connection.execute(_INSERT_RUN, TENANT, thread, run, "running", now)
+            inserts = _INSERTS if run is None else _INSERTS_OF_A_RUN
             for name, table in rows.tables():
-                await self.connection.executemany(_INSERTS[name], [(*place, *row) for row in table])
+                await self.connection.executemany(inserts[name], [(*place, *row) for row in table])
 
 
 def _scan(table: str, where: str, order: str) -> str:
@@ -81,16 +88,15 @@ def _scan(table: str, where: str, order: str) -> str:
     return f"SELECT {columns} FROM chatledger.{table} WHERE {_PLACE}{where} ORDER BY {order}"
 
 
-def _insert(table: str) -> str:
-    columns = (*KEY, *COLUMNS[table])
+def _insert(table: str, columns: Sequence[str]) -> str:
     values = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
     return f"INSERT INTO chatledger.{table} ({', '.join(columns)}) VALUES ({values})"
 
 
-def _append() -> str:
+def _append(of: Mapping[str, Sequence[str]]) -> str:
     number = 5
     parts = [f"WITH tip AS ({_UPDATE} RETURNING last_seq - $4 AS base)"]
-    for table, columns in COLUMNS.items():
+    for table, columns in of.items():
         arrays = [f"${number + at}::{_TYPES.get(name, 'text')}[]" for at, name in enumerate(columns, 1)]
         number += len(columns)
         values = ", ".join(f"tip.base + u.{name}" if name in _SEQS else f"u.{name}" for name in columns)
@@ -98,6 +104,9 @@ def _append() -> str:
             f"{table} AS (INSERT INTO chatledger.{table} ({', '.join((*KEY, *columns))})"
             f" SELECT $1, $2, $3, {values} FROM tip, unnest({', '.join(arrays)}) AS u({', '.join(columns)}))"
         )
+    if of is OF_A_RUN:
+        run = f"SELECT $1, $2, ${number + 1}, 'running', ${number + 2} FROM tip ON CONFLICT DO NOTHING"
+        parts.append(f"run AS (INSERT INTO chatledger.runs ({', '.join(RUN_COLUMNS)}) {run})")
     return ", ".join(parts) + " SELECT base FROM tip"
 
 
@@ -105,5 +114,8 @@ _ORDERS = {"messages": "seq", "message_parts": "seq, idx", "tool_calls": "seq, i
 _SCANS = [_scan(table, "", order) for table, order in _ORDERS.items()]
 _LAST = _scan("messages", "", "seq DESC LIMIT $4")
 _SINCE = [_scan(table, " AND seq >= $4", _ORDERS[table]) for table in ("message_parts", "tool_calls")]
-_INSERTS = {table: _insert(table) for table in COLUMNS}
-_APPEND = _append()
+_INSERTS = {table: _insert(table, (*KEY, *columns)) for table, columns in COLUMNS.items()}
+_INSERTS_OF_A_RUN = {table: _insert(table, (*KEY, *columns)) for table, columns in OF_A_RUN.items()}
+_INSERT_RUN = _insert("runs", RUN_COLUMNS) + " ON CONFLICT DO NOTHING"
+_APPEND = _append(COLUMNS)
+_APPEND_WITH_RUN = _append(OF_A_RUN)

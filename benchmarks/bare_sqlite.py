@@ -15,7 +15,7 @@ from typing import Any, Self
 import aiosqlite
 
 from benchmarks.loaded import SCANNED, LoadedMessage, assemble
-from benchmarks.rows import BRANCH, COLUMNS, KEY, TENANT, turn_rows
+from benchmarks.rows import BRANCH, COLUMNS, KEY, OF_A_RUN, RUN_COLUMNS, TENANT, turn_rows
 from benchmarks.turns import Turn
 from chatledger.ids import new_stamp
 from chatledger.storage.drivers.urls import sqlite_pragmas
@@ -44,8 +44,8 @@ class InPlace:
     async def meet(self, threads: Mapping[int, Sequence[str]]) -> None:
         """Nothing is remembered of a thread: its row is read."""
 
-    async def append(self, thread: str, turn: Turn) -> None:
-        self.append_now(thread, turn)
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        self.append_now(thread, turn, run)
 
     async def load(self, thread: str) -> list[LoadedMessage]:
         return self.load_now(thread)
@@ -56,10 +56,10 @@ class InPlace:
     async def close(self) -> None:
         self.connection.close()
 
-    def append_now(self, thread: str, turn: Turn) -> None:
+    def append_now(self, thread: str, turn: Turn, run: str | None = None) -> None:
         self.connection.execute("BEGIN IMMEDIATE")
         ((last,),) = self.connection.execute(_UPDATE, _tip(thread, turn)).fetchall()
-        for insert, rows in _inserts(thread, turn, last):
+        for insert, rows in _inserts(thread, turn, last, run):
             self.connection.executemany(insert, rows)
         self.connection.execute("COMMIT")
 
@@ -83,8 +83,8 @@ class OneHop(InPlace):
         super().__init__(path)
         self._thread = ThreadPoolExecutor(1)
 
-    async def append(self, thread: str, turn: Turn) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self.append_now, thread, turn)
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self.append_now, thread, turn, run)
 
     async def load(self, thread: str) -> list[LoadedMessage]:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self.load_now, thread)
@@ -116,11 +116,11 @@ class Aiosqlite:
     async def meet(self, threads: Mapping[int, Sequence[str]]) -> None:
         """Nothing is remembered of a thread: its row is read."""
 
-    async def append(self, thread: str, turn: Turn) -> None:
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
         async with self._turn:
             await self.connection.execute("BEGIN IMMEDIATE")
             ((last,),) = await self.connection.execute_fetchall(_UPDATE, _tip(thread, turn))
-            for insert, rows in _inserts(thread, turn, last):
+            for insert, rows in _inserts(thread, turn, last, run):
                 await self.connection.executemany(insert, rows)
             await self.connection.commit()
 
@@ -142,14 +142,16 @@ def _tip(thread: str, turn: Turn) -> tuple[Any, ...]:
     return len(turn.bare), new_stamp(), TENANT, thread, BRANCH
 
 
-def _inserts(thread: str, turn: Turn, last: int) -> Iterator[tuple[str, Sequence[tuple[Any, ...]]]]:
-    rows = turn_rows(turn, last - len(turn.bare) + 1, to_microseconds(datetime.now(UTC)))
+def _inserts(thread: str, turn: Turn, last: int, run: str | None) -> Iterator[tuple[str, Sequence[tuple[Any, ...]]]]:
+    now = to_microseconds(datetime.now(UTC))
+    if run is not None:
+        yield _INSERT_RUN, [(TENANT, thread, run, "running", now)]
+    rows = turn_rows(turn, last - len(turn.bare) + 1, now, run)
     for name, table in rows.tables():
-        yield _INSERTS[name], [(TENANT, thread, BRANCH, *row) for row in table]
+        yield (_INSERTS if run is None else _INSERTS_OF_A_RUN)[name], [(TENANT, thread, BRANCH, *row) for row in table]
 
 
-def _insert(table: str) -> str:
-    columns = (*KEY, *COLUMNS[table])
+def _insert(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
@@ -162,4 +164,6 @@ _ORDERS = {"messages": "seq", "message_parts": "seq, idx", "tool_calls": "seq, i
 _SCANS = [_scan(table, "", order) for table, order in _ORDERS.items()]
 _LAST = _scan("messages", "", "seq DESC LIMIT ?")
 _SINCE = [_scan(table, " AND seq >= ?", _ORDERS[table]) for table in ("message_parts", "tool_calls")]
-_INSERTS = {table: _insert(table) for table in COLUMNS}
+_INSERTS = {table: _insert(table, (*KEY, *columns)) for table, columns in COLUMNS.items()}
+_INSERTS_OF_A_RUN = {table: _insert(table, (*KEY, *columns)) for table, columns in OF_A_RUN.items()}
+_INSERT_RUN = _insert("runs", RUN_COLUMNS) + " ON CONFLICT DO NOTHING"

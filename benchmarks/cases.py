@@ -14,6 +14,7 @@ from benchmarks.progress import say
 from benchmarks.report import Row, Target, milliseconds, sample_rows, show_ratio, throughput_row
 from benchmarks.seed import Plan
 from benchmarks.turns import Turn, turns
+from chatledger.ids import new_id
 
 OURS = "chatledger"
 WRITERS = 16
@@ -25,7 +26,9 @@ class Contender(Protocol):
         """Threads by length, before the clock starts."""
         ...
 
-    async def append(self, thread: str, turn: Turn) -> None: ...
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        """With `run`, the messages have ids of their own, and the turn is a run of that id."""
+        ...
 
     async def load(self, thread: str) -> Sequence[Any]: ...
 
@@ -141,9 +144,33 @@ async def grow(
     return growth
 
 
-async def _append(contender: Contender, threads: Sequence[str], number: int) -> None:
+async def _append(contender: Contender, threads: Sequence[str], number: int, *, runs: bool = False) -> None:
     stock = turns()
-    await contender.append(threads[number % len(threads)], stock[number % len(stock)])
+    run = new_id() if runs else None
+    await contender.append(threads[number % len(threads)], stock[number % len(stock)], run)
+
+
+SERVICE = "own ids and a run"
+"""What services and adapters send with a turn."""
+
+
+async def service_append_rows(
+    contenders: Mapping[str, Contender],
+    threads: Mapping[str, Sequence[str]],
+    extent: Extent,
+    reference: str,
+    target: Target,
+    *,
+    label: str = "",
+) -> list[Row]:
+    """A turn with ids of the caller's own for its messages, and a run of its own, on warm threads of 1,000."""
+    say(f"{label}append with {SERVICE}")
+    calls: dict[str, Call] = {
+        who: partial(_append, contender, threads[who], runs=True) for who, contender in contenders.items()
+    }
+    return sample_rows(
+        f"{label}append with {SERVICE}, at 1,000", await race(calls, extent.rounds), reference, {OURS: target}
+    )
 
 
 def append_rows(growth: Growth, reference: str, target: Target, *, label: str = "append") -> list[Row]:
@@ -200,6 +227,7 @@ async def load_rows(
     threads: Mapping[int, str],
     extent: Extent,
     reference: str,
+    load_target: Target,
     *,
     label: str = "",
 ) -> list[Row]:
@@ -207,7 +235,7 @@ async def load_rows(
     rows: list[Row] = []
     for length, thread in threads.items():
         say(f"{label}load {length:,}")
-        target = {OURS: Target(1.5)} if length == 1_000 and not label else {}
+        target = {OURS: load_target} if length == 1_000 and not label else {}
         samples = await load(contenders, thread, length, extent.loads)
         rows += sample_rows(f"{label}load {length:,}", samples, reference, target)
     longest = max(threads)
@@ -220,9 +248,9 @@ async def load_rows(
 # --- Writers ----------------------------------------------------------------------------------------------------------
 
 
-def crowd(appenders: Sequence[Contender], threads: Sequence[str]) -> list[Call]:
+def crowd(appenders: Sequence[Contender], threads: Sequence[str], *, runs: bool = False) -> list[Call]:
     """As many writers as appenders, on threads of their own or on the one that there is."""
-    return [partial(_append, one, [threads[n % len(threads)]]) for n, one in enumerate(appenders)]
+    return [partial(_append, one, [threads[n % len(threads)]], runs=runs) for n, one in enumerate(appenders)]
 
 
 async def writer_rows(
@@ -231,24 +259,31 @@ async def writer_rows(
     extent: Extent,
     reference: str,
     target: Target,
+    of_service: Target,
     *,
     label: str = "",
 ) -> list[Row]:
-    """All on their own threads, then all on one. `threads` gives each team one more than it has writers.
+    """All on their own threads, then all on one, then on their own with ids and runs of their own. `threads` gives each
+    team one more than it has writers. `of_service` is the target of the last.
 
     No target holds at a distance, where writers of one thread can only wait for each other.
     """
-    crowds = {(who, many): crowd(team, threads[who][:WRITERS] if many else threads[who][WRITERS:])
-              for many in (True, False) for who, team in teams.items()}  # fmt: skip
+    own = f"{label}{WRITERS} writers, own threads"
+    kinds = {own: target, f"{label}{WRITERS} writers, one thread": None, f"{own}, {SERVICE}": of_service}
+    mine, one, service = kinds
+    crowds: dict[tuple[str, str], list[Call]] = {}
+    for who, team in teams.items():
+        crowds[who, mine] = crowd(team, threads[who][:WRITERS])
+        crowds[who, one] = crowd(team, threads[who][WRITERS:])
+        crowds[who, service] = crowd(team, threads[who][:WRITERS], runs=True)
     say(f"{label}{WRITERS} writers")
     seen = await race_crowds(crowds, slices=extent.slices, seconds=extent.slice_seconds)
     rows = []
-    for many, where in ((True, "own threads"), (False, "one thread")):
-        case = f"{label}{WRITERS} writers, {where}"
+    for case, asked in kinds.items():
         for who in teams:
-            ratio = None if who == reference else seen[who, many].rate / seen[reference, many].rate
-            rows.append(throughput_row(case, who, seen[who, many], ratio, target if many and who == OURS else None))
-    rows += _fairness(f"{label}{WRITERS} writers, {OURS}", seen[OURS, True], seen[OURS, False])
+            ratio = None if who == reference else seen[who, case].rate / seen[reference, case].rate
+            rows.append(throughput_row(case, who, seen[who, case], ratio, asked if who == OURS else None))
+    rows += _fairness(f"{label}{WRITERS} writers, {OURS}", seen[OURS, mine], seen[OURS, one])
     return [replace(row, target=None) for row in rows] if label else rows
 
 

@@ -1,4 +1,4 @@
-"""chatledger through its public calls: models in, models out, strict rules, ids minted by the ledger."""
+"""chatledger through its public calls: models in, models out, strict rules, and ids as the case asks for them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Self
 
 from benchmarks.turns import Turn, turns
 from chatledger import ChatMessage, Ledger
+from chatledger.ids import new_id
 
 
 class Chatledger:
@@ -29,8 +30,12 @@ class Chatledger:
                     await self.ledger.threads.delete(thread)
                     await self.ledger.threads.create(thread)
 
-    async def append(self, thread: str, turn: Turn) -> None:
-        await self.ledger.messages.append(thread, turn.models)
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        """With `run`, as services and adapters call: with an id for each message, and a run of the turn's own."""
+        messages = (
+            turn.models if run is None else [one.model_copy(update={"message_id": new_id()}) for one in turn.models]
+        )
+        await self.ledger.messages.append(thread, messages, run_id=run)
 
     async def load(self, thread: str) -> list[ChatMessage]:
         return (await self.ledger.messages.history(thread)).messages

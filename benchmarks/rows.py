@@ -26,6 +26,9 @@ COLUMNS = {
     "tool_results": ("seq", "call_branch", "call_seq", "call_idx"),
 }  # fmt: skip
 """What a turn writes, after the key; in the order in which foreign keys allow it."""
+OF_A_RUN = {**COLUMNS, "messages": (*COLUMNS["messages"], "run_id")}
+"""The same for a turn with a run of its own, whose row is written before."""
+RUN_COLUMNS = ("tenant_id", "thread_id", "run_id", "status", "started_at")
 
 LINEAGE = "[[0,1,null]]"
 
@@ -43,12 +46,15 @@ class Rows:
             yield name, getattr(self, name)
 
 
-def turn_rows(turn: Turn, seq: int, created_at: Any) -> Rows:
-    """The rows of a turn whose first message stands at `seq`, with ids minted as chatledger mints them."""
+def turn_rows(turn: Turn, seq: int, created_at: Any, run: str | None = None) -> Rows:
+    """The rows of a turn whose first message stands at `seq`, with ids minted as chatledger mints them. With `run`, the
+    columns are OF_A_RUN.
+    """
+    of_run = () if run is None else (run,)
     rows = Rows()
     places: dict[str | None, tuple[int, int]] = {}
     for message in turn.bare:
-        rows.messages.append(_message_row(message, seq, created_at))
+        rows.messages.append(_message_row(message, seq, created_at) + of_run)
         for idx, call in enumerate(message.calls):
             places[call.id] = (seq, idx)
             rows.tool_calls.append((seq, idx, call.id, call.name, call.arguments, "str"))
