@@ -96,6 +96,7 @@ async def test_types_looked_up_outside_of_a_transaction_leave_a_setting(
     monkeypatch.setattr(urls, "_meet_arrays", nothing)
     async with Ledger.open(pooler.url, pooler="transaction") as ledger:
         await append_turns(ledger, "t", 3)
+        await ledger.messages.append("t", [*turn(), *turn()])  # enough rows to come as arrays
     assert ["jit"] in [row for rows in await traces(pooler) for row in rows]
 
 
