@@ -29,7 +29,7 @@ async def create_conversation(ledger: Ledger, caller: Caller, body: NewConversat
     body returns the conversation that it made. The rules are lenient, because a client may store a call alone.
     """
     conversation_id = _new_id(caller, body, key)
-    messages = to_messages(body.items or [], conversation_id, key)
+    messages = to_messages(body.items or [], *([] if key is None else [conversation_id]))
     try:
         async with ledger.begin() as transaction:
             thread = await transaction.threads.create(

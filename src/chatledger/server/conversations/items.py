@@ -35,17 +35,15 @@ _BETWEEN = "."
 # --- From items to messages -------------------------------------------------------------------------------------------
 
 
-def to_messages(items: Sequence[Any], conversation_id: str, key: str | None) -> list[ChatMessage]:
-    """One message for each item. An item without an id gets one; with the idempotency key, a repeat gets the same ids.
+def to_messages(items: Sequence[Any], *request: str) -> list[ChatMessage]:
+    """One message for each item. An item without an id gets a new one; in a request that has a name, one that a repeat
+    of the request gets too.
 
     Raises DecodeError with the place of an item that cannot be stored.
     """
-    ids = (
-        new_ids(len(items))
-        if key is None
-        else [derived_id("item", conversation_id, key, str(idx)) for idx in range(len(items))]
-    )
-    return [_to_message(item, f"items[{idx}]", id_) for idx, (item, id_) in enumerate(zip(items, ids, strict=True))]
+    count = len(items)
+    new = [derived_id("item", *request, str(idx)) for idx in range(count)] if request else new_ids(count)
+    return [_to_message(item, f"items[{idx}]", id_) for idx, (item, id_) in enumerate(zip(items, new, strict=True))]
 
 
 def _to_message(item: Any, path: str, new: str) -> ChatMessage:

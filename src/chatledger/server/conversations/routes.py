@@ -109,7 +109,7 @@ async def create_items(
     returned, and not stored twice.
     """
     await find_conversation(ledger, conversation_id)
-    messages = to_messages(body.items, conversation_id, key)
+    messages = to_messages(body.items, *([] if key is None else [conversation_id, key]))
     appended = await ledger.messages.append(conversation_id, messages)
     return _item_list([item for message in appended.messages for item in items_of(message)], has_more=False)
 
