@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -117,3 +119,34 @@ def test_the_same_request_from_many_clients_is_stored_once(service: Service) -> 
         made = list(pool.map(create, range(WRITERS)))
     assert made == [made[0]] * WRITERS
     assert len(made[0][1]) == 4
+
+
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(pg_database: Database) -> None:
+    """The clients repeat what was cut off, on the other worker; the ids of the items make that safe."""
+    with serving(pg_database.url, "--workers", "2") as server, ThreadPoolExecutor(WRITERS) as pool:
+        url = f"{server.url}/v1"
+        with OpenAI(base_url=url, api_key="any", max_retries=20) as client:
+            conversation = client.conversations.create()
+
+            def write(writer: int) -> None:
+                with OpenAI(base_url=url, api_key="any", max_retries=20) as own:
+                    for number in range(ROUNDS):
+                        item = user(f"{writer} {number}") | {"id": f"msg_{writer}_{number}"}
+                        own.conversations.items.create(conversation.id, items=[item])
+
+            writing = [pool.submit(write, writer) for writer in range(WRITERS)]
+            os.kill(workers_of(server.process.pid)[0], signal.SIGKILL)
+            for one in writing:
+                one.result()
+            found = [str(item.id) for item in client.conversations.items.list(conversation.id, order="asc", limit=100)]
+    for writer in range(WRITERS):
+        assert [id_ for id_ in found if id_.startswith(f"msg_{writer}_")] == [
+            f"msg_{writer}_{number}" for number in range(ROUNDS)
+        ]
+    assert len(found) == WRITERS * ROUNDS
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes that the server started to serve requests."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
