@@ -33,7 +33,6 @@ _KINDS = {
     "ThreadNotFound": "conversation_not_found",
     "Erased": "conversation_not_found",
     "MessageNotFound": "item_not_found",
-    "Http": None,
 }
 """OpenAI's word for an error of ours. The others keep their names."""
 _PASSING = frozenset({"DraftLive"})
@@ -78,7 +77,7 @@ def _message(problem: Mapping[str, Any]) -> str:
     return str(problem["detail"])
 
 
-def _param_and_code(problem: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _param_and_code(problem: Mapping[str, Any]) -> tuple[str | None, str]:
     kind = _kind(problem)
     if kind == "InvalidRequest":
         first = problem["errors"][0]

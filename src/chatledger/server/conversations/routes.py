@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Path, Query
 
 from chatledger.errors import InvalidArgument
 from chatledger.server.conversations.bodies import (
@@ -13,6 +13,7 @@ from chatledger.server.conversations.bodies import (
     ConversationResource,
     ConversationUpdate,
     DeletedConversation,
+    ErrorBody,
     ItemList,
     NewConversation,
     NewItems,
@@ -24,7 +25,11 @@ from chatledger.server.json_response import JsonResponse
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine, Who
 
-router = APIRouter(prefix="/conversations", tags=["OpenAI conversations"])
+router = APIRouter(
+    prefix="/conversations",
+    tags=["OpenAI conversations"],
+    responses={"default": {"model": ErrorBody, "description": "An error of OpenAI."}},
+)
 
 Includable = Literal[
     "file_search_call.results",
@@ -36,6 +41,8 @@ Includable = Literal[
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ]
+ConversationId = Annotated[PathId, Path(description="The id of the conversation, percent-encoded.")]
+ItemId = Annotated[PathId, Path(description="The id of the item, percent-encoded.")]
 After = Annotated[str | None, Query(description="The id of the element that the page begins behind.")]
 PageSize = Annotated[int, Query(ge=1, le=100, description="The most elements to return, 1 to 100.")]
 Order = Annotated[Literal["asc", "desc"], Query(description="Oldest first, or newest first.")]
@@ -66,20 +73,22 @@ async def create(ledger: Mine, caller: Who, body: NewConversation, key: Key = No
 
 
 @router.get("/{conversation_id}")
-async def retrieve_conversation(ledger: Mine, conversation_id: PathId) -> ConversationResource:
+async def retrieve_conversation(ledger: Mine, conversation_id: ConversationId) -> ConversationResource:
     """Read a conversation without its items."""
     return ConversationResource.of(await find_conversation(ledger, conversation_id))
 
 
 @router.post("/{conversation_id}")
-async def update_conversation(ledger: Mine, conversation_id: PathId, body: ConversationUpdate) -> ConversationResource:
+async def update_conversation(
+    ledger: Mine, conversation_id: ConversationId, body: ConversationUpdate
+) -> ConversationResource:
     """Replace the metadata."""
     await find_conversation(ledger, conversation_id)
     return ConversationResource.of(await ledger.threads.update(conversation_id, metadata=body.metadata))
 
 
 @router.delete("/{conversation_id}")
-async def delete_conversation(ledger: Mine, conversation_id: PathId) -> DeletedConversation:
+async def delete_conversation(ledger: Mine, conversation_id: ConversationId) -> DeletedConversation:
     """Delete a conversation for good, with its items."""
     await find_conversation(ledger, conversation_id)
     await ledger.threads.delete(conversation_id)
@@ -89,7 +98,7 @@ async def delete_conversation(ledger: Mine, conversation_id: PathId) -> DeletedC
 @router.get("/{conversation_id}/items", response_model=ItemList)
 async def list_items(
     ledger: Mine,
-    conversation_id: PathId,
+    conversation_id: ConversationId,
     after: After = None,
     limit: PageSize = 20,
     order: Order = "desc",
@@ -103,7 +112,7 @@ async def list_items(
 
 @router.post("/{conversation_id}/items", response_model=ItemList)
 async def create_items(
-    ledger: Mine, conversation_id: PathId, body: NewItems, include: Include = None, key: Key = None
+    ledger: Mine, conversation_id: ConversationId, body: NewItems, include: Include = None, key: Key = None
 ) -> JsonResponse:
     """Append up to 20 items, all or none. The same items again, with their ids or the same key, are a repeat: they are
     returned, and not stored twice.
@@ -116,7 +125,7 @@ async def create_items(
 
 @router.get("/{conversation_id}/items/{item_id}", response_model=dict[str, Any])
 async def retrieve_item(
-    ledger: Mine, conversation_id: PathId, item_id: PathId, include: Include = None
+    ledger: Mine, conversation_id: ConversationId, item_id: ItemId, include: Include = None
 ) -> JsonResponse:
     """Read an item of the conversation."""
     await find_conversation(ledger, conversation_id)
@@ -124,7 +133,7 @@ async def retrieve_item(
 
 
 @router.delete("/{conversation_id}/items/{item_id}")
-async def delete_item(ledger: Mine, conversation_id: PathId, item_id: PathId) -> ConversationResource:
+async def delete_item(ledger: Mine, conversation_id: ConversationId, item_id: ItemId) -> ConversationResource:
     """Delete an item for good, and return its conversation. Only its position stays, without words."""
     thread = await find_conversation(ledger, conversation_id)
     message = (await find_item(ledger, conversation_id, item_id)).message
