@@ -64,7 +64,7 @@ def described() -> str:
     for method, path, one in operations():
         if one["tags"][0] != tag:
             tag = one["tags"][0]
-            parts += [f"### {tag.capitalize()}", TAGS[tag]]
+            parts += [f"### {tag[:1].upper() + tag[1:]}", TAGS[tag]]
         parts += [f"#### {one['operationId']}", f"`{method} {path}`", " ".join(one["description"].split())]
         parts += list(_takes(one))
         parts.append(_returns(one))

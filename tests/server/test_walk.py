@@ -63,7 +63,7 @@ async def test_the_walk_notices_a_server_that_shows_everything(
     monkeypatch.setattr(Caller, "view", lambda _caller, ledger: ledger)
     breaches = await walk(app, ledger, rows_of, "another user", await store_things(ledger))
     noticed = {breach.split()[0] for breach in breaches}
-    assert set(VISITS) - noticed == {"healthz", "get_me"}
+    assert set(VISITS) - noticed == {"healthz", "get_me", "create_conversation"}  # these three name nothing of Bob's
 
 
 async def walk(app: FastAPI, ledger: Ledger, rows_of: Run, caller: str, given: dict[str, str]) -> list[str]:

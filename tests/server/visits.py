@@ -18,6 +18,8 @@ SECRET = "s3cr3t"
 """It stands in all that Bob stores, and a thread id of his begins with `bob`."""
 THREAD, MESSAGE, RUN, SCORE = "bob's", "bob's message", "bob's run", "bob's score"
 OWN = "ada's"
+CONVERSATION, ITEM = "bob's conversation", "bob's item"
+OWN_CONVERSATION = "ada's conversation"
 """The thread of the caller who asks for Bob's things."""
 QUESTION = {"role": "user", "content": "?"}
 
@@ -36,8 +38,18 @@ class Visit:
     """The ids in the path that are not Bob's."""
 
 
-IDS = {"thread_id": THREAD, "message_id": MESSAGE, "run_id": RUN, "feedback_id": SCORE, "branch": "1"}
+IDS = {
+    "thread_id": THREAD,
+    "message_id": MESSAGE,
+    "run_id": RUN,
+    "feedback_id": SCORE,
+    "branch": "1",
+    "conversation_id": CONVERSATION,
+    "item_id": ITEM,
+}
 _MINE = {"thread_id": OWN}
+_MY_CONVERSATION = {"conversation_id": OWN_CONVERSATION}
+_THREAD_OF_BOB = {"conversation_id": THREAD, "item_id": MESSAGE}
 _OF_BOB = {"user_id": "bob"}
 
 
@@ -144,6 +156,25 @@ VISITS: Mapping[str, list[Visit]] = {
     "retract_feedback": [Visit()],
     "sum_usage": a_list("thread_id", by=["user", "agent", "thread"]),
     "count_stats": a_list(by="model"),
+    "list_conversations": [Visit(200), Visit(query={"after": CONVERSATION}), Visit(query={"after": THREAD})],
+    "create_conversation": [Visit(400, body={"items": [{"type": "item_reference", "id": ITEM}]})],
+    "retrieve_conversation": [Visit(), Visit(path=_THREAD_OF_BOB)],
+    "update_conversation": [Visit(body={"metadata": {"a": "x"}}), Visit(path=_THREAD_OF_BOB, body={"metadata": {}})],
+    "delete_conversation": [Visit(), Visit(path=_THREAD_OF_BOB)],
+    "list_items": [
+        Visit(),
+        Visit(query={"after": ITEM}),
+        Visit(path=_THREAD_OF_BOB),
+        Visit(path=_MY_CONVERSATION, query={"after": ITEM}),
+    ],
+    "create_items": [
+        Visit(body={"items": [QUESTION]}),
+        Visit(body={"items": [{**QUESTION, "id": ITEM}]}, headers={"Idempotency-Key": "once"}),
+        Visit(path=_THREAD_OF_BOB, body={"items": [QUESTION]}),
+        Visit(400, 404, path=_MY_CONVERSATION, body={"items": [{"type": "item_reference", "id": ITEM}]}),
+    ],
+    "retrieve_item": [Visit(), Visit(path=_THREAD_OF_BOB), Visit(path=_MY_CONVERSATION)],
+    "delete_item": [Visit(), Visit(path=_THREAD_OF_BOB), Visit(path=_MY_CONVERSATION)],
 }
 
 
@@ -159,6 +190,9 @@ async def store_things(ledger: Ledger) -> dict[str, str]:
     await bob.messages.append(THREAD, [assistant(SECRET)], run_id=RUN)
     await bob.branches.fork(THREAD, 1, activate=False)
     await bob.messages.revise(THREAD, MESSAGE, user(SECRET + "!"))
+    for caller, name in ((bob, CONVERSATION), (ada, OWN_CONVERSATION)):
+        await caller.threads.create(name, kind="conversation", rules="lenient")
+    await bob.messages.append(CONVERSATION, [user(SECRET, message_id=ITEM)])
     for name, key in ((SCORE, SECRET), ("bob's other score", SECRET + "2")):
         score = Feedback(run_id=RUN, key=key, score=1, feedback_id=name, kwargs={"comment": SECRET})
         await bob.feedback.record(score)

@@ -121,7 +121,9 @@ async def _to_problem(request: Request, error: Exception) -> Response:
 
 async def _to_bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = [{"path": ".".join(map(str, one["loc"])), "detail": one["msg"]} for one in error.errors()]
+    found = [
+        {"path": ".".join(map(str, one["loc"])), "detail": one["msg"], "kind": one["type"]} for one in error.errors()
+    ]
     detail = "; ".join(f"{one['path']}: {one['detail']}" for one in found[:3])
     return problem(400, "InvalidRequest", detail, errors=found)
 

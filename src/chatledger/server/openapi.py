@@ -22,6 +22,7 @@ TAGS = {
     "search": "Search in messages and titles.",
     "runs": "The executions of agents.",
     "feedback": "Scores of runs, messages and calls.",
+    "OpenAI conversations": "The Conversations API as OpenAI's client speaks it, with OpenAI's errors.",
     "usage": "Sums of runs, tokens, costs, messages and scores.",
 }
 """The groups of routes, in the order of the description."""

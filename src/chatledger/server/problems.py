@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from chatledger import errors
+from chatledger.server.conversations import errors as openai_errors
 from chatledger.server.json_response import JsonResponse
 
 
@@ -74,7 +76,7 @@ def problem_of(error: errors.ChatLedgerError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil((error.until - datetime.now(UTC)).total_seconds())))
     elif body["status"] == 503:
         headers["Retry-After"] = "1"
-    return _response(body, headers)
+    return ProblemResponse(body, headers)
 
 
 def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
 
 def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any) -> Response:
     """The response for an error of the request itself."""
-    return _response({**_details(kind, TITLES[kind], status, detail), **facts}, headers or {})
+    return ProblemResponse({**_details(kind, TITLES[kind], status, detail), **facts}, headers or {})
 
 
 def problem_of_http(error: HTTPException) -> Response:
@@ -119,8 +121,21 @@ def _details(kind: str, title: str, status: int, detail: str) -> dict[str, Any]:
     return {"type": f"urn:chatledger:{kind}", "title": title, "status": status, "detail": detail}
 
 
-def _response(body: dict[str, Any], headers: Mapping[str, str]) -> Response:
-    return JsonResponse(body, body["status"], headers, media_type="application/problem+json")
+class ProblemResponse(JsonResponse):
+    """Problem details; on the paths that OpenAI's client calls, an error of OpenAI instead."""
+
+    def __init__(self, problem: dict[str, Any], headers: Mapping[str, str]) -> None:
+        super().__init__(problem, problem["status"], headers, media_type="application/problem+json")
+        self._problem = problem
+        self._given = headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not openai_errors.concerns(scope):
+            await super().__call__(scope, receive, send)
+            return
+        headers = {**self._given, **openai_errors.headers_of(self._problem)}
+        body, status = openai_errors.body_of(self._problem), openai_errors.status_of(self._problem)
+        await JsonResponse(body, status, headers)(scope, receive, send)
 
 
 def _plain(value: Any) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 
+from chatledger.server.conversations import routes as conversations
 from chatledger.server.routes import branches, events, feedback, health, me, messages, runs, search, threads, usage
 
-_V1 = (me, threads, messages, branches, events, search, runs, feedback, usage)
+_V1 = (me, threads, messages, branches, events, search, runs, feedback, usage, conversations)
 
 
 def add_to(app: FastAPI) -> None:

@@ -1,0 +1,60 @@
+"""Finds items: one by its id, and a page of them, which costs the same however long the conversation is."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from chatledger.errors import MessageNotFound
+from chatledger.ledger import Ledger
+from chatledger.server.conversations.items import Item, items_of, places_of
+from chatledger.storage.history.window import END
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    items: list[Item]
+    has_more: bool
+
+
+async def find_item(ledger: Ledger, conversation_id: str, item_id: str) -> Item:
+    """Raises MessageNotFound."""
+    for message_id, index in places_of(item_id):
+        with suppress(MessageNotFound):
+            items = items_of(await ledger.messages.get(conversation_id, message_id))
+            if index < len(items):
+                return items[index]
+    raise MessageNotFound(conversation_id, item_id)
+
+
+async def read_page(
+    ledger: Ledger, conversation_id: str, *, after: str | None, limit: int, newest_first: bool
+) -> ItemPage:
+    """The items behind the item `after`, or the first ones. Raises MessageNotFound for an unknown `after`."""
+    place = None if after is None else await _place_of(ledger, conversation_id, after)
+    # The page begins with the message of `after`, which may hold further items.
+    first = (END if newest_first else 0) if place is None else place[0] + (1 if newest_first else -1)
+    found: list[Item] = []
+    cursor: int | None = first
+    while cursor is not None and len(found) <= limit:
+        before, after_seq = (cursor, None) if newest_first else (None, cursor)
+        history = await ledger.messages.history(conversation_id, limit=limit + 2, before=before, after=after_seq)
+        read = [item for message in history.messages for item in items_of(message)]
+        found += [item for item in (reversed(read) if newest_first else read) if _is_behind(item, place, newest_first)]
+        cursor = history.previous_cursor if newest_first else history.next_cursor
+    return ItemPage(found[:limit], has_more=len(found) > limit)
+
+
+def _is_behind(item: Item, place: tuple[int, int] | None, newest_first: bool) -> bool:
+    return place is None or (item.place < place if newest_first else item.place > place)
+
+
+async def _place_of(ledger: Ledger, conversation_id: str, item_id: str) -> tuple[int, int]:
+    """The place of an item, also of one that was deleted: a client may delete the items of a page and then ask on."""
+    try:
+        return (await find_item(ledger, conversation_id, item_id)).place
+    except MessageNotFound:
+        for change in reversed(await ledger.messages.revisions(conversation_id, item_id)):
+            if change.message is not None and change.message.seq is not None:
+                return change.message.seq, 0
+        raise

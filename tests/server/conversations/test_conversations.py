@@ -1,0 +1,174 @@
+"""Conversations: created, changed, listed and deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from openai import AsyncOpenAI, BadRequestError, ConflictError, NotFoundError
+
+from chatledger import ChatMessage, Ledger
+from chatledger.storage.schema.tables import metadata as schema
+from tests.conftest import Database
+from tests.server.conversations.conftest import openai_of
+from tests.storage.raw import query
+
+HELLO: Any = {"role": "user", "content": "hello"}
+FIRST: Any = {**HELLO, "id": "msg_1"}
+
+
+async def test_a_conversation_is_created_read_changed_and_deleted(openai: AsyncOpenAI) -> None:
+    made = await openai.conversations.create(items=[HELLO], metadata={"topic": "weather"})
+    assert made.id.startswith("conv_")
+    assert (made.object, made.metadata) == ("conversation", {"topic": "weather"})
+    assert await openai.conversations.retrieve(made.id) == made
+    changed = await openai.conversations.update(made.id, metadata={"place": "Tokyo"})
+    assert (changed.metadata, changed.created_at) == ({"place": "Tokyo"}, made.created_at)
+    assert (await openai.conversations.update(made.id, metadata=None)).metadata == {}
+    deleted = await openai.conversations.delete(made.id)
+    assert (deleted.id, deleted.deleted, deleted.object) == (made.id, True, "conversation.deleted")
+    for call in (openai.conversations.retrieve, openai.conversations.delete, openai.conversations.items.list):
+        with pytest.raises(NotFoundError):
+            await call(made.id)
+
+
+async def test_a_conversation_without_anything_is_empty(openai: AsyncOpenAI) -> None:
+    options: list[dict[str, Any]] = [{}, {"items": [], "metadata": {}}, {"items": None, "metadata": None}]
+    for given in options:
+        made = await openai.conversations.create(**given)
+        assert made.metadata == {}
+        page = await openai.conversations.items.list(made.id)
+        assert (page.data, page.has_more, page.last_id) == ([], False, None)
+
+
+async def test_metadata_may_be_as_large_as_openai_allows(openai: AsyncOpenAI) -> None:
+    most = {f"{number:064}": "é" * 512 for number in range(16)}
+    made = await openai.conversations.create(metadata=most)
+    assert (await openai.conversations.retrieve(made.id)).metadata == most
+    wrong: dict[str, Any] = {
+        "metadata": {str(number): "" for number in range(17)},
+        f"metadata.{'k' * 65}": {"k" * 65: ""},
+        "metadata.k": {"k": "x" * 513},
+    }
+    for place, metadata in wrong.items():
+        for call in (
+            openai.conversations.create,
+            lambda metadata: openai.conversations.update(made.id, metadata=metadata),
+        ):
+            with pytest.raises(BadRequestError) as raised:
+                await call(metadata=metadata)
+            assert str(raised.value.param).startswith(place)
+    assert (await openai.conversations.retrieve(made.id)).metadata == most
+
+
+@pytest.mark.parametrize("value", [1, None, True, ["a"], {"a": "b"}])
+async def test_a_value_of_the_metadata_is_a_text(openai: AsyncOpenAI, value: Any) -> None:
+    with pytest.raises(BadRequestError) as raised:
+        await openai.conversations.create(metadata={"k": value})
+    assert raised.value.param == "metadata.k"
+
+
+async def test_a_wrong_item_leaves_no_conversation(openai: AsyncOpenAI, ledger: Ledger) -> None:
+    wrong: list[Any] = [[HELLO, {"role": "user"}], [HELLO] * 21, [FIRST, FIRST]]
+    for items in wrong:
+        with pytest.raises(BadRequestError if items[-1] is not FIRST else ConflictError):
+            await openai.conversations.create(items=items)
+    assert await ledger.threads.count(archived=None) == 0
+
+
+async def test_a_thread_of_another_kind_is_no_conversation(openai: AsyncOpenAI, ledger: Ledger) -> None:
+    await ledger.threads.create("conv_other")
+    await ledger.messages.append("conv_other", [ChatMessage(role="user", content="hello", message_id="m")])
+    calls: list[Any] = [
+        openai.conversations.retrieve("conv_other"),
+        openai.conversations.update("conv_other", metadata={}),
+        openai.conversations.delete("conv_other"),
+        openai.conversations.items.list("conv_other"),
+        openai.conversations.items.create("conv_other", items=[HELLO]),
+        openai.conversations.items.retrieve("m", conversation_id="conv_other"),
+        openai.conversations.items.delete("m", conversation_id="conv_other"),
+    ]
+    for call in calls:
+        with pytest.raises(NotFoundError):
+            await call
+    assert (await ledger.threads.get("conv_other")).message_count == 1
+
+
+async def test_the_other_api_reads_a_conversation_as_a_thread(openai: AsyncOpenAI, client: httpx.AsyncClient) -> None:
+    made = await openai.conversations.create(items=[HELLO], metadata={"topic": "weather"})
+    thread = (await client.get(f"/v1/threads/{made.id}")).json()
+    assert (thread["kind"], thread["metadata"], thread["preview"]) == ("conversation", made.metadata, "hello")
+    read = (await client.get(f"/v1/threads/{made.id}/messages", params={"format": "anthropic"})).json()
+    assert read["payload"]["messages"][0]["role"] == "user"
+
+
+async def test_conversations_are_listed_page_by_page(
+    openai: AsyncOpenAI, client: httpx.AsyncClient, ledger: Ledger
+) -> None:
+    made = [(await openai.conversations.create(metadata={"n": str(number)})).id for number in range(5)]
+    await ledger.threads.create("other")
+    await ledger.threads.archive(made[1])
+    for order, wanted in (("asc", made), ("desc", made[::-1])):
+        found: list[str] = []
+        after: dict[str, str] = {}
+        while True:
+            page = (await client.get("/v1/conversations", params={"limit": 2, "order": order, **after})).json()
+            found += [one["id"] for one in page["data"]]
+            assert (page["object"], page["first_id"], page["last_id"]) == ("list", found[-len(page["data"])], found[-1])
+            if not page["has_more"]:
+                break
+            after = {"after": page["last_id"]}
+        assert found == wanted
+    assert (await client.get("/v1/conversations", params={"after": "nope"})).status_code == 404
+
+
+async def test_a_user_has_only_their_own_conversations(app: FastAPI) -> None:
+    ada, bob = openai_of(app, "ada"), openai_of(app, "bob")
+    key = {"Idempotency-Key": "k"}
+    of_ada = await ada.conversations.create(items=[FIRST], extra_headers=key)
+    of_bob = await bob.conversations.create(items=[FIRST], extra_headers=key)
+    assert of_ada.id != of_bob.id
+    calls: list[Any] = [
+        bob.conversations.retrieve(of_ada.id),
+        bob.conversations.update(of_ada.id, metadata={"mine": "now"}),
+        bob.conversations.delete(of_ada.id),
+        bob.conversations.items.list(of_ada.id),
+        bob.conversations.items.create(of_ada.id, items=[HELLO]),
+        bob.conversations.items.retrieve("msg_1", conversation_id=of_ada.id),
+        bob.conversations.items.delete("msg_1", conversation_id=of_ada.id),
+        bob.get(f"/conversations?after={of_ada.id}", cast_to=object),
+    ]
+    for call in calls:
+        with pytest.raises(NotFoundError):
+            await call
+    assert await ada.conversations.retrieve(of_ada.id) == of_ada
+    assert len((await ada.conversations.items.list(of_ada.id)).data) == 1
+    listed: Any = await bob.get("/conversations", cast_to=object)
+    assert [one["id"] for one in listed["data"]] == [of_bob.id]
+
+
+async def test_a_deleted_conversation_leaves_no_row(openai: AsyncOpenAI, database: Database) -> None:
+    """Also not one of a deleted item, of an update or of a call."""
+    before = await rows(database)
+    call: Any = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    image: Any = {"role": "user", "content": [{"type": "input_image", "image_url": "https://example.org/a.png"}]}
+    made = await openai.conversations.create(items=[HELLO, call, image], metadata={"a": "b"})
+    await openai.conversations.items.create(
+        made.id, items=[{"type": "function_call_output", "call_id": "c", "output": "1"}, HELLO]
+    )
+    page = await openai.conversations.items.list(made.id)
+    await openai.conversations.items.delete(str(page.last_id), conversation_id=made.id)
+    await openai.conversations.update(made.id, metadata={"c": "d"})
+    assert await rows(database) != before
+    await openai.conversations.delete(made.id)
+    assert await rows(database) == before
+
+
+async def rows(database: Database) -> dict[str, int]:
+    """The number of rows of each table."""
+    counted = {
+        table.name: await query(database, f"SELECT count(*) FROM {table.name}") for table in schema.tables.values()
+    }
+    return {name: found[0][0] for name, found in counted.items()}
