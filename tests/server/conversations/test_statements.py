@@ -67,7 +67,7 @@ async def test_sqlite_runs_the_same_statements_and_as_many_steps(
             for what, call in CALLS.items():
                 ran: dict[str, list[str]] = {}
                 took: dict[str, int] = {}
-                for n, name in enumerate(("short", "short", "long")):  # a first call may open connections
+                for n, name in enumerate(3 * [*LENGTHS]):  # first calls open connections and fill the cache of tips
                     statements.clear()
                     steps.clear()
                     await call(openai, name, n)
@@ -87,7 +87,7 @@ async def test_postgresql_makes_the_same_round_trips(pg_database: Database) -> N
         await openai.conversations.create(items=[{"role": "user", "content": "hello"}])
         for what, call in CALLS.items():
             trips: dict[str, int] = {}
-            for n, name in enumerate(("short", "short", "long")):  # a first call prepares its statements
+            for n, name in enumerate(3 * [*LENGTHS]):  # first calls prepare statements and fill the cache of tips
                 before = proxy.round_trips
                 await call(openai, name, n)
                 trips[name] = proxy.round_trips - before

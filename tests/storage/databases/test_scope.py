@@ -247,6 +247,7 @@ CALLS: dict[str, list[Call]] = {
     "runs.finish": [lambda s, ids: s.runs.finish(ids.run, status="failed", usage=Usage(input_tokens=1))],
     "runs.get": [lambda s, ids: s.runs.get(ids.run)],
     "runs.find": [lambda s, ids: s.runs.find(ids.run)],
+    "runs.find_many": [lambda s, ids: s.runs.find_many([ids.run])],
     "runs.list": [lambda s, ids: s.runs.list(), lambda s, ids: s.runs.list(thread_id=ids.thread)],
     "runs.usage": [
         lambda s, ids: s.runs.usage(by=("thread", "user")),
