@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from starlette.requests import Request
 
@@ -106,3 +108,14 @@ async def until(reached: Callable[[], bool]) -> None:
 def json_of(response: httpx.Response, status: int = 200) -> Any:
     assert response.status_code == status, response.text
     return response.json()
+
+
+@contextlib.asynccontextmanager
+async def listening(app: FastAPI) -> AsyncIterator[int]:
+    """The application on a port of the loopback, in this process, so that a test can look at its state."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        serving = asyncio.create_task(server.serve([bound]))
+        yield bound.getsockname()[1]
+        server.should_exit = True
+        await serving

@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from chatledger import ChatMessage, Ledger
 from chatledger.server import ServerLimits, create_app
+from chatledger.server.state import State
 from tests.conftest import Database
-from tests.server.conftest import by_header, client_of, serving, until
+from tests.server.conftest import by_header, client_of, json_of, listening, serving, until
 
 LONG = 30
 """Seconds after which an event that does not come is a failure."""
@@ -133,12 +135,47 @@ async def test_a_reader_without_a_place_gets_what_happens_from_now_on(ledger: Le
 
 
 @pytest.mark.parametrize("place", [b"nonsense", b"\xff"])
-async def test_a_place_that_no_event_had_is_a_problem_in_the_stream(
-    client: httpx.AsyncClient, ledger: Ledger, place: bytes
-) -> None:
+async def test_a_place_that_no_event_had_is_refused(client: httpx.AsyncClient, ledger: Ledger, place: bytes) -> None:
     await ledger.threads.create("t")
-    response = await client.get("/v1/threads/t/events", headers={b"Last-Event-ID": place})
-    assert "event: problem" in response.text
+    refused = await client.get("/v1/threads/t/events", headers={b"Last-Event-ID": place})
+    assert json_of(refused, 400)["type"] == "urn:chatledger:InvalidCursor"
+
+
+async def test_a_stream_has_what_is_appended_as_soon_as_it_is_connected(app: FastAPI, ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    async with (
+        listening(app) as port,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+        client.stream("GET", "/v1/threads/t/events", headers={"X-User": "*"}) as stream,
+    ):
+        lines = stream.aiter_lines()
+        assert await anext(lines) == ": connected"
+        await ledger.messages.append("t", [ChatMessage(role="user", content="at once")])
+        while not (line := await anext(lines)).startswith("data:"):
+            pass
+        assert "at once" in line
+
+
+async def test_a_server_drains_even_if_the_time_of_a_stream_is_over() -> None:
+    state = State(ServerLimits())
+    ended: list[str] = []
+
+    async def wait(name: str, seconds: float, cleanup: float) -> None:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                state.waits.add(limit)
+                try:
+                    await asyncio.sleep(60)
+                finally:
+                    await asyncio.sleep(cleanup)
+        except TimeoutError:
+            ended.append(name)
+
+    waiting = [asyncio.create_task(wait("over", 0.01, 0.2)), asyncio.create_task(wait("open", 60, 0))]
+    await asyncio.sleep(0.1)
+    state.drain()
+    await asyncio.gather(*waiting)
+    assert sorted(ended) == ["open", "over"]
 
 
 async def test_the_streams_end_when_the_server_is_told_to_stop(ledger: Ledger) -> None:

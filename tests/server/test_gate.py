@@ -40,6 +40,7 @@ async def test_a_request_to_another_host_is_refused(ledger: Ledger) -> None:
 FOREIGN: list[dict[str, str]] = [
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
+    {"Origin": "http://["},
     {"Origin": "http://testserver.evil.example"},
     {"Sec-Fetch-Site": "cross-site"},
     {"Sec-Fetch-Site": "same-site"},
@@ -91,3 +92,19 @@ async def test_a_caller_without_a_valid_name_reads_nothing(ledger: Ledger) -> No
     await ledger.threads.create("t")
     async with client_with(ledger, "") as nameless:
         assert (await nameless.get("/v1/threads")).status_code >= 400
+
+
+@pytest.mark.parametrize("origin", ["*", "https://chat.example/", "chat.example", "https://chat.example/path"])
+def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(InvalidArgument, match="cors"):
+        create_app(Ledger.open(), authenticate=by_header, cors=[origin])
+
+
+async def test_what_the_api_answers_is_neither_cached_nor_embedded(ledger: Ledger) -> None:
+    async with client_with(ledger) as client:
+        for path in ("/v1/threads", "/v1/nowhere", "/healthz"):
+            headers = (await client.get(path)).headers
+            assert headers["Cache-Control"] == "no-store"
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert (await client.head("/healthz")).status_code == 200

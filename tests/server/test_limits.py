@@ -36,9 +36,8 @@ async def test_a_body_beyond_the_limit_is_refused_and_stores_nothing(ledger: Led
 async def test_a_page_beyond_the_limit_is_refused(ledger: Ledger, path: str) -> None:
     await ledger.threads.create("t")
     async with client_of(create_app(ledger, authenticate=by_header, limits=ServerLimits(page=20))) as client:
-        assert json_of(await client.get(path, params={"limit": 21}), 413)["limit"] == "items of a page"
-        for least in (0, -1):
-            assert json_of(await client.get(path, params={"limit": least}), 400)["maximum"] == 20
+        for limit in (21, 0, -1):
+            assert json_of(await client.get(path, params={"limit": limit}), 400)["argument"] == "limit"
         json_of(await client.get(path, params={"limit": 20}))
 
 
@@ -74,15 +73,41 @@ async def test_streams_beyond_the_limit_are_refused_until_one_ends(ledger: Ledge
     app = create_app(ledger, authenticate=by_header, limits=ServerLimits(streams=2, stream_seconds=0.3))
     async with client_of(app) as client:
         open_ones = [asyncio.create_task(client.get("/v1/threads/t/events")) for _ in range(2)]
-        await until(lambda: app.state.server.streams == 2)
+        await until(lambda: app.state.server.streams.total() == 2)
         refused = await client.get("/v1/threads/t/events")
         assert json_of(refused, 503)["type"] == "urn:chatledger:Busy"
         assert int(refused.headers["Retry-After"]) > 0
         assert (await client.get("/v1/threads/none/events")).status_code == 404
         await asyncio.gather(*open_ones)
-        assert app.state.server.streams == 0
+        assert app.state.server.streams.total() == 0
         assert (await client.get("/v1/threads/t/events")).status_code == 200
-        assert app.state.server.streams == 0
+        assert app.state.server.streams.total() == 0
+
+
+async def test_one_caller_cannot_take_all_streams(ledger: Ledger) -> None:
+    for user in ("ada", "bob"):
+        await ledger.user(user).threads.create(user)
+    app = create_app(ledger, authenticate=by_header, limits=ServerLimits(caller_streams=2, stream_seconds=0.5))
+    async with client_of(app, "ada") as ada, client_of(app, "bob") as bob:
+        open_ones = [asyncio.create_task(ada.get("/v1/threads/ada/events")) for _ in range(2)]
+        await until(lambda: app.state.server.streams.total() == 2)
+        json_of(await ada.get("/v1/threads/ada/events"), 503)
+        assert (await bob.get("/v1/threads/bob/events")).status_code == 200
+        await asyncio.gather(*open_ones)
+    assert app.state.server.streams == {}
+
+
+async def test_a_body_of_many_mistakes_gets_a_short_answer(client: httpx.AsyncClient) -> None:
+    for body in ({"messages": [1] * 20_000}, {f"unknown{number}": 1 for number in range(5_000)}):
+        refused = await client.post("/v1/threads/t/messages", json=body)
+        assert len(json_of(refused, 400)["errors"]) <= 20
+
+
+async def test_a_window_by_turns_has_a_limit(client: httpx.AsyncClient, ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    assert json_of(await client.get("/v1/threads/t/messages?last_turns=201"), 400)["argument"] == "last_turns"
+    json_of(await client.get("/v1/threads/t/messages?last_turns=200"))
+    json_of(await client.get("/v1/threads/t/messages?max_tokens=1000001"), 400)
 
 
 async def test_a_request_that_takes_too_long_is_answered(ledger: Ledger) -> None:
@@ -110,7 +135,7 @@ async def test_a_stream_outlives_the_time_of_a_request(ledger: Ledger) -> None:
 WRONG: list[dict[str, Any]] = [
     *({"body": 0}, {"body": 2**31}, {"body": 1.5}, {"body": True}),
     *({"page": 0}, {"page": 1_001}, {"page": None}),
-    *({"streams": -1}, {"streams": 100_001}),
+    *({"streams": -1}, {"streams": 100_001}, {"caller_streams": -1}),
     *({"request_seconds": 0}, {"request_seconds": 86_401}, {"request_seconds": "30"}, {"stream_seconds": float("nan")}),
 ]
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from chatledger import ChatMessage, Ledger, errors
-from chatledger.server.problems import MEANINGS, problem_of
+from chatledger.server.problems import MEANINGS, body_of, problem_of
 from tests.docs.pages import DOCS
 from tests.server.conftest import json_of
 
@@ -99,3 +99,22 @@ async def test_a_field_that_the_route_does_not_have_is_named(client: httpx.Async
     for text in (b"{", b"\xff", b"[]", b"null"):
         refused = json_of(await client.post("/v1/threads", content=text), 400)
         assert refused["type"] == "urn:chatledger:InvalidRequest"
+
+
+def test_the_words_of_the_database_driver_stay_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    error = errors.StorageError("Connect call failed ('10.0.0.5', 5432)", retryable=True)
+    error.__cause__ = OSError()
+    assert "10.0.0.5" not in body_of(error)["detail"]
+    assert "10.0.0.5" in caplog.text
+
+
+async def test_an_odd_revision_is_refused(client: httpx.AsyncClient) -> None:
+    refused = await client.patch("/v1/threads/t", json={}, headers={"If-Match": "9" * 5_000})
+    assert json_of(refused, 400)["argument"] == "If-Match"
+
+
+async def test_an_empty_key_is_refused(client: httpx.AsyncClient) -> None:
+    body = {"messages": [{"role": "user", "content": "?"}], "create": True}
+    for key in ("", '""'):
+        refused = await client.post("/v1/threads/t/messages", json=body, headers={"Idempotency-Key": key})
+        assert json_of(refused, 400)["limit"] == "bytes of Idempotency-Key"

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
-import uvicorn
 from fastapi import FastAPI
 
 from chatledger import ChatMessage, Ledger
 from chatledger.server import ServerLimits, create_app
-from tests.server.conftest import by_header, json_of
+from tests.server.conftest import by_header, json_of, listening, until
 
 LIMITS = ServerLimits(streams=20, request_seconds=1)
-
-
-@contextlib.asynccontextmanager
-async def listening(app: FastAPI) -> AsyncIterator[int]:
-    """The application on a port of the loopback, in this process, so that a test can look at its state."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        serving = asyncio.create_task(server.serve([bound]))
-        yield bound.getsockname()[1]
-        server.should_exit = True
-        await serving
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not happened():  # noqa: ASYNC110 - a test may poll
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -66,10 +45,10 @@ async def test_a_client_that_does_not_read_its_stream_loses_it(limited: FastAPI,
     await ledger.threads.create("t")
     async with listening(limited) as port:
         _, writer = await send(port, FOLLOW)
-        await until(lambda: limited.state.server.streams == 1)
+        await until(lambda: limited.state.server.streams.total() == 1)
         for _ in range(20):  # more than the kernel keeps for a socket
             await ledger.messages.append("t", [ChatMessage(role="user", content="x" * 900_000)])
-        await until(lambda: limited.state.server.streams == 0)
+        await until(lambda: limited.state.server.streams.total() == 0)
         writer.close()
 
 
@@ -78,9 +57,9 @@ async def test_streams_that_are_dropped_make_room_for_others(limited: FastAPI, l
     async with listening(limited) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         for _ in range(5):
             opened = [await send(port, FOLLOW) for _ in range(LIMITS.streams)]
-            await until(lambda: limited.state.server.streams == LIMITS.streams)
+            await until(lambda: limited.state.server.streams.total() == LIMITS.streams)
             refused = json_of(await client.get("/v1/threads/t/events", headers={"X-User": "*"}), 503)
             assert refused["type"] == "urn:chatledger:Busy"
             for _, writer in opened:
                 writer.close()
-            await until(lambda: limited.state.server.streams == 0)
+            await until(lambda: limited.state.server.streams.total() == 0)

@@ -128,7 +128,7 @@ VISITS: Mapping[str, list[Visit]] = {
         Visit(),
         Visit(headers={"Last-Event-ID": "CHANGE"}),
         Visit(query={"after": "MARK"}),
-        Visit(200, 404, path=_MINE, headers={"Last-Event-ID": "CHANGE"}),
+        Visit(400, 404, path=_MINE, headers={"Last-Event-ID": "CHANGE"}),
     ],
     "search_messages": [*a_list(cursor=False, q=SECRET), Visit(query={"q": SECRET, "thread_id": THREAD})],
     "search_threads": a_list(q=SECRET),

@@ -53,7 +53,7 @@ def serve(
         typer.Option("--max-streams", metavar="N", min=0, help="Maximum number of event streams of a process."),
     ] = 200,
     migrate: Annotated[
-        bool, typer.Option("--migrate", help="First migrate a PostgreSQL database to this release's schema.")
+        bool, typer.Option("--migrate", help="First create the tables, or migrate them to this release.")
     ] = False,
     tenant: Tenant = "default",
     debug: Debug = False,
@@ -74,7 +74,10 @@ def serve(
             raise UsageError("--allow-host needs --tokens: without tokens only this machine is served")
         if tokens is not None:
             require_files([tokens])
-        require_database(url)
+        if root_path and (not root_path.startswith("/") or root_path.endswith("/") or "//" in root_path):
+            raise UsageError(f"--root-path must be a path such as /chat, not {root_path!r}")
+        if not migrate:
+            require_database(url)
         _serve(migrate=migrate)
         return ExitCode.OK
 

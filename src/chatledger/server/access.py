@@ -1,4 +1,4 @@
-"""Who may: the caller of a request, and the gate that each request passes before anything reads its body.
+"""Who may call the server: the caller of a request, and the gate that each request passes before its body is read.
 
 The gate refuses a host that the server does not have (DNS rebinding), a write that another site's page sends (CSRF),
 and a request without a caller. What the caller may see is then decided by the ledger: each call of a route goes through
@@ -12,21 +12,28 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote, urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chatledger.arguments import BOOL, STR, STR_OR_NONE, require
-from chatledger.errors import InvalidArgument
+from chatledger.errors import ChatLedgerError, InvalidArgument
 from chatledger.ledger import Ledger
-from chatledger.server.problems import problem
+from chatledger.server.paths import path_within
+from chatledger.server.problems import problem, problem_of
 from chatledger.storage.databases.scope import DEFAULT_TENANT
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine to itself, as a Host header has them."""
 
 _PUBLIC = ("/login", "/healthz", "/static/")
+_PROTECTION = {
+    "Cache-Control": "no-store",  # the cookie of the page reads conversations too
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Headers of each response that does not set them itself."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -38,7 +45,7 @@ class Caller:
     """The user, who sees only their own threads; None for the administrator."""
     admin: bool = False
     """Whether it is the administrator, who sees all threads of the tenant. It must be said, so that a missing user is
-    an error and no administrator.
+    an error, and does not become the administrator.
     """
     tenant: str = DEFAULT_TENANT
     """The tenant whose rows the request reads and writes."""
@@ -76,27 +83,40 @@ class Gate:
     ) -> None:
         self._app = app
         self._authenticate = authenticate
-        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._hosts = None if hosts is None else frozenset(map(without_port, hosts))
         self._origins = frozenset(origins)
         self._login = login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = await self._refuse(scope, receive) if scope["type"] == "http" else None
-        await (self._app if refused is None else refused)(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _PROTECTION.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refused = await self._refuse(scope, receive)
+        await (self._app if refused is None else refused)(scope, receive, sending)
 
     async def _refuse(self, scope: Scope, receive: Receive) -> Response | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if self._hosts is not None and without_port(host) not in self._hosts:
-            return problem(
-                421, "UnknownHost", f"this server is not {host!r}; start it with --allow-host {without_port(host)}"
-            )
+            detail = f"the hosts that this server was told to accept do not include {without_port(host)!r}"
+            return problem(421, "UnknownHost", detail)
         if scope["method"] not in _SAFE and self._is_foreign(headers, host):
             return problem(403, "ForeignSite", "a page of another site sent this request; name its origin with --cors")
         if path_within(scope).startswith(_PUBLIC):
             return None
         request = Request(scope, receive)
-        caller = await self._authenticate(request)
+        try:
+            caller = await self._authenticate(request)
+        except ChatLedgerError as error:  # no handler of the routes is around this
+            return problem_of(error)
         if caller is not None:
             request.state.caller = caller
             return None
@@ -111,7 +131,10 @@ class Gate:
         if origin in self._origins:
             return False
         if origin is not None:
-            return urlsplit(origin).netloc.lower() != host.lower()
+            try:
+                return urlsplit(origin).netloc.lower() != host.lower()
+            except ValueError:
+                return True
         return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
 
 
@@ -120,12 +143,6 @@ def _asked(scope: Scope) -> str:
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     query = scope.get("query_string", b"")
     return quote(path + (b"?" + query if query else b""), safe="")
-
-
-def path_within(scope: Scope) -> str:
-    """The path of the request behind the path at which the application is mounted."""
-    path, root = scope["path"], scope.get("root_path", "")
-    return str(path.removeprefix(root) or "/")
 
 
 def without_port(host: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from chatledger.arguments import BOOL, Kind, require
-from chatledger.errors import ChatLedgerError, MissingExtra
+from chatledger.arguments import BOOL, STR, Kind, require, require_items
+from chatledger.errors import ChatLedgerError, InvalidArgument, MissingExtra
 
 try:
     from fastapi import FastAPI, Request
@@ -33,6 +34,9 @@ from chatledger.server.routes import add_to
 from chatledger.server.state import State
 from chatledger.server.tokens import TokenFile
 
+_MOST_ERRORS = 20
+"""Maximum number of mistakes that a problem lists."""
+_ORIGIN = re.compile(r"https?://[^/*\s]+")
 _LEDGER = Kind("a Ledger, or what Ledger.open returns", Ledger, Opening)
 
 
@@ -63,6 +67,12 @@ def create_app(
     """
     require(_LEDGER, ledger=ledger)
     require(BOOL, page=page)
+    if hosts is not None:
+        require_items(STR, hosts=hosts)
+    require_items(STR, cors=cors)
+    for origin in cors:
+        if not _ORIGIN.fullmatch(origin):
+            raise InvalidArgument("cors", f"must hold origins such as https://app.example, not {origin!r}")
     tokens = authenticate if isinstance(authenticate, TokenFile) and page else None
     state = State(limits or ServerLimits(), ledger if isinstance(ledger, Ledger) else None, tokens=tokens)
 
@@ -95,9 +105,9 @@ def create_app(
                 allow_headers=["*"],
                 expose_headers=["ETag", "Retry-After"],
             ),
+            Middleware(Deadline, seconds=state.limits.request_seconds),
             Middleware(Gate, authenticate=authenticate, hosts=hosts, origins=cors, login=tokens is not None),
             Middleware(BodyLimit, size=state.limits.body),
-            Middleware(Deadline, seconds=state.limits.request_seconds),
             Middleware(EncodedPaths),
         ],
         exception_handlers={
@@ -121,9 +131,8 @@ async def _to_problem(request: Request, error: Exception) -> Response:
 
 async def _to_bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = [
-        {"path": ".".join(map(str, one["loc"])), "detail": one["msg"], "kind": one["type"]} for one in error.errors()
-    ]
+    first = error.errors()[:_MOST_ERRORS]
+    found = [{"path": ".".join(map(str, one["loc"])), "detail": one["msg"], "kind": one["type"]} for one in first]
     detail = "; ".join(f"{one['path']}: {one['detail']}" for one in found[:3])
     return problem(400, "InvalidRequest", detail, errors=found)
 

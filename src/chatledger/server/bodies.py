@@ -38,7 +38,7 @@ class Items(BaseModel, Generic[T]):
 
     items: list[T] = Field(description="The items in order.")
     next_cursor: str | None = Field(None, description="Pass it as `cursor` for the next page; null at the end.")
-    complete: bool = Field(True, description="False if a search stopped before it found `limit` items. Ask on.")
+    complete: bool = Field(True, description="False if a search stopped early. Ask for the next page.")
     damaged: list[Damage] = Field([], description="The items of this page that cannot be read.")
 
     @classmethod
@@ -93,7 +93,7 @@ class ThreadUpdate(Body):
 class Append(Body):
     """Messages to append: `messages` of the ledger's own model, or a `payload` in a format."""
 
-    messages: list[Message] | None = Field(None, description="The messages in order.")
+    messages: list[Message] | None = Field(None, fail_fast=True, description="The messages in order.")
     payload: Json | None = Field(None, description="Messages in the format `format`, as its provider has them.")
     format: str | None = Field(None, description="The format of the payload; detected if there is none.")
     run_id: str | None = Field(None, description="The run of the messages. A run that does not exist is created.")
@@ -143,7 +143,7 @@ class Stored(BaseModel):
         return _from(cls, appended)
 
 
-class Conversation(BaseModel):
+class MessagePage(BaseModel):
     """A window of a branch: its messages, or the payload in the format that was asked for."""
 
     thread_id: str = Field(description="The thread.")
@@ -158,7 +158,7 @@ class Conversation(BaseModel):
     repairs: list[Repaired] = Field([], description="With `view=model`: what was changed for the provider.")
 
     @classmethod
-    def of(cls, thread_id: str, history: History | FormattedHistory) -> Conversation:
+    def of(cls, thread_id: str, history: History | FormattedHistory) -> MessagePage:
         return _from(cls, history, thread_id=thread_id, items=history.messages)
 
 

@@ -12,7 +12,7 @@ from chatledger.server.problems import problem
 class Deadline:
     """A request that has no response in time gets 503. A write that it had begun may be stored or not, so the client
     sends the same request again with the same Idempotency-Key. A client that takes nothing of its response for as long
-    is cut off, so that it cannot keep a stream open which it does not read.
+    is cut off, so that a stream that nobody reads does not stay open.
     """
 
     def __init__(self, app: ASGIApp, *, seconds: float) -> None:
@@ -29,6 +29,8 @@ class Deadline:
 
                 async def sending(message: Message) -> None:
                     nonlocal begun
+                    if limit.expired():
+                        raise TimeoutError  # the application went on although its time is over
                     begun = True
                     limit.reschedule(clock() + self._seconds)
                     await send(message)

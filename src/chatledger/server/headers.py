@@ -6,15 +6,23 @@ from typing import Annotated
 
 from fastapi import Depends, Header
 
+from chatledger.storage.schema.text import encode_key
+
 
 async def _key(
     idempotency_key: Annotated[
-        str | None, Header(description="A request with the same key is a repeat, and stores nothing.")
+        str | None, Header(
+            description="A request with the same key is a repeat, and stores nothing. It stands for the ids of messages "
+            "that have none: send a message that has an id with the same id again."
+        )
     ] = None,
 ) -> str | None:
     """The key as a text, or as the quoted text that the draft of the header's standard asks for."""
     key = idempotency_key
-    return key[1:-1] if key and len(key) > 2 and key[0] == key[-1] == '"' else key
+    if key is not None:
+        key = key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key
+        encode_key(key, "Idempotency-Key")
+    return key
 
 
 async def _mark(

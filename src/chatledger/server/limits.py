@@ -20,6 +20,8 @@ class ServerLimits:
     """Maximum number of items of a page, 200 by default. A request that asks for none gets up to 50."""
     streams: int = 200
     """Maximum number of open event streams of a process, 200 by default."""
+    caller_streams: int = 50
+    """Maximum number of open event streams of one caller in a process, 50 by default."""
     request_seconds: float = 30
     """Maximum time until a response begins, and until the client takes each piece of it, in seconds, 30 by default."""
     stream_seconds: float = 3600
@@ -28,9 +30,9 @@ class ServerLimits:
     """
 
     def __post_init__(self) -> None:
-        require(INT, body=self.body, page=self.page, streams=self.streams)
+        require(INT, body=self.body, page=self.page, streams=self.streams, caller_streams=self.caller_streams)
         require(NUMBER, request_seconds=self.request_seconds, stream_seconds=self.stream_seconds)
         require_between(1, 1024 * _MIB, body=self.body)
         require_between(1, 1_000, page=self.page)
-        require_between(0, 100_000, streams=self.streams)
+        require_between(0, 100_000, streams=self.streams, caller_streams=self.caller_streams)
         require_between(0.001, _DAY, request_seconds=self.request_seconds, stream_seconds=self.stream_seconds)

@@ -40,3 +40,9 @@ ThreadId = Annotated[PathId, Path(description="The id of the thread, percent-enc
 MessageId = Annotated[PathId, Path(description="The id of the message, percent-encoded.")]
 RunId = Annotated[PathId, Path(description="The id of the run, percent-encoded.")]
 FeedbackId = Annotated[PathId, Path(description="The id of the score, percent-encoded.")]
+
+
+def path_within(scope: Scope) -> str:
+    """The path of the request behind the path at which the application is mounted."""
+    path, root = scope["path"], scope.get("root_path", "")
+    return str(path.removeprefix(root) or "/")

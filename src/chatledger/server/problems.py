@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,6 +22,8 @@ from starlette.types import Receive, Scope, Send
 from chatledger import errors
 from chatledger.server.conversations import errors as openai_errors
 from chatledger.server.json_response import JsonResponse
+
+_log = logging.getLogger("chatledger.server")
 
 
 class Problem(BaseModel):
@@ -86,8 +89,12 @@ def body_of(error: errors.ChatLedgerError) -> dict[str, Any]:
         status = 500
     if isinstance(error, errors.LimitExceeded) and error.given <= error.maximum:
         status = 400  # too little
+    detail = str(error)
+    if type(error) is errors.StorageError and error.__cause__ is not None:
+        _log.warning("%s", error)  # the driver's words may name hosts and roles
+        detail = "the database failed; the log of the server says how"
     facts = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
-    return {**facts, **_details(type(error).__name__, title, status, str(error))}
+    return {**facts, **_details(type(error).__name__, title, status, detail)}
 
 
 def problem(status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any) -> Response:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
-from chatledger.errors import LimitExceeded, StorageError
+from chatledger.errors import InvalidArgument, StorageError
 from chatledger.ledger import Ledger
 from chatledger.server.access import Caller
 from chatledger.server.limits import ServerLimits
@@ -21,8 +22,8 @@ _USUAL_PAGE = 50
 class State:
     limits: ServerLimits
     ledger: Ledger | None = None
-    streams: int = 0
-    """The number of open event streams."""
+    streams: Counter[Caller] = field(default_factory=Counter)
+    """The number of open event streams of each caller."""
     waits: set[asyncio.Timeout] = field(default_factory=set)
     """The time limits of the streams that wait for a change."""
     draining: bool = False
@@ -34,14 +35,15 @@ class State:
         """End the event streams, so that the server can stop. Their clients reconnect, to another server."""
         self.draining = True
         for wait in self.waits:
-            wait.reschedule(0)
+            if not wait.expired():
+                wait.reschedule(0)
 
     def page_size(self, limit: int | None) -> int:
-        """Raises LimitExceeded beyond the limit of a page."""
+        """Raises InvalidArgument beyond the limit of a page."""
         if limit is None:
             return min(_USUAL_PAGE, self.limits.page)
         if not 1 <= limit <= self.limits.page:
-            raise LimitExceeded("items of a page", limit, self.limits.page, minimum=1)
+            raise InvalidArgument("limit", f"must be 1 to {self.limits.page}, not {limit}")
         return limit
 
 
@@ -75,7 +77,10 @@ async def _ledger(request: Request) -> Ledger:
 
 async def _page_size(
     request: Request,
-    limit: Annotated[int | None, Query(description="Maximum number of items, 1 to 200; 50 by default.")] = None,
+    limit: Annotated[
+        int | None,
+        Query(description="Maximum number of items, 50 by default and often 200 at most."),
+    ] = None,
 ) -> int:
     return state_of(request).page_size(limit)
 

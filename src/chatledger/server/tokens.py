@@ -13,15 +13,22 @@ import re
 import secrets
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 
-from chatledger.errors import InvalidArgument
+from chatledger.errors import InvalidArgument, StorageError
 from chatledger.server.access import Caller
 from chatledger.storage.databases.scope import DEFAULT_TENANT
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 COOKIE = "chatledger_token"
 """The cookie in which the page's login keeps the token."""
@@ -37,8 +44,8 @@ class TokenFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
-        self._read: tuple[int, int] | None = None
+        self._path = Path(path).resolve()
+        self._read: tuple[int, ...] | None = None
         self._callers: dict[str, Caller] = {}
         self._refresh()
 
@@ -46,10 +53,13 @@ class TokenFile:
         return self.find(token_of(request))
 
     def find(self, token: str | None) -> Caller | None:
-        """The caller with that token; None if no line of the file has its hash."""
+        """The caller with that token; None if the file does not have it. Raises StorageError if it cannot be read."""
         if token is None:
             return None
-        self._refresh()
+        try:
+            self._refresh()
+        except InvalidArgument as error:
+            raise StorageError(str(error), retryable=True) from error
         return self._callers.get(_hash(token))
 
     def add(self, caller: Caller) -> str:
@@ -58,15 +68,17 @@ class TokenFile:
         who = {"admin": True} if caller.user_id is None else {"user_id": caller.user_id}
         now = datetime.now(UTC).isoformat(timespec="seconds")
         made = {"sha256": _hash(token), "tenant": caller.tenant, **who, "created_at": now}
-        _write(self._path, [*_load(self._path), made])
+        with _alone(self._path):
+            _write(self._path, [*_load(self._path), made])
         self._refresh()
         return token
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> TokenFile:
         """The tokens in a file, which is made if it does not exist. Only its owner may read it."""
-        if not Path(path).exists():
-            _write(Path(path), [])
+        with _alone(Path(path)):
+            if not Path(path).exists():
+                _write(Path(path), [])
         return cls(path)
 
     def _refresh(self) -> None:
@@ -74,7 +86,7 @@ class TokenFile:
             found = self._path.stat()
         except OSError as error:
             raise InvalidArgument("tokens", f"cannot be read: {error}") from None
-        state = (found.st_mtime_ns, found.st_ino)
+        state = (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
         if state == self._read:
             return
         if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
@@ -122,10 +134,32 @@ def _wrong_form(path: Path) -> InvalidArgument:
     return InvalidArgument("tokens", f"file {path} has another form than {form}; `chatledger token` writes it")
 
 
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait for another process that changes a token file of the same folder. Windows has no such lock."""
+    if fcntl is None:
+        yield
+        return
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
 def _write(path: Path, tokens: list[dict[str, Any]]) -> None:
-    """Replace the file in one step, so that a server that reads it meets the old or the new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent or ".", prefix=path.name)  # only its owner can read it
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump({"tokens": tokens}, file, indent=2)
-        file.write("\n")
-    os.replace(name, path)
+    """Replace the file in one step, so that a server that reads it meets the old or the new one. The file keeps its
+    owner, because the server may run as another user than the one who makes a token.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # only its owner can read it
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"tokens": tokens}, file, indent=2)
+            file.write("\n")
+        if os.name == "posix" and path.exists() and path.stat().st_uid != os.geteuid():
+            os.chown(name, path.stat().st_uid, path.stat().st_gid)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

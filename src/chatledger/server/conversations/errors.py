@@ -8,6 +8,8 @@ from typing import Any
 
 from starlette.types import Scope
 
+from chatledger.server.paths import path_within
+
 PATH = "/v1/conversations"
 
 _STATUSES = {
@@ -41,7 +43,7 @@ _PASSING = frozenset({"DraftLive"})
 
 def concerns(scope: Scope) -> bool:
     """Whether the request is one of the Conversations API."""
-    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    path = path_within(scope)
     return path == PATH or path.startswith(f"{PATH}/")
 
 

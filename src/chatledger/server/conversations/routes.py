@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Path, Query
 
 from chatledger.errors import InvalidArgument
 from chatledger.server.conversations.bodies import (
@@ -21,6 +21,7 @@ from chatledger.server.conversations.bodies import (
 from chatledger.server.conversations.conversations import KIND, create_conversation, find_conversation
 from chatledger.server.conversations.item_pages import find_item, read_page
 from chatledger.server.conversations.items import Item, items_of, to_messages
+from chatledger.server.headers import IdempotencyKey
 from chatledger.server.json_response import JsonResponse
 from chatledger.server.paths import PathId
 from chatledger.server.state import Mine, Who
@@ -43,14 +44,11 @@ Includable = Literal[
 ]
 ConversationId = Annotated[PathId, Path(description="The id of the conversation, percent-encoded.")]
 ItemId = Annotated[PathId, Path(description="The id of the item, percent-encoded.")]
-After = Annotated[str | None, Query(description="The id of the element that the page begins behind.")]
+After = Annotated[str | None, Query(description="The page starts after the element with this id.")]
 PageSize = Annotated[int, Query(ge=1, le=100, description="The most elements to return, 1 to 100.")]
 Order = Annotated[Literal["asc", "desc"], Query(description="Oldest first, or newest first.")]
 Include = Annotated[
     list[Includable] | None, Query(alias="include[]", description="Accepted, and not needed: items come back whole.")
-]
-Key = Annotated[
-    str | None, Header(alias="Idempotency-Key", description="A repeat with the same key and body stores nothing.")
 ]
 
 
@@ -67,7 +65,7 @@ async def list_conversations(
 
 
 @router.post("", operation_id="create_conversation")
-async def create(ledger: Mine, caller: Who, body: NewConversation, key: Key = None) -> ConversationResource:
+async def create(ledger: Mine, caller: Who, body: NewConversation, key: IdempotencyKey) -> ConversationResource:
     """Create a conversation, with up to 20 items."""
     return ConversationResource.of(await create_conversation(ledger, caller, body, key))
 
@@ -112,7 +110,7 @@ async def list_items(
 
 @router.post("/{conversation_id}/items", response_model=ItemList)
 async def create_items(
-    ledger: Mine, conversation_id: ConversationId, body: NewItems, include: Include = None, key: Key = None
+    ledger: Mine, conversation_id: ConversationId, body: NewItems, key: IdempotencyKey, include: Include = None
 ) -> JsonResponse:
     """Append up to 20 items, all or none. The same items again, with their ids or the same key, are a repeat: they are
     returned, and not stored twice.

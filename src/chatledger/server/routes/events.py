@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -15,42 +16,53 @@ from chatledger.models import ThreadChange
 from chatledger.server.json_response import to_json
 from chatledger.server.paths import ThreadId
 from chatledger.server.problems import body_of
-from chatledger.server.state import Mine, Shared, State
+from chatledger.server.state import Mine, Shared, State, Who
 
 router = APIRouter(tags=["events"])
 _RETRY = 1_000
 """Milliseconds after which a browser reconnects."""
 
 
-async def _open(ledger: Mine, thread_id: ThreadId, state: Shared) -> AsyncIterator[None]:
-    """Runs before the response begins, so a missing thread is a 404, and counts the open streams."""
-    await ledger.threads.get(thread_id)
-    if state.streams >= state.limits.streams:
-        detail = f"the server has {state.streams} open event streams, and allows no more; try again later"
-        raise HTTPException(503, detail, {"Retry-After": "5"})
-    state.streams += 1
-    try:
-        yield
-    finally:
-        state.streams -= 1
+class _Stream(NamedTuple):
+    """The cursor after which a stream starts, and the changes since."""
+
+    start: str
+    changes: AsyncGenerator[ThreadChange]
 
 
-@router.get("/threads/{thread_id}/events", response_class=EventSourceResponse, dependencies=[Depends(_open)])
-async def follow_thread(
+async def _open(
     ledger: Mine,
     thread_id: ThreadId,
     state: Shared,
+    caller: Who,
     after: Annotated[str | None, Query(description="The mark of the messages that the client has.")] = None,
     last_event_id: Annotated[str | None, Header(description="The id of the last event; a browser sends it.")] = None,
-) -> AsyncIterator[ServerSentEvent]:
+) -> AsyncIterator[_Stream]:
+    """Runs before the response begins, so a missing thread is a 404 and a wrong cursor a 400. Counts the streams."""
+    await ledger.threads.get(thread_id)
+    start = last_event_id or after or await ledger.branches.mark(thread_id)
+    stream = _Stream(start, ledger.follow(thread_id, after=start))
+    if state.streams[caller] >= state.limits.caller_streams or state.streams.total() >= state.limits.streams:
+        detail = "the server has as many open event streams as it allows, in all or of one caller; try again later"
+        raise HTTPException(503, detail, {"Retry-After": "5"})
+    state.streams[caller] += 1
+    try:
+        yield stream
+    finally:
+        state.streams -= Counter([caller])  # which also drops a caller without streams
+
+
+@router.get("/threads/{thread_id}/events", response_class=EventSourceResponse)
+async def follow_thread(state: Shared, stream: Annotated[_Stream, Depends(_open)]) -> AsyncIterator[ServerSentEvent]:
     """Each change of the active branch, once and in order, whichever process writes it. The name of an event is the
-    kind of the change, its data a ThreadChange, its id the cursor behind it. The stream ends when the server stops, or
-    after an hour; connect again with the last id, to this server or another one.
+    kind of the change, its data a ThreadChange, and its id the cursor after the change. The first event has only an id,
+    the cursor after which the stream starts. The stream ends when the server stops, or after an hour. Then connect
+    again with the last id, to this server or another one.
     """
     end = asyncio.get_running_loop().time() + state.limits.stream_seconds
-    yield ServerSentEvent(retry=_RETRY, comment="connected")
+    yield ServerSentEvent(id=stream.start, retry=_RETRY, comment="connected")
     try:
-        async with aclosing(ledger.follow(thread_id, after=last_event_id or after)) as changes:
+        async with aclosing(stream.changes) as changes:
             while (change := await _next(changes, state, end)) is not None:
                 data = to_json(change.model_dump(mode="json"))
                 yield ServerSentEvent(raw_data=data, event=change.kind, id=change.cursor)
@@ -68,4 +80,6 @@ async def _next(changes: AsyncGenerator[ThreadChange], state: State, end: float)
             finally:
                 state.waits.discard(wait)
     except TimeoutError:
+        if not wait.expired():
+            raise
         return None

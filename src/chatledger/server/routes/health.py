@@ -10,6 +10,7 @@ from chatledger.server.state import Shared
 router = APIRouter()
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", tags=["health"])
 async def healthz(state: Shared) -> dict[str, float]:
     """Check that the database answers. Returns the seconds that its answer took; 503 if there is none, and while the

@@ -8,12 +8,14 @@ from fastapi import APIRouter, Query, Response
 
 from chatledger.errors import InvalidArgument
 from chatledger.models import Appended, ChatMessage, Revision
-from chatledger.server.bodies import Append, Conversation, Items, Message, Stored, all_items
+from chatledger.server.bodies import Append, Items, Message, MessagePage, Stored, all_items
 from chatledger.server.headers import ExpectedMark, IdempotencyKey
 from chatledger.server.paths import MessageId, ThreadId
-from chatledger.server.state import Limit, Mine
+from chatledger.server.state import Limit, Mine, Shared
 
 router = APIRouter(prefix="/threads/{thread_id}/messages", tags=["messages"])
+MOST_TOKENS = 1_000_000
+"""Maximum of `max_tokens`, since a window by tokens is not limited by a number of messages."""
 
 
 @router.get("")
@@ -22,20 +24,25 @@ async def read_messages(
     thread_id: ThreadId,
     response: Response,
     limit: Limit,
+    state: Shared,
     branch: Annotated[int | None, Query(description="The branch; the active one by default.")] = None,
     before: Annotated[int | None, Query(description="Only messages before this seq, the newest of them.")] = None,
     after: Annotated[int | None, Query(description="Only messages after this seq, the oldest of them.")] = None,
     last_turns: Annotated[int | None, Query(description="The newest turns instead of the newest messages.")] = None,
-    max_tokens: Annotated[int | None, Query(description="The newest turns that fit, at four letters a token.")] = None,
+    max_tokens: Annotated[
+        int | None, Query(le=MOST_TOKENS, description="The newest turns that fit, at four letters a token.")
+    ] = None,
     run_id: Annotated[str | None, Query(description="Only messages of this run.")] = None,
     partials: Annotated[bool, Query(description="Whether to return a message that is still being written.")] = True,
     format: Annotated[str | None, Query(description="Return a `payload` in this format too.")] = None,  # noqa: A002
     view: Annotated[
         Literal["stored", "model"], Query(description="The payload as stored, or as the provider accepts it.")
     ] = "stored",
-) -> Conversation:
+) -> MessagePage:
     """Read the newest messages, or a page before or after a seq. `mark` and the `ETag` are the state of the branch."""
     of_turns = last_turns is not None or max_tokens is not None
+    if last_turns is not None and last_turns > state.limits.page:
+        raise InvalidArgument("last_turns", f"must be at most {state.limits.page}")
     window = {
         "branch": branch,
         "before": before,
@@ -50,10 +57,10 @@ async def read_messages(
         if view != "stored":
             raise InvalidArgument("view", "needs a format")
         history = await ledger.messages.history(thread_id, **window)  # type: ignore[arg-type]
-        found = Conversation.of(thread_id, history)
+        found = MessagePage.of(thread_id, history)
     else:
         formatted = await ledger.history(thread_id, format=format, view=view, as_="dicts", **window)  # type: ignore[arg-type]
-        found = Conversation.of(thread_id, formatted)
+        found = MessagePage.of(thread_id, formatted)
     response.headers["ETag"] = f'"{found.mark}"'
     return found
 

@@ -130,10 +130,14 @@ async def delete_thread(ledger: Mine, thread_id: ThreadId) -> Deleted:
     return await ledger.threads.delete(thread_id)
 
 
+_LONGEST_REVISION = 18
+"""Digits of a number that the database can hold."""
+
+
 def _revision(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
     text = without_quotes(if_match)
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _LONGEST_REVISION:
         raise InvalidArgument("If-Match", f'must be the revision of a thread, such as "3", not {if_match!r}')
     return int(text)
