@@ -11,10 +11,11 @@ from chatledger.storage.schema.text import encode_key
 
 async def _key(
     idempotency_key: Annotated[
-        str | None, Header(
-            description="A request with the same key is a repeat, and stores nothing. It stands for the ids of messages "
-            "that have none: send a message that has an id with the same id again."
-        )
+        str | None,
+        Header(
+            description="A request with the same key is a repeat, and stores nothing. The key stands for the ids of "
+            "messages that have none: send a message that has an id with the same id again."
+        ),
     ] = None,
 ) -> str | None:
     """The key as a text, or as the quoted text that the draft of the header's standard asks for."""
