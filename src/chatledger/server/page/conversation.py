@@ -1,4 +1,4 @@
-"""A conversation: a page of its messages, the fragments that the script adds to it, and a message as text and JSON."""
+"""A conversation: a page of its messages, the fragments that the script adds to it, and a message as JSON."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from chatledger.server.state import Mine
 router = html_router()
 PAGE = 50
 _RUNS_AT_ONCE = 500
+_SCORES = 1_000
+"""The most scores that a page shows, of all its messages together."""
 Position = Annotated[int | None, Query(ge=0)]
 
 
@@ -81,17 +83,7 @@ async def show_messages(
 async def show_json(ledger: Mine, thread_id: PathId, message_id: PathId) -> Response:
     """The message as it is stored."""
     message = await ledger.messages.get(thread_id, message_id)
-    return _plain(pretty(message.model_dump(mode="json")))
-
-
-@router.get("/threads/{thread_id}/messages/{message_id}/text")
-async def show_text(ledger: Mine, thread_id: PathId, message_id: PathId) -> Response:
-    """The whole text of a message, also where the page cuts it."""
-    message = await ledger.messages.get(thread_id, message_id)
-    return _plain(message.text)
-
-
-def _plain(text: str) -> Response:
+    text = pretty(message.model_dump(mode="json"))
     headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
     return Response(encodable(text), media_type="text/plain; charset=utf-8", headers=headers)
 
@@ -116,25 +108,44 @@ async def _show(request: Request, ledger: Ledger, thread_id: str, window: Window
         history=history,
         branches=branches,
         messages=shown,
+        newest_scores=beside.newest_scores,
         window=window,
         is_live=history.branch == thread.active_branch,
     )
 
 
-async def read_beside(ledger: Ledger, history: History, branches: Sequence[Branch]) -> Beside:
-    """The runs and scores of the messages with one statement each, and their alternatives where branches part."""
+async def read_beside(
+    ledger: Ledger, history: History, branches: Sequence[Branch], *, all_scores: bool = False
+) -> Beside:
+    """The runs and scores of the messages with one statement each, and their alternatives where branches part. Without
+    `all_scores`, only the newest scores.
+    """
     ids = list({one.run_id for one in history if one.run_id is not None})
     if not ids:
         return Beside(alternatives=await _alternatives(ledger, history, branches))
     runs = await ledger.runs.find_many(ids)
     scores: defaultdict[str | None, list[Feedback]] = defaultdict(list)
+    are_cut = False
     for at in range(0, len(ids), _RUNS_AT_ONCE):
-        for one in await ledger.feedback.current(run_id=ids[at : at + _RUNS_AT_ONCE], limit=1_000):
+        found, has_more = await _scores(ledger, ids[at : at + _RUNS_AT_ONCE], all_scores)
+        are_cut = are_cut or has_more
+        for one in found:
             scores[one.message_id].append(one)
     last = {one.run_id: one.message_id for one in history if one.role == "assistant"}
     for one in scores.pop(None, []):  # of a whole run: it stands at the run's last answer here
         scores[last.get(one.run_id)].append(one)
-    return Beside(runs, scores, await _alternatives(ledger, history, branches))
+    alternatives = await _alternatives(ledger, history, branches)
+    return Beside(runs, scores, _SCORES if are_cut else None, alternatives)
+
+
+async def _scores(ledger: Ledger, run_ids: Sequence[str], all_scores: bool) -> tuple[list[Feedback], bool]:
+    """The scores of these runs, newest first, and whether there are more."""
+    found = await ledger.feedback.current(run_id=run_ids, limit=_SCORES)
+    scores = list(found)
+    while all_scores and found.next_cursor is not None:
+        found = await ledger.feedback.current(run_id=run_ids, limit=_SCORES, cursor=found.next_cursor)
+        scores += found
+    return scores, found.next_cursor is not None
 
 
 async def _alternatives(

@@ -16,7 +16,8 @@ from chatledger.server.page.static import FILES
 
 async def to_file(ledger: Ledger, thread: Thread, history: History) -> str:
     """The file. It shows whole texts, the runs of the messages and their scores."""
-    shown = Renderer(_data_uri, limit=None).show(history.messages, await read_beside(ledger, history, ()))
+    beside = await read_beside(ledger, history, (), all_scores=True)
+    shown = Renderer(_data_uri, limit=None).show(history.messages, beside)
     style = Markup(FILES["page.css"].decode())  # noqa: S704 - our own
     return render("file.html", thread=thread, messages=shown, style=style, in_file=True)
 

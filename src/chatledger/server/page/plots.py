@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import ROUND_CEILING, Decimal
 
 WIDTH, HEIGHT = 640, 180
 _LEFT, _TOP, _BOTTOM = 48, 10, 22
@@ -62,7 +63,7 @@ class Plot:
     def bars(
         cls, title: str, days: Sequence[date], series: Mapping[str, Sequence[float | None]], *, stacked: bool = True
     ) -> Plot:
-        sums = [[values[at] or 0 for values in series.values()] for at in range(len(days))]
+        sums = [[_finite(values[at]) or 0 for values in series.values()] for at in range(len(days))]
         top = _round_up(max((sum(one) if stacked else max(one) for one in sums), default=0))
         step = (WIDTH - _LEFT) / len(days)
         marks = []
@@ -88,11 +89,12 @@ class Plot:
 
     @classmethod
     def line(cls, title: str, days: Sequence[date], series: Mapping[str, Sequence[float | None]]) -> Plot:
-        said = [value for values in series.values() for value in values if value is not None]
+        drawn = {name: [_finite(value) for value in values] for name, values in series.items()}
+        said = [value for values in drawn.values() for value in values if value is not None]
         low, high = min([0, *said]), max([0, *said])
         top, bottom = _round_up(high), -_round_up(-low) if low < 0 else 0.0
         marks, lines = [], []
-        for number, (name, values) in enumerate(series.items()):
+        for number, (name, values) in enumerate(drawn.items()):
             points = []
             for at, value in enumerate(values):
                 if value is not None:
@@ -104,22 +106,32 @@ class Plot:
 
 
 def _height(value: float, bottom: float, top: float) -> float:
-    return round(_TOP + (top - value) / (top - bottom) * (HEIGHT - _TOP - _BOTTOM), 1)
+    size = max(top, -bottom)  # the difference of the ends alone may be infinite
+    part = (top / size - value / size) / (top / size - bottom / size)
+    return round(_TOP + part * (HEIGHT - _TOP - _BOTTOM), 1)
 
 
 def _ticks(bottom: float, top: float) -> list[tuple[float, str]]:
     return [(_height(value, bottom, top), _number(value)) for value in (bottom, (bottom + top) / 2, top)]
 
 
+def _finite(value: float | None) -> float | None:
+    """The value, if a plot has a place for it. The table under the plot has all values."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _round_up(value: float) -> float:
-    """The next number of one significant digit, for the end of a scale; 1 for nothing."""
-    if value <= 0 or not math.isfinite(value):
+    """The next number of one significant digit, for the end of a scale; 1 for nothing. The largest floats stay."""
+    if value <= 0:
         return 1
-    size = 10 ** math.floor(math.log10(value))
-    return float(math.ceil(value / size) * size)
+    exact = Decimal(str(value))  # 10 ** -324 would be 0, and 2 * 10 ** 308 no float
+    rounded = float(exact.quantize(Decimal(1).scaleb(exact.adjusted()), ROUND_CEILING))
+    return rounded if math.isfinite(rounded) else value
 
 
 def _number(value: float) -> str:
+    if abs(value) >= 1e15:
+        return f"{value:.4g}"
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"

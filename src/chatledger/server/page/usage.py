@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import UTC, date, datetime, time, timedelta
+from statistics import mean
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -44,7 +45,15 @@ async def show_usage(request: Request, ledger: Mine, days: Annotated[int, Query(
         plots.append(Plot.line(f"Score: {key}", span, {"mean": means}))
     shown = [plot for plot in plots if not plot.is_empty]
     return await page(
-        request, "usage.html", plots=shown, models=models, days=days, complete=complete, most=_SCORES, keys=len(scores)
+        request,
+        "usage.html",
+        plots=shown,
+        models=models,
+        days=days,
+        complete=complete,
+        most=_SCORES,
+        keys=len(scores),
+        most_keys=_KEYS,
     )
 
 
@@ -61,5 +70,6 @@ async def _scores(ledger: Ledger, since: datetime) -> tuple[dict[str, dict[date,
         count, cursor = count + len(found), found.next_cursor
         if cursor is None or len(recent) < len(found) or count >= _SCORES:
             break
-    means = {key: {day: sum(all_) / len(all_) for day, all_ in days.items()} for key, days in read.items()}
+    # Exact: a sum of floats may be infinite.
+    means = {key: {day: mean(all_) for day, all_ in days.items()} for key, days in read.items()}
     return means, cursor is None or count < _SCORES
