@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
 
 from chatledger import ChatMessage, ToolCall, blocking
+from tests.browser.conftest import opened
+from tests.server.conftest import Serving
 
 
 def user(text: str) -> ChatMessage:
@@ -92,3 +97,69 @@ def test_it_works_without_its_script(page: Page, ledger: blocking.Ledger) -> Non
     page.goto("/threads/plan")
     page.locator("#m-6").get_by_role("button", name="Bad answer").click()
     expect(page.locator("#m-6").get_by_role("list", name="Scores of message 6")).to_contain_text("thumb 0")
+
+
+@pytest.fixture
+def failing(browser: Browser, server: Serving) -> Iterator[Page]:
+    """A page some of whose requests fail."""
+    with opened(browser, server, allowed=["502", "404", "net::ERR_FAILED"]) as page:
+        yield page
+
+
+def turn(page: Page, *, hidden: bool) -> None:
+    """What the browser tells the page when its tab goes behind another one, or comes back."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_changes_go_on_after_a_proxy_refused_the_stream(failing: Page, ledger: blocking.Ledger) -> None:
+    refused: list[str] = []
+
+    def refuse_twice(route: Route) -> None:
+        if len(refused) < 2:
+            refused.append(route.request.url)
+            route.fulfill(status=502)
+        else:
+            route.continue_()
+
+    failing.route("**/events?*", refuse_twice)
+    failing.goto("/threads/plan")
+    ledger.messages.append("plan", [user("And when it rains?")])
+    expect(failing.locator("#m-9")).to_contain_text("And when it rains?")
+    assert len(refused) == 2
+
+
+def test_a_hidden_page_has_no_stream_and_catches_up_when_it_is_shown(page: Page, ledger: blocking.Ledger) -> None:
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url) if "/events?" in sent.url else None)
+    page.goto("/threads/plan")
+    ledger.messages.append("plan", [user("First.")])
+    expect(page.locator("#m-9")).to_contain_text("First.")
+    with page.expect_event("requestfailed", lambda sent: "/events?" in sent.url):
+        turn(page, hidden=True)
+    ledger.messages.append("plan", [user("Second.")])
+    assert page.locator("#m-10").count() == 0
+    turn(page, hidden=False)
+    expect(page.locator("#m-10")).to_contain_text("Second.")
+    assert len(set(asked)) == len(asked) == 2  # the second one from the last change
+
+
+def test_a_page_whose_conversation_is_gone_asks_no_more(failing: Page, ledger: blocking.Ledger) -> None:
+    failing.goto("/threads/plan")
+    failing.route("**/messages?*", lambda route: route.fulfill(status=404))
+    with failing.expect_event("requestfailed", lambda sent: "/events?" in sent.url):
+        ledger.messages.append("plan", [user("And when it rains?")])
+    expect(failing.get_by_role("status")).to_have_text("This page no longer changes by itself")
+
+
+def test_a_score_whose_request_fails_is_sent_as_a_form_with_its_button(failing: Page, ledger: blocking.Ledger) -> None:
+    failing.goto("/threads/plan")
+    failing.route("**/score", lambda route: route.abort(), times=1)
+    failing.locator("#m-6").get_by_role("button", name="Bad answer").click()
+    expect(failing.locator("#m-6").get_by_role("list", name="Scores of message 6")).to_contain_text("thumb 0")
+    assert [one.score for one in ledger.feedback.current(run_id="r1", key="thumb")] == [0]

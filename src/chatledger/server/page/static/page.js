@@ -37,7 +37,8 @@ document.addEventListener("keydown", (event) => {
 
 async function fetchFragment(address) {
   const response = await fetch(address, { headers: { Accept: "text/html" } });
-  if (!response.ok || response.redirected) throw new Error(`the server answered ${response.status}`);
+  const status = response.redirected ? 401 : response.status;  // a redirection leads to the login
+  if (status !== 200) throw Object.assign(new Error(`the server answered ${status}`), { status });
   const template = document.createElement("template");
   template.innerHTML = await response.text();  // from our own server, which escaped it; no script in it runs
   return template.content;
@@ -84,31 +85,67 @@ function watch() {
 
 // --- Changes --------------------------------------------------------------------------------------------------------
 
+const FIRST_DELAY = 1000;  // milliseconds
+const LONGEST_DELAY = 30000;
 let source = null;
+let mark = null;  // where the changes that the page has end
+let delay = FIRST_DELAY;
+let reopening = null;  // the timer
+let ended = false;
 let dirty = null;  // the lowest position from which messages have changed
 let working = false;
 
 function follow() {
-  if (source || !list.dataset.events) return;
-  source = new EventSource(`${list.dataset.events}?after=${document.getElementById("end").dataset.mark}`);
-  for (const kind of ["appended", "grown", "completed", "revised"]) {
-    source.addEventListener(kind, (event) => changed(JSON.parse(event.data)));
-  }
-  source.addEventListener("retracted", (event) => {
-    const { seq } = JSON.parse(event.data);
+  const end = document.getElementById("end");
+  if (source || ended || document.hidden || !end || !list.dataset.events) return;
+  clearTimeout(reopening);
+  mark ??= end.dataset.mark;
+  const opened = source = new EventSource(`${list.dataset.events}?${new URLSearchParams({ after: mark })}`);
+  const on = (kind, act) => source.addEventListener(kind, (event) => {
+    if (opened !== source) return;
+    mark = event.lastEventId || mark;
+    act(JSON.parse(event.data));
+  });
+  for (const kind of ["appended", "grown", "completed", "revised"]) on(kind, changed);
+  on("retracted", ({ seq }) => {
     const gone = document.getElementById(`m-${seq}`);
     if (gone?.matches("article")) gone.remove();
     else if (gone) refresh(Number(gone.closest("article").dataset.seq));
   });
-  source.addEventListener("rewound", (event) => {
-    const { seq } = JSON.parse(event.data);
+  on("rewound", ({ seq }) => {
     for (const one of list.querySelectorAll("article")) if (Number(one.dataset.seq) >= seq) one.remove();
     const last = [...list.querySelectorAll("article")].at(-1);
     if (last) refresh(Number(last.dataset.seq));
   });
-  source.addEventListener("activated", () => location.reload());
-  source.addEventListener("problem", () => source.close());
+  on("activated", () => location.reload());
+  on("problem", ({ status }) => { if (status === 503) followLater(); else endChanges(); });
+  source.addEventListener("open", () => { delay = FIRST_DELAY; });
+  source.addEventListener("error", () => {
+    // The browser reconnects by itself, except after an answer such as 502 of a proxy.
+    if (opened === source && opened.readyState === EventSource.CLOSED) followLater();
+  });
 }
+
+function pause() {
+  clearTimeout(reopening);
+  source?.close();
+  source = null;
+}
+
+function followLater() {
+  pause();
+  reopening = setTimeout(follow, delay);
+  delay = Math.min(2 * delay, LONGEST_DELAY);
+}
+
+function endChanges() {
+  pause();
+  ended = true;
+  announce("This page no longer changes by itself");
+}
+
+// A browser has six connections to a host, for all its tabs together. A stream takes one.
+document.addEventListener("visibilitychange", () => { if (document.hidden) pause(); else if (list) follow(); });
 
 function changed({ kind, seq, message }) {
   if (kind === "appended" && message.state === "partial") announce(`${message.role} is writing`);
@@ -120,16 +157,18 @@ function changed({ kind, seq, message }) {
 
 async function refresh(seq) {
   dirty = dirty === null ? seq : Math.min(dirty, seq);
-  if (working) return;
+  if (working || ended) return;
   working = true;
+  let from = seq;
   try {
     while (dirty !== null) {
-      const from = dirty;
+      from = dirty;
       dirty = null;
       put(await fetchFragment(fragmentAddress({ after: from - 1 })), from);
     }
-  } catch {
-    setTimeout(() => refresh(seq), 1000);
+  } catch (error) {
+    if (error.status === 401 || error.status === 404) endChanges();  // logged out, or the conversation is gone
+    else setTimeout(() => refresh(from), 1000);
   } finally {
     working = false;
   }
@@ -183,7 +222,7 @@ addEventListener("scroll", () => {
 
 list?.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches(".score")) return;
+  if (!form.matches(".score") || form.dataset.plain) return;
   event.preventDefault();
   const body = new URLSearchParams(new FormData(form, event.submitter));
   const article = form.closest("article");
@@ -194,7 +233,8 @@ list?.addEventListener("submit", async (event) => {
     await refresh(Number(article.dataset.seq));
     announce("The score is stored");
   } catch {
-    HTMLFormElement.prototype.submit.call(form);  // the server's own page says why
+    form.dataset.plain = "yes";
+    form.requestSubmit(event.submitter);  // with the button's value; the server's own page says why
   }
 });
 
