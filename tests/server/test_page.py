@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from chatledger import ChatMessage, Feedback, Ledger
-from chatledger.models import FilePart, ImagePart
+from chatledger.models import AudioPart, FilePart, ImagePart
 from chatledger.server import Caller, TokenFile, create_app
 from tests.server.conftest import by_header, client_of
 
@@ -103,7 +103,7 @@ async def test_nothing_of_another_user_is_shown_or_changed(app: FastAPI, ledger:
     await ada.messages.append("hers", [message], run_id="r")
     await ada.branches.fork("hers", 0, activate=False)
     async with client_of(app, "bob") as bob, client_of(app, "ada") as own:
-        for path in ("", "/messages", "/messages/m/json", "/messages/m/text", "/media/m/0"):
+        for path in ("", "/messages", "/messages/m/json", "/media/m/0"):
             assert "secret" not in await text_of(bob, f"/threads/hers{path}", 404)
             await text_of(own, f"/threads/hers{path}")
         for path in ("/", "/?q=secret", "/usage"):
@@ -157,6 +157,55 @@ async def test_only_known_types_are_shown_in_the_browser(client: httpx.AsyncClie
         assert answer.headers["content-disposition"] == "attachment"
     assert "elsewhere.example/x.png" in await text_of(client, "/threads/t")
     assert 'src="https' not in await text_of(client, "/threads/t")
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
+        (b"RIFF\x24\n\0\0WEBPVP8 ", "image/webp"),
+        (b"RIFF\x24\0\0\0AVI LIST", "application/octet-stream"),
+    ],
+)
+async def test_a_riff_file_is_what_its_ninth_to_twelfth_byte_say(
+    client: httpx.AsyncClient, ledger: Ledger, start: bytes, kind: str
+) -> None:
+    part = AudioPart(data=base64.b64encode(start).decode())
+    await ledger.messages.append("t", [ChatMessage(role="user", content=[part], message_id="m")], create=True)
+    assert (await client.get("/threads/t/media/m/0")).headers["content-type"] == kind
+
+
+async def test_every_error_of_a_page_is_a_page(client: httpx.AsyncClient, ledger: Ledger) -> None:
+    await ledger.threads.create("t")
+    for method, path, status in (
+        ("GET", "/login", 404),
+        ("GET", "/logout", 405),
+        ("GET", "/threads/t/score", 405),
+        ("GET", "/usage?days=0", 400),
+        ("GET", "/threads/nobody's", 404),
+        ("POST", "/threads/t/activate", 400),
+    ):
+        answer = await client.request(method, path)
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8"), path
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "this server has no tokens to log in with" in await text_of(client, "/login", 404)
+    assert (await client.get("/logout")).headers["allow"] == "POST"
+
+
+async def test_a_body_without_an_end_gets_a_page(client: httpx.AsyncClient) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(30):
+            yield b"a" * 10_000
+
+    answer = await client.post("/threads/t/score", content=body())
+    assert (answer.status_code, answer.headers["content-type"]) == (413, "text/html; charset=utf-8")
+
+
+async def test_a_browser_keeps_only_the_files_of_their_own_version(client: httpx.AsyncClient) -> None:
+    [own] = re.findall(r'src="(/static/page.js[^"]*)"', await text_of(client, "/"))
+    assert "immutable" in (await client.get(own)).headers["cache-control"]
+    for path in ("/static/page.js?v=other", "/static/page.js"):
+        assert (await client.get(path)).headers["cache-control"] == "no-store"
 
 
 async def test_its_addresses_stay_within_a_mounted_application(ledger: Ledger) -> None:

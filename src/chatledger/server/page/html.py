@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -15,7 +16,9 @@ from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from chatledger.errors import ChatLedgerError
 from chatledger.models.json import dumps
@@ -118,8 +121,23 @@ class HtmlRoute(APIRoute):
             except RequestValidationError as error:
                 detail = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
                 return await _error(request, 400, "The address of this page is wrong", detail, {})
+            except HTTPException as error:
+                return await _http_error(request, error)
 
         return handling
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A method that the route does not have never comes to its handler."""
+        try:
+            await super().handle(scope, receive, send)
+        except HTTPException as error:
+            response = await _http_error(Request(scope, receive), error)
+            await response(scope, receive, send)
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    title = HTTPStatus(error.status_code).phrase.capitalize()
+    return await _error(request, error.status_code, title, str(error.detail), error.headers or {})
 
 
 async def _error(request: Request, status: int, title: str, detail: str, headers: Mapping[str, str]) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from fastapi import HTTPException, Request
 from starlette.responses import RedirectResponse, Response
@@ -55,9 +55,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 def _stays_here(path: str) -> bool:
     """Whether the path is one of this site. A browser takes `//` and a backslash for the beginning of another one."""
-    if not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable():
-        return False
-    return not urlsplit(path).netloc
+    return path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
 
 
 def _tokens(request: Request) -> TokenFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
@@ -27,7 +28,14 @@ SHOWN = {
 """The types that a page shows, and how. Not SVG: it can hold scripts. Everything else is a file to download."""
 _PLAIN = str.maketrans("-_", "+/", " \t\r\n")
 """From base64 for addresses, and base64 in lines, to plain base64."""
-_MAGIC = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
+_MAGIC = {
+    re.compile(rb"\x89PNG\r\n"): "image/png",
+    re.compile(rb"\xff\xd8\xff"): "image/jpeg",
+    re.compile(rb"GIF8"): "image/gif",
+    re.compile(rb"RIFF.{4}WEBP", re.DOTALL): "image/webp",
+    re.compile(rb"RIFF.{4}WAVE", re.DOTALL): "audio/wav",
+}
+"""What the first 12 bytes of a type look like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ def _type(said: str | None, data: str) -> str:
         start = base64.b64decode(data[:16])
     except (binascii.Error, ValueError):
         start = b""
-    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "application/octet-stream")
+    return next((kind for magic, kind in _MAGIC.items() if magic.match(start)), "application/octet-stream")
 
 
 def parts_of(message: ChatMessage) -> Sequence[Part]:

@@ -16,8 +16,10 @@ VERSION = hashlib.sha256(b"".join(FILES.values())).hexdigest()[:12]
 
 
 @router.get("/static/{name}")
-async def static(name: str) -> Response:
+async def static(name: str, v: str = "") -> Response:
+    """The file. A browser keeps it only under its own version: another server may have answered with another one."""
     if name not in FILES:
         raise HTTPException(404, "there is no such file")
-    headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+    keeps = "public, max-age=31536000, immutable" if v == VERSION else "no-store"
+    headers = {"Cache-Control": keeps, "X-Content-Type-Options": "nosniff"}
     return Response(FILES[name], media_type=_TYPES[name], headers=headers)
