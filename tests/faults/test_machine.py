@@ -104,7 +104,7 @@ class Machine(ThreadRules, MessageRules, ChangeRules, BranchRules, DraftRules, V
             for name, thread in self.model.threads.items()
             for one in thread.path
             if any(text in said.lower() for said in words(one))
-        )
+        ), "a search finds other messages than the model"
         named = {name for name, thread in self.model.threads.items() if text in (thread.title or "").lower()}
         threads = await self.own.threads.search(text, limit=1_000)
         assert {hit.thread_id for hit in threads} == {name for name, _ in found} | named

@@ -44,6 +44,13 @@ async def test_every_public_method_does_the_same_behind_a_transaction_pooler(
         assert behind == await tell(direct, scope, "direct")
 
 
+async def test_a_large_batch_leaves_nothing_behind(pooler: TransactionPooler) -> None:
+    """Its rows come as arrays, whose types the driver must know."""
+    async with Ledger.open(pooler.url, pooler="transaction") as ledger:
+        await ledger.messages.append("t", [*turn(), *turn()], create=True)
+    assert await traces(pooler) == [[], [], []]
+
+
 async def append_turns(ledger: Ledger, thread_id: str, count: int) -> None:
     await ledger.threads.create(thread_id)
     for number in range(count):
