@@ -658,7 +658,7 @@ def let_the_erased_come_back_with_an_append() -> None:
 
 def trust_the_cached_owner() -> None:
     """The cached tip is used for every user."""
-    from chatledger.storage.append import attempt
+    from chatledger.storage.append import attempt, together
     from chatledger.storage.databases import postgresql_append, sqlite
 
     plan = attempt.plan_on_cached_tip
@@ -666,7 +666,7 @@ def trust_the_cached_owner() -> None:
     def of_anybody(request: Any, cached: Any) -> Any:
         return plan(request, replace(cached, user_id=request.tenant.user))
 
-    for module in (attempt, postgresql_append, sqlite):
+    for module in (attempt, postgresql_append, sqlite, together):
         _put(module, plan_on_cached_tip=of_anybody)
 
 
@@ -897,9 +897,35 @@ def expect_no_version() -> None:
 
 
 def share_a_statement_with_values() -> None:
+    from chatledger.storage.append.write import Plan
+    from chatledger.storage.databases.postgresql_append import PostgresqlAppend
+
+    Plan.is_plain = property(lambda plan: True)  # type: ignore[assignment]
+    PostgresqlAppend.can_share = lambda self, request: request in self._tips  # type: ignore[method-assign]
+
+
+def wait_for_locked_branches() -> None:
+    from chatledger.storage.append import together
+
+    _put(together, _FREE=together._FREE.replace(" SKIP LOCKED", ""))
+
+
+def write_together_on_any_stamp() -> None:
+    from chatledger.storage.append import together
+
+    _put(together, _FREE=together._FREE.replace(" AND o.stamp = g.stamp", ""))
+
+
+def wait_for_the_locks_of_others() -> None:
+    from chatledger.storage.append import together
+
+    _put(together, LOCK_TIMEOUT="0")
+
+
+def wait_for_every_flight() -> None:
     from chatledger.storage.databases import append_queue
 
-    _put(append_queue, _may_share=lambda waiter, first, characters: not waiter.alone)
+    _put(append_queue, PATIENCE=3_600)
 
 
 def merge_without_the_lock() -> None:
@@ -1513,6 +1539,34 @@ MUTANTS = (
         "keeping an append with values out of a group",
         "assert",
         share_a_statement_with_values,
+    ),
+    Mutant(
+        "shared-locked",
+        "test_shared_statements.py -k skipped",
+        "skipping the locked branches of a statement that appends share",
+        "assert",
+        wait_for_locked_branches,
+    ),
+    Mutant(
+        "shared-stamp",
+        "test_shared_statements.py -k created_again",
+        "the stamp in a statement that appends share",
+        "assert",
+        write_together_on_any_stamp,
+    ),
+    Mutant(
+        "shared-run",
+        "test_shared_statements.py -k inserts_a_run",
+        "the limit of a wait for a lock in a statement that appends share",
+        "TimeoutError",
+        wait_for_the_locks_of_others,
+    ),
+    Mutant(
+        "shared-patience",
+        "test_shared_statements.py -k let_others_pass",
+        "letting others pass a statement that waits for a lock",
+        "TimeoutError",
+        wait_for_every_flight,
     ),
     Mutant(
         "kv-merge",

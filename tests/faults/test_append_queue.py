@@ -1,10 +1,10 @@
-"""Queued appends to one thread share a statement. Each of them is still stored whole, in order and once."""
+"""Queued appends of one tenant share a statement. Each of them is still stored whole, in order and once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -163,13 +163,15 @@ async def test_the_next_waiter_is_cancelled_as_its_turn_comes(told: bool) -> Non
             await gate.wait()
             went.append(request.thread_id)
 
-    async def together(_requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
-        raise AssertionError
+    class Alone:
+        def can_share(self, _request: AppendRequest) -> bool:
+            return False
 
-    queue = AppendQueue(together)
-    requests = [
-        make_request(Tenant.of("default"), "t", [user(str(n))], branch=n, limits=None) for n in range(3)
-    ]  # on different branches, so none shares a statement
+        async def together(self, _requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
+            raise AssertionError
+
+    queue = AppendQueue(Alone())
+    requests = [make_request(Tenant.of("default"), "t", [user(str(n))], limits=None) for n in range(3)]
     tasks = [asyncio.create_task(append(request)) for request in requests]
     await asyncio.sleep(0)
     gate.set()
@@ -200,7 +202,7 @@ async def test_the_appends_of_a_failed_group_go_alone(ledger: Ledger, monkeypatc
     def broken(*_: Any) -> Any:
         raise RuntimeError
 
-    monkeypatch.setattr(postgresql_append, "plan_on_each_other", broken)
+    monkeypatch.setattr(postgresql_append, "statement_of", broken)
     done = await asyncio.wait_for(append_all(ledger, [says(n) for n in range(4)]), 10)
     assert [one.version for one in done] == [2, 3, 4, 5]
 

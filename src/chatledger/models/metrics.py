@@ -34,6 +34,6 @@ class Metrics(Model):
     pool_wait_seconds: float = 0
     """Seconds that those calls waited in all."""
     queue_length: int = 0
-    """Appends that now wait for another append to the same thread; on SQLite, writes that wait for the writer."""
+    """Appends that now wait while others are in flight; on SQLite, writes that wait for the writer."""
     running: int = 0
     """Reads, writes and transactions that are running or waiting now."""

@@ -11,7 +11,7 @@ would refuse gets a preflight first, and the stamp stops a write that was judged
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from chatledger.errors import (
@@ -153,21 +153,6 @@ def plan_on_cached_tip(request: AppendRequest, cached: Seen) -> Plan | NeedsPref
     except ChatLedgerError:
         return NeedsPreflight()
     return plan if isinstance(plan, Plan) else NeedsPreflight()
-
-
-def plan_on_each_other(requests: Sequence[AppendRequest], cached: Seen) -> list[Plan]:
-    """A plan for each of the requests to one branch. Each is judged on the tip that the plan before it leaves. The list
-    ends before the first request that is refused or that leaves a partial message.
-    """
-    plans: list[Plan] = []
-    seen = cached
-    for request in requests:
-        plan = plan_on_cached_tip(request, seen)
-        if isinstance(plan, NeedsPreflight) or plan.judgement.tip.partial_seq is not None:
-            break
-        plans.append(plan)
-        seen = seen_after(plan, seen, Written(plan.touches))
-    return plans
 
 
 def attempt_locked(sql: Sql, request: AppendRequest) -> Appended:

@@ -24,6 +24,10 @@ branch, nor for a thread that has more branches by now.
 """
 
 
+def branch_key(request: AppendRequest) -> BranchKey:
+    return request.tenant.key, request.thread, request.branch
+
+
 class TipCache:
     """One for each database object. The writer's thread and the event loops of a SQLite file share it. Each call is one
     operation of the OrderedDict, which is atomic; a lost entry costs one preflight.
@@ -33,9 +37,12 @@ class TipCache:
         self._size = size
         self._seen: OrderedDict[BranchKey, Seen] = OrderedDict()
 
+    def __contains__(self, request: AppendRequest) -> bool:
+        return branch_key(request) in self._seen
+
     def take(self, request: AppendRequest) -> Seen | None:
         """Remove the tip from the cache and return it: each tip is used once, and its append stores the next one."""
-        return self._seen.pop((request.tenant.key, request.thread, request.branch), None)
+        return self._seen.pop(branch_key(request), None)
 
     def remember(self, request: AppendRequest, seen: Seen | None) -> None:
         if seen is None or seen.tip is None or len(seen.tip.open_calls) > _MANY_CALLS:

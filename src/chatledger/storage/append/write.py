@@ -38,7 +38,7 @@ ACTIVITY_RESOLUTION = timedelta(seconds=1)
 """How stale a thread's `active_at` may be. Each update costs two index entries, so not every append makes one."""
 
 # The types of the columns whose rows a statement on PostgreSQL makes, where they are not text.
-_TYPES = {
+TYPES = {
     "seq": "bigint",
     "idx": "int",
     "call_count": "int",
@@ -137,22 +137,6 @@ def plan_rows(request: AppendRequest, judgement: Judgement, branch: int) -> Mapp
     return {name: encryption.encrypt(name, TABLES[name], own, *place) for name, own in rows.items()}
 
 
-def joined(plans: Sequence[Plan]) -> Plan:
-    """Merge several plans for one branch into one. Each must be judged on the tip that the plan before it leaves."""
-    first, last = plans[0], plans[-1]
-    rows = tuple([row for plan in plans for row in plan.request.rows])
-    request = replace(last.request, rows=rows, now=first.request.now)  # no run begins after its first message
-    return replace(
-        last,
-        request=request,
-        own=request.rows,
-        stamp=first.stamp,
-        touches=any(plan.touches for plan in plans),
-        runs=list(dict.fromkeys(run for plan in plans for run in plan.runs)),
-        rows={name: [row for plan in plans for row in plan.rows[name]] for name in TABLES},
-    )
-
-
 def write(sql: Sql, plan: Plan, *, locked: bool = False) -> Written | Moved:
     """`locked`: a transaction holds the branch, and ends if this raises. Values of kv then get separate statements,
     which can report the stored version. Raises KvConflict.
@@ -172,7 +156,7 @@ def write_values(sql: Sql, request: AppendRequest) -> None:
         kv.put(sql, request.tenant, kv.of_thread(request.thread), one, request.now)
 
 
-def _place(plan: Plan) -> dict[str, Any]:
+def place_of(plan: Plan) -> dict[str, Any]:
     return {
         "tenant": plan.request.tenant.key,
         "thread": plan.request.thread,
@@ -202,7 +186,7 @@ def _write_postgresql(sql: Sql, plan: Plan) -> Written | Moved:
     try:
         rows = sql.fetch(template, parameters)
     except Exception as error:
-        raise_run_conflict(plan, error)
+        raise_run_conflict([plan.request], error)
         raise
     return read_written(rows)
 
@@ -229,7 +213,7 @@ class Filled(NamedTuple):
 
 def fill(plan: Plan) -> tuple[Filled, dict[str, Any]]:
     """The parts that the statement writes, and its parameters."""
-    parameters = _place(plan)
+    parameters = place_of(plan)
     if plan.new_branch is not None:
         parameters |= _new_branch_columns(plan.new_branch) | {"now": plan.request.now}
     columns = tuple([columns_of(name, rows, parameters) for name, rows in plan.rows.items() if rows])
@@ -256,9 +240,9 @@ def read_written(rows: Sequence[Row]) -> Written | Moved:
     return Written(bool(touched)) if tips else Moved()
 
 
-def raise_run_conflict(plan: Plan, error: Exception) -> None:
+def raise_run_conflict(requests: Sequence[AppendRequest], error: Exception) -> None:
     """Raises RunConflict if that is what the error says."""
-    foreign = foreign_run(error, plan.request.runs)
+    foreign = foreign_run(error, [run for request in requests for run in request.runs])
     if foreign is not None:
         raise run_conflict(foreign) from error
 
@@ -280,12 +264,14 @@ for their cells. Each number of rows is a statement of its own, so larger batche
 """
 
 
-def columns_of(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any]) -> Columns:
+def columns_of(
+    table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str, Any], *, cells: bool = True
+) -> Columns:
     """Adds the parameters. Most columns of most batches are NULL. The driver works through an array element by element,
     whatever it holds, so a column of equal values is sent as one value.
     """
     varying, values = [], []
-    cells = len(rows) if len(rows) <= CELLS else 0
+    count = len(rows) if cells and len(rows) <= CELLS else 0
     for (column, parameter, often_the_same, names), own in zip(
         _PARAMETERS[table], zip(*rows, strict=True), strict=True
     ):
@@ -295,11 +281,11 @@ def columns_of(table: str, rows: Sequence[tuple[Any, ...]], parameters: dict[str
                 parameters[parameter] = own[0]
         else:
             varying.append(column)
-            if cells:
+            if count:
                 parameters.update(zip(names, own, strict=False))
             else:
                 parameters[parameter] = own
-    return Columns(table, tuple(varying), tuple(values), cells)
+    return Columns(table, tuple(varying), tuple(values), count)
 
 
 _OFTEN_THE_SAME = frozenset(GIVEN_COLUMNS) - {"message_id", "role", "text"} | {
@@ -332,7 +318,7 @@ def parts_from_tip(filled: Filled) -> list[str]:
     """The parts of a chained statement that write only if its part `tip` wrote the tip."""
     parts = []
     if filled.touches:
-        parts.append(f"touched AS ({_TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
+        parts.append(f"touched AS ({TOUCH} AND EXISTS (SELECT FROM tip) RETURNING 1)")
     if filled.interrupts:
         parts.append(f"interrupted AS ({_INTERRUPT} AND EXISTS (SELECT FROM tip))")
     if filled.ends:
@@ -349,7 +335,7 @@ UPDATE_TIP = (
     " open_calls = :open_calls, partial_seq = :partial_seq"
     f" WHERE {_KEY} AND branch = :branch AND stamp = :stamp"
 )
-_TOUCH = f"UPDATE {{schema}}threads SET active_at = :now WHERE {_KEY} AND active_at < :stale"
+TOUCH = f"UPDATE {{schema}}threads SET active_at = :now WHERE {_KEY} AND active_at < :stale"
 _INTERRUPT = (
     f"UPDATE {{schema}}messages SET state = 'interrupted' WHERE {_KEY} AND branch = :branch AND seq = :interrupted"
 )
@@ -409,7 +395,7 @@ def insert_from_tip(columns: Columns) -> str:
     """An INSERT of rows that a statement makes `FROM tip`, so only if it moved the tip."""
 
     def parameter(column: str, name: str = "", array: str = "") -> str:
-        return f":{columns.table}_{column}{name}::{_TYPES.get(column, 'text')}{array}"
+        return f":{columns.table}_{column}{name}::{TYPES.get(column, 'text')}{array}"
 
     names = ", ".join(("tenant_id", "thread_id", "branch", *columns.values, *columns.varying))
     values = "".join(f", {parameter(column)}" for column in columns.values)
@@ -432,17 +418,17 @@ def insert_from_tip(columns: Columns) -> str:
 def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
     """Inside a write transaction. The guard can only fail if the caller judged on a tip from outside of it."""
     now = to_microseconds(plan.request.now)
-    place = _place(plan) | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)}
+    place = place_of(plan) | {"now": now, "stale": now - ACTIVITY_RESOLUTION // timedelta(microseconds=1)}
     key = {name: place[name] for name in ("tenant", "thread", "branch")}
     if not (_make_branch(sql, plan.new_branch, place) if plan.new_branch else sql.fetch(_UPDATE_TIP, place)):
         return Moved()
-    touched = sql.fetch(f"{_TOUCH} RETURNING 1", place) if plan.touches else ()
+    touched = sql.fetch(f"{TOUCH} RETURNING 1", place) if plan.touches else ()
     if plan.judgement.interrupted is not None:
         sql.fetch(_INTERRUPT, place | {"interrupted": plan.judgement.interrupted})
     if plan.run_end is not None:
         sql.fetch(END_RUN, place | plan.run_end.parameters)
     if plan.runs:
-        sql.insert(_SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.runs])
+        sql.insert(SQLITE_RUNS, [key | {"run": run, "now": now} for run in plan.runs])
     try:
         load_rows(sql, plan.rows, place)
     except Exception as error:
@@ -456,38 +442,6 @@ def _write_sqlite(sql: Sql, plan: Plan) -> Written | Moved:
             raise run_conflict(foreign[0][0]) from error
         raise
     return Written(bool(touched))
-
-
-def write_together(sql: Sql, plans: Sequence[Plan]) -> bool:
-    """Write several plans in a write transaction on SQLite, with one call of the driver for each table. Plans of the
-    same branch must be judged on each other, in this order. Returns False if another writer changed one of the
-    branches; the caller must then roll back.
-    """
-    places = [_place(plan) | {"now": to_microseconds(plan.request.now)} for plan in plans]
-    before = _changes(sql)
-    sql.insert(UPDATE_TIP, places)
-    if _changes(sql) - before < len(plans):
-        return False
-    stale = ACTIVITY_RESOLUTION // timedelta(microseconds=1)
-    touched = [
-        place | {"stale": place["now"] - stale} for place, plan in zip(places, plans, strict=True) if plan.touches
-    ]
-    if touched:
-        sql.insert(_TOUCH, touched)
-    runs = [place | {"run": run} for place, plan in zip(places, plans, strict=True) for run in plan.runs]
-    if runs:
-        sql.insert(_SQLITE_RUNS, runs)
-    keys = [(place["tenant"], place["thread"], place["branch"]) for place in places]
-    for name, columns in TABLES.items():
-        rows = [(*key, *row) for key, plan in zip(keys, plans, strict=True) for row in plan.rows[name]]
-        if rows:
-            sql.load(name, *as_on_sqlite((*KEY_COLUMNS, *columns), rows))
-    return True
-
-
-def _changes(sql: Sql) -> int:
-    """The number of rows that the connection has changed since it was opened."""
-    return int(sql.fetch("SELECT total_changes()", {})[0][0])
 
 
 _UPDATE_TIP = f"{UPDATE_TIP} RETURNING 1"
@@ -529,7 +483,7 @@ def _microseconds(moments: Sequence[datetime]) -> Sequence[int]:
     return [known[moment] for moment in moments]
 
 
-_SQLITE_RUNS = (
+SQLITE_RUNS = (
     "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
     " VALUES (:tenant, :run, :thread, 'running', :now) ON CONFLICT DO NOTHING"
 )

@@ -82,7 +82,7 @@ class PostgresqlDatabase(OpenDatabase):
         )
         self.counters = self._connections.counters
         self._append = PostgresqlAppend(self._connections, self._tips)
-        self._queue = AppendQueue(self._append.together)
+        self._queue = AppendQueue(self._append)
         self.connect = self._connections.connect_alone
 
     async def append(self, request: AppendRequest) -> Appended:

@@ -6,7 +6,7 @@ the branch. So it judges on what is stored, and finds an attempt whose acknowled
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,18 +20,17 @@ from chatledger.storage.append.attempt import (
     appended,
     attempt,
     plan_on_cached_tip,
-    plan_on_each_other,
     seen_after,
 )
 from chatledger.storage.append.create import creating_statement, new_thread, read_created
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
 from chatledger.storage.append.tip_cache import TipCache
+from chatledger.storage.append.together import plan_together, statement_of
 from chatledger.storage.append.write import (
     Moved,
     Plan,
     Written,
-    joined,
     one_statement,
     raise_run_conflict,
     read_written,
@@ -103,22 +102,21 @@ class PostgresqlAppend:
                 ) from cause
             note_retry(self._connections.counters, failed)
 
-    async def together(self, requests: Sequence[AppendRequest]) -> tuple[list[Appended], int]:
-        """Write as many of these appends to one branch as the cached tip lets through, in one statement. Returns their
-        outcomes, and how many may have been sent. If the statement fails, none is done; each append then tries by
-        itself and gets its own error.
+    def can_share(self, request: AppendRequest) -> bool:
+        """A conflict of values would refuse the whole group, and an append without a cached tip needs a preflight."""
+        return not request.kv and request in self._tips
+
+    async def together(self, requests: Sequence[AppendRequest]) -> tuple[Mapping[int, Appended], bool]:
+        """Write as many of these appends of one tenant as the cached tips let through, in one statement. Returns their
+        outcomes by index, and whether the others may have been sent. If the statement fails, none is done; each append
+        then tries by itself and gets its own error.
         """
-        cached = self._tips.take(requests[0])
-        plans = [] if cached is None else plan_on_each_other(requests, cached)
-        if cached is None or not plans:
-            return [], 0
-        plan, progress = joined(plans), _Progress()
+        planned, progress = plan_together(requests, self._tips), _Progress()
         with suppress(Exception):
-            written = read_written(await self._write(plan, one_statement(plan), progress))
-            if isinstance(written, Written):
-                self._tips.remember(requests[0], seen_after(plan, cached, written))
-                return [appended(plan) for plan in plans], len(plans)
-        return [], len(plans) if progress.sent else 0
+            rows = await self._write(requests, statement_of(planned.branches), progress) if planned.plans else ()
+            keys = list(planned.plans)
+            return planned.finish([keys[number - 1] for (number,) in rows], self._tips), progress.sent
+        return {}, progress.sent
 
     async def _attempt(self, request: AppendRequest, progress: _Progress, *, first: bool) -> Attempted | Moved:
         cached = self._tips.take(request) if first else None
@@ -126,7 +124,7 @@ class PostgresqlAppend:
             plan = plan_on_cached_tip(request, cached)
             if isinstance(plan, Plan):
                 with suppress(RunConflict):  # on a cached tip; an attempt with a preflight raises it if it is real
-                    written = read_written(await self._write(plan, one_statement(plan), progress))
+                    written = read_written(await self._write([request], one_statement(plan), progress))
                     if isinstance(written, Moved):
                         return written
                     return Attempted(appended(plan), seen_after(plan, cached, written))
@@ -147,24 +145,26 @@ class PostgresqlAppend:
         if not isinstance(plan, Plan):
             return None
         try:
-            created = read_created(request, await self._write(plan, creating_statement(plan), progress))
+            created = read_created(request, await self._write([request], creating_statement(plan), progress))
         except RunConflict:  # perhaps of a thread that exists by now
             return Moved()
         return Attempted(appended(plan), seen_after(plan, seen, created)) if isinstance(created, Written) else created
 
-    async def _write(self, plan: Plan, statement: tuple[str, dict[str, Any]], progress: _Progress) -> Sequence[Row]:
+    async def _write(
+        self, requests: Sequence[AppendRequest], statement: tuple[str, dict[str, Any]], progress: _Progress
+    ) -> Sequence[Row]:
         """Nearly every append is this one statement, awaited on asyncpg itself: a greenlet costs as much as judging."""
         template, parameters = statement
-        timeout = self._timeout(plan.request)
+        timeout = self._timeout(requests)
         async with await self._connections.checkout() as connection:
             progress.sent = True
             fetching = connection.fetch(template, parameters, timeout)
             if self._connections.secured:
-                fetching = _as_tenant(plan.request.tenant.key, connection, fetching, timeout)
+                fetching = _as_tenant(requests[0].tenant.key, connection, fetching, timeout)
             try:
                 return await fetching
             except Exception as error:
-                raise_run_conflict(plan, error)
+                raise_run_conflict(requests, error)
                 raise
 
     def _preflight_and_write(
@@ -176,15 +176,15 @@ class PostgresqlAppend:
             return attempt(sql, request, lock=not first, seen=seen)
 
     def _begin(self, request: AppendRequest, first: bool) -> AbstractContextManager[Sql]:
-        timeout = self._timeout(request)
+        timeout = self._timeout([request])
         if self._connections.secured:
             return self._connections.transaction(begin_as("BEGIN", request.tenant.key), timeout=timeout)
         if first:
             return self._connections.autocommit(timeout)
         return self._connections.transaction(timeout=timeout)
 
-    def _timeout(self, request: AppendRequest) -> float:
-        return self._connections.silence + request.characters / _CHARACTERS_A_SECOND
+    def _timeout(self, requests: Sequence[AppendRequest]) -> float:
+        return self._connections.silence + sum([request.characters for request in requests]) / _CHARACTERS_A_SECOND
 
 
 async def _as_tenant(tenant: str, connection: Checkout, work: Coroutine[Any, Any, T], timeout: float) -> T:

@@ -16,11 +16,12 @@ from typing import TypeVar
 
 from chatledger.errors import RunConflict, StorageError
 from chatledger.models import Appended
-from chatledger.storage.append.attempt import appended, attempt, plan_on_cached_tip, seen_after, write_plan
+from chatledger.storage.append.attempt import attempt, plan_on_cached_tip, write_plan
 from chatledger.storage.append.preflight import Seen
 from chatledger.storage.append.request import AppendRequest
-from chatledger.storage.append.tip_cache import BranchKey, TipCache
-from chatledger.storage.append.write import Moved, Plan, Written, write_together
+from chatledger.storage.append.tip_cache import TipCache
+from chatledger.storage.append.together import plan_together, write_together
+from chatledger.storage.append.write import Moved, Plan
 from chatledger.storage.databases.database import Database, OpenDatabase
 from chatledger.storage.databases.loop_thread import until_ended
 from chatledger.storage.databases.sqlite_writer import RunAgain, Writer
@@ -136,23 +137,11 @@ class SqliteDatabase(OpenDatabase):
         """In the writer's thread. Writes those of the appends that the cached tips let through, and returns their
         outcomes by the index of the request. Raises if one of them cannot be written; the writer then undoes all.
         """
-        plans: dict[int, Plan] = {}
-        latest: dict[BranchKey, tuple[AppendRequest, Seen]] = {}
-        for index, request in enumerate(requests):
-            key = (request.tenant.key, request.thread, request.branch)
-            seen = latest[key][1] if key in latest else self._tips.take(request)
-            if seen is None:
-                continue
-            plan = plan_on_cached_tip(request, seen)
-            if isinstance(plan, Plan) and plan.is_plain:
-                plans[index] = plan
-                seen = seen_after(plan, seen, Written(plan.touches))
-            latest[key] = request, seen
-        if plans and not write_together(sql, list(plans.values())):
+        planned = plan_together(requests, self._tips)
+        plans = [plan for branch in planned.branches for plan in branch]
+        if plans and not write_together(sql, plans):
             raise RunAgain
-        for request, seen in latest.values():
-            self._tips.remember(request, seen)
-        return {index: appended(plan) for index, plan in plans.items()}
+        return planned.finish(planned.plans, self._tips)
 
     def _read(self, work: Callable[[Sql], T], given: list[T]) -> None:
         """In a reader's thread, on the thread's own connection. The result goes into `given` and is not returned:

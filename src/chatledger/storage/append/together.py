@@ -1,0 +1,220 @@
+"""Several appends that are planned on cached tips and written together.
+
+On SQLite they share a transaction, and each table takes one call of the driver. On PostgreSQL appends of one tenant
+share a statement. Either way all of them are undone if one fails; each then runs alone and finds its own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from chatledger.models import Appended
+from chatledger.storage.append.attempt import appended, plan_on_cached_tip, seen_after
+from chatledger.storage.append.preflight import Seen
+from chatledger.storage.append.request import AppendRequest
+from chatledger.storage.append.tip_cache import BranchKey, TipCache, branch_key
+from chatledger.storage.append.write import (
+    ACTIVITY_RESOLUTION,
+    KEY_COLUMNS,
+    SQLITE_RUNS,
+    TABLES,
+    TOUCH,
+    TYPES,
+    UPDATE_TIP,
+    Columns,
+    Plan,
+    Written,
+    as_on_sqlite,
+    columns_of,
+    place_of,
+)
+from chatledger.storage.drivers.sql import Sql
+from chatledger.storage.schema.text import to_microseconds
+
+LOCK_TIMEOUT = "50ms"
+"""The longest wait for a lock of a statement that several appends share. It skips branches that are locked; a wait is
+left only for a run or an id that another transaction is inserting.
+"""
+
+
+@dataclass(slots=True)
+class Planned:
+    """The plans of those appends that the cached tips let through. A branch may have several, each judged on the one
+    before it.
+    """
+
+    plans: dict[BranchKey, dict[int, Plan]] = field(default_factory=dict)
+    """By branch, and by the index of the request."""
+    tips: dict[BranchKey, tuple[AppendRequest, Seen]] = field(default_factory=dict)
+    """By branch: its last request, and what a preflight would see after it."""
+
+    @property
+    def branches(self) -> list[list[Plan]]:
+        return [list(plans.values()) for plans in self.plans.values()]
+
+    def finish(self, written: Collection[BranchKey], cache: TipCache) -> dict[int, Appended]:
+        """The outcomes of the appends to the branches that were written. The cache learns their tips."""
+        for key, (request, seen) in self.tips.items():
+            if key in written or key not in self.plans:
+                cache.remember(request, seen)
+        return {index: appended(plan) for key in written for index, plan in self.plans[key].items()}
+
+
+def plan_together(requests: Sequence[AppendRequest], cache: TipCache) -> Planned:
+    """Plan the appends, without the database. An append that needs a preflight, or that writes more than complete
+    messages and their runs, has no plan.
+    """
+    planned = Planned()
+    for index, request in enumerate(requests):
+        key = branch_key(request)
+        seen = planned.tips[key][1] if key in planned.tips else cache.take(request)
+        if seen is None:
+            continue
+        plan = plan_on_cached_tip(request, seen)
+        if isinstance(plan, Plan) and plan.is_plain:
+            planned.plans.setdefault(key, {})[index] = plan
+            seen = seen_after(plan, seen, Written(plan.touches))
+        planned.tips[key] = request, seen
+    return planned
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+def statement_of(branches: Sequence[Sequence[Plan]]) -> tuple[str, dict[str, Any]]:
+    """One statement that writes the plans of each of these branches of one tenant. It returns the numbers of the
+    branches that it wrote, counted from 1. It skips a branch that has another stamp by now, and one that is locked.
+    """
+    now = branches[0][0].request.now  # no run begins after its first message
+    parameters: dict[str, Any] = {
+        "tenant": branches[0][0].request.tenant.key,
+        "thread": [plans[0].request.thread for plans in branches],
+        "stamp": [plans[0].stamp for plans in branches],
+        "now": now,
+        "stale": now - ACTIVITY_RESOLUTION,
+    }
+    last = [place_of(plans[-1]) for plans in branches]
+    parameters |= {name: [place[name] for place in last] for name in _TIP if name not in parameters}
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
+    numbers: dict[str, list[int]] = {name: [] for name in (*TABLES, "touched", "runs")}
+    runs: list[str] = []
+    for number, plans in enumerate(branches, 1):
+        if any(plan.touches for plan in plans):
+            numbers["touched"].append(number)
+        for plan in plans:
+            runs += plan.runs
+            numbers["runs"] += [number] * len(plan.runs)
+            for name, own in plan.rows.items():
+                rows[name] += own
+                numbers[name] += [number] * len(own)
+    columns = tuple([columns_of(name, own, parameters, cells=False) for name, own in rows.items() if own])
+    if runs:
+        parameters["runs"] = runs
+    parameters |= {f"{name}_numbers": own for name, own in numbers.items() if own}
+    return _statement(columns, touches=bool(numbers["touched"]), runs=bool(runs)), parameters
+
+
+_TIP = {
+    "thread": "text",
+    "branch": "int",
+    "stamp": "bigint",
+    "new_stamp": "bigint",
+    "last_seq": "bigint",
+    "last_role": "text",
+    "open_calls": "text",
+}
+_NEW = ("last_seq", "last_role", "open_calls")
+_GIVEN = (
+    f"SELECT * FROM unnest({', '.join(f':{name}::{type_}[]' for name, type_ in _TIP.items())})"
+    f" WITH ORDINALITY AS g ({', '.join(_TIP)}, number)"
+)
+# One lookup by value for each branch and thread, whatever the planner knows of the tables. The place of a locked row
+# stays the same until the statement ends.
+_FREE = (
+    "SELECT g.*, b.ctid AS place FROM patience, given g, LATERAL (SELECT o.ctid FROM {schema}branches o"
+    " WHERE o.tenant_id = :tenant AND o.thread_id = g.thread AND o.branch = g.branch AND o.stamp = g.stamp"
+    " FOR NO KEY UPDATE SKIP LOCKED) AS b"
+)
+_MOVE_TIPS = (
+    f"UPDATE {{schema}}branches b SET stamp = f.new_stamp, {', '.join(f'{name} = f.{name}' for name in _NEW)}"
+    " FROM free f WHERE b.tenant_id = :tenant AND b.ctid = f.place RETURNING f.number, b.thread_id, b.branch"
+)
+_TOUCH_THREADS = (
+    "UPDATE {schema}threads t SET active_at = :now FROM (SELECT o.ctid AS place FROM tip, LATERAL ("
+    "SELECT o.ctid FROM {schema}threads o WHERE o.tenant_id = :tenant AND o.thread_id = tip.thread_id"
+    " AND o.active_at < :stale FOR NO KEY UPDATE) AS o WHERE tip.number = ANY(:touched_numbers::bigint[])) AS l"
+    " WHERE t.tenant_id = :tenant AND t.ctid = l.place"
+)
+_INSERT_RUNS = (
+    "INSERT INTO {schema}runs (tenant_id, run_id, thread_id, status, started_at)"
+    " SELECT :tenant::text, r.run, tip.thread_id, 'running', :now::timestamptz"
+    " FROM tip JOIN unnest(:runs_numbers::bigint[], :runs::text[]) AS r (number, run) USING (number)"
+    " ON CONFLICT DO NOTHING"
+)
+
+
+@lru_cache(maxsize=128)
+def _statement(columns: Sequence[Columns], *, touches: bool, runs: bool) -> str:
+    parts = [
+        f"WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', '{LOCK_TIMEOUT}', true))",
+        f"given AS ({_GIVEN})",
+        f"free AS MATERIALIZED ({_FREE})",
+        f"tip AS ({_MOVE_TIPS})",
+    ]
+    if touches:
+        parts.append(f"touched AS ({_TOUCH_THREADS})")
+    if runs:
+        parts.append(f"run AS ({_INSERT_RUNS})")
+    parts += [f"{one.table} AS ({_insert(one)})" for one in columns]
+    return ",\n".join(parts) + "\nSELECT number FROM tip"
+
+
+def _insert(columns: Columns) -> str:
+    names = ", ".join((*KEY_COLUMNS, *columns.values, *columns.varying))
+    given = "".join(f", :{columns.table}_{column}::{TYPES.get(column, 'text')}" for column in columns.values)
+    arrays = "".join(f", :{columns.table}_{column}::{TYPES.get(column, 'text')}[]" for column in columns.varying)
+    varying = "".join(f", u.{column}" for column in columns.varying)
+    return (
+        f"INSERT INTO {{schema}}{columns.table} ({names})"
+        f" SELECT :tenant::text, tip.thread_id, tip.branch{given}{varying}"
+        f" FROM tip JOIN unnest(:{columns.table}_numbers::bigint[]{arrays})"
+        f" AS u ({', '.join(('number', *columns.varying))}) USING (number)"
+    )
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+def write_together(sql: Sql, plans: Sequence[Plan]) -> bool:
+    """Write the plans in a write transaction, with one call of the driver for each table. Returns False if another
+    writer changed one of the branches; the caller must then roll back.
+    """
+    places = [place_of(plan) | {"now": to_microseconds(plan.request.now)} for plan in plans]
+    before = _changes(sql)
+    sql.insert(UPDATE_TIP, places)
+    if _changes(sql) - before < len(plans):
+        return False
+    stale = ACTIVITY_RESOLUTION // timedelta(microseconds=1)
+    touched = [
+        place | {"stale": place["now"] - stale} for place, plan in zip(places, plans, strict=True) if plan.touches
+    ]
+    if touched:
+        sql.insert(TOUCH, touched)
+    runs = [place | {"run": run} for place, plan in zip(places, plans, strict=True) for run in plan.runs]
+    if runs:
+        sql.insert(SQLITE_RUNS, runs)
+    keys = [(place["tenant"], place["thread"], place["branch"]) for place in places]
+    for name, columns in TABLES.items():
+        rows = [(*key, *row) for key, plan in zip(keys, plans, strict=True) for row in plan.rows[name]]
+        if rows:
+            sql.load(name, *as_on_sqlite((*KEY_COLUMNS, *columns), rows))
+    return True
+
+
+def _changes(sql: Sql) -> int:
+    """The number of rows that the connection has changed since it was opened."""
+    return int(sql.fetch("SELECT total_changes()", {})[0][0])

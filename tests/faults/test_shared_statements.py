@@ -1,0 +1,229 @@
+"""Appends to different threads of one tenant share a statement while another is in flight. None waits for a lock that
+is in another's way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from chatledger import Appended, ChatMessage, IdConflict, Ledger, RunConflict, TextPart
+from chatledger.storage.append.write import ACTIVITY_RESOLUTION
+from chatledger.storage.databases import append_queue
+from tests.conftest import Database
+from tests.conversations import assistant, texts, turn
+from tests.faults.proxy import Proxy, proxied
+from tests.storage.raw import query
+
+THREADS = [f"t{number}" for number in range(8)]
+
+
+@pytest.fixture
+async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
+    async with proxied(pg_database.url) as running:
+        yield running
+
+
+@pytest.fixture
+async def ledger(proxy: Proxy) -> AsyncIterator[Ledger]:
+    """A ledger that has the tips of its threads in its cache, and connections that are open."""
+    async with Ledger.open(proxy.url) as opened:
+        await opened.threads.create("first")
+        await opened.messages.append("first", [assistant("hello")])
+        for thread_id in THREADS:
+            await opened.threads.create(thread_id)
+            await opened.messages.append(thread_id, [assistant("hello")])
+        for _ in range(2):  # prepares the statements on more than one connection
+            await queued(opened, *(opened.messages.append(one, [assistant("before")]) for one in THREADS))
+        yield opened
+
+
+async def queued(ledger: Ledger, *calls: Coroutine[Any, Any, Any]) -> list[Any]:
+    """The outcomes of calls that begin while another append is in flight."""
+    ahead = asyncio.create_task(ledger.messages.append("first", [assistant("ahead")]))
+    await asyncio.sleep(0)
+    outcomes = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 20)
+    await ahead
+    return list(outcomes)
+
+
+async def last_texts(ledger: Ledger, count: int = 1) -> list[list[str]]:
+    return [texts(await ledger.messages.history(one))[-count:] for one in THREADS]
+
+
+async def test_appends_to_several_threads_share_one_statement(ledger: Ledger, proxy: Proxy) -> None:
+    before = proxy.round_trips
+    done = await queued(ledger, *(ledger.messages.append(one, [assistant(f"to {one}")]) for one in THREADS))
+    assert proxy.round_trips - before == 2  # the one ahead, and all the others
+    assert [(one.first_seq, one.version) for one in done] == [(4, 4)] * len(THREADS)
+    assert await last_texts(ledger) == [[f"to {one}"] for one in THREADS]
+
+
+async def test_an_append_that_nothing_precedes_keeps_its_own_statement(ledger: Ledger, pg_database: Database) -> None:
+    async with pg_database.open() as other:  # a writer in another process
+        await other.messages.append("t0", [assistant("of another")])
+        assert (await ledger.messages.append("t0", [assistant("alone")])).version == 5
+
+
+async def test_turns_of_any_shape_are_stored_as_they_are_returned(ledger: Ledger) -> None:
+    """With ids of the caller's own and without, with calls, parts, runs, and several of one thread."""
+    calls = [ledger.messages.append(one, turn(), run_id=f"run of {one}") for one in THREADS[:4]]
+    calls += [ledger.messages.append("t4", [assistant(f"{n}", message_id=f"own {n}")]) for n in range(3)]
+    calls += [
+        ledger.messages.append("t5", [ChatMessage(role="assistant", content=[TextPart(text="a"), TextPart(text="b")])])
+    ]
+    done: Sequence[Appended] = await queued(ledger, *calls)
+    stored: list[ChatMessage] = []
+    for thread_id in THREADS[:4]:
+        stored += (await ledger.messages.history(thread_id, after=3)).messages
+        assert (await ledger.runs.get(f"run of {thread_id}")).status == "running"
+    for thread_id in ("t4", "t5"):
+        stored += (await ledger.messages.history(thread_id, after=3)).messages
+    assert [message for one in done for message in one.messages] == stored
+    for thread_id in THREADS:
+        assert await ledger.threads.check(thread_id) == []
+
+
+async def test_tenants_and_branches_do_not_mix(ledger: Ledger, proxy: Proxy) -> None:
+    other = ledger.tenant("another")
+    await other.threads.create("t0")
+    await other.messages.append("t0", [assistant("of the other tenant")])
+    await ledger.messages.append("t0", [assistant("named")], branch=0)
+    await ledger.messages.append("t0", [assistant("active")])
+    before = proxy.round_trips
+    done = await queued(
+        ledger,
+        ledger.messages.append("t0", [assistant("a")]),
+        ledger.messages.append("t0", [assistant("b")], branch=0),  # the same branch by its number
+        other.messages.append("t0", [assistant("c")]),
+        ledger.messages.append("t1", [assistant("d")]),
+    )
+    assert [one.version for one in done] == [6, 7, 2, 4]
+    assert texts(await other.messages.history("t0"))[-1] == "c"
+    assert proxy.round_trips - before > 3
+    for view in (ledger, other):
+        assert await view.threads.check("t0") == []
+
+
+async def test_a_transaction_that_holds_a_branch_delays_only_the_append_to_it(
+    ledger: Ledger, pg_database: Database
+) -> None:
+    async with pg_database.open() as other, other.begin() as transaction:
+        await transaction.messages.append("t0", [assistant("held")])
+        held = asyncio.create_task(ledger.messages.append("t0", [assistant("waits")]))
+        rest = await queued(ledger, *(ledger.messages.append(one, [assistant("goes on")]) for one in THREADS[1:]))
+        assert [one.version for one in rest] == [4] * 7
+        assert not held.done()
+    assert (await held).version == 5
+
+
+async def test_a_branch_that_is_locked_when_the_statement_comes_is_skipped(
+    ledger: Ledger, proxy: Proxy, pg_database: Database
+) -> None:
+    async with pg_database.open() as other, other.begin() as transaction:
+        await transaction.messages.append("t0", [assistant("held")])
+        before = proxy.round_trips
+        calls = [ledger.messages.append(one, [assistant("goes on")]) for one in THREADS]
+        ahead = asyncio.create_task(ledger.messages.append("first", [assistant("ahead")]))
+        await asyncio.sleep(0)
+        tasks = [asyncio.create_task(one) for one in calls]
+        await asyncio.wait_for(asyncio.gather(ahead, *tasks[1:]), 20)
+        assert proxy.round_trips - before <= 2 + 4  # the append to the locked branch looks and writes by itself
+        assert not tasks[0].done()
+    assert [(await one).version for one in tasks] == [5] + [4] * 7
+
+
+async def test_a_transaction_that_inserts_a_run_delays_only_the_append_of_that_run(
+    ledger: Ledger, pg_database: Database
+) -> None:
+    async with pg_database.open() as other, other.begin() as transaction:
+        await transaction.runs.start("t0", run_id="r")
+        calls = [
+            ledger.messages.append(one, [assistant("goes on")], run_id="r" if one == "t0" else None) for one in THREADS
+        ]
+        ahead = asyncio.create_task(ledger.messages.append("first", [assistant("ahead")]))
+        await asyncio.sleep(0)
+        tasks = [asyncio.create_task(one) for one in calls]
+        await asyncio.wait_for(asyncio.gather(ahead, *tasks[1:]), 20)
+        assert not tasks[0].done()
+    assert [(await one).version for one in tasks] == [4] * 8
+
+
+async def test_appends_that_wait_for_locks_let_others_pass(ledger: Ledger, pg_database: Database) -> None:
+    """More of them than there may be statements in flight."""
+    blocked = THREADS[: append_queue.IN_FLIGHT + 2]
+    async with pg_database.open() as other, other.begin() as transaction:
+        for thread_id in blocked:
+            await transaction.messages.append(thread_id, [assistant("held")])
+        waiting = [asyncio.create_task(ledger.messages.append(one, [assistant("waits")])) for one in blocked]
+        for number in range(5):
+            done = await asyncio.wait_for(ledger.messages.append("t7", [assistant("goes on")]), 20)
+            assert done.version == 4 + number
+        assert not any(one.done() for one in waiting)
+    assert [(await one).version for one in waiting] == [5] * len(blocked)
+
+
+async def test_only_the_refused_append_of_several_threads_gets_the_error(ledger: Ledger) -> None:
+    await ledger.messages.append("t0", [assistant("given", message_id="taken")])
+    await ledger.runs.start("t1", run_id="of t1")
+    done = await queued(
+        ledger,
+        ledger.messages.append("t0", [assistant("another", message_id="taken")]),
+        ledger.messages.append("t2", [assistant("goes on")]),
+        ledger.messages.append("t3", [assistant("goes on")], run_id="of t1"),
+        ledger.messages.append("t4", [assistant("goes on")]),
+    )
+    assert [type(one) for one in done] == [IdConflict, Appended, RunConflict, Appended]
+    assert [text for (text,) in await last_texts(ledger)] == ["given", "before", "goes on", "before", "goes on"] + [
+        "before"
+    ] * 3
+
+
+async def test_a_thread_that_another_process_moved_is_skipped(
+    ledger: Ledger, proxy: Proxy, pg_database: Database
+) -> None:
+    async with pg_database.open() as other:
+        await other.messages.append("t0", [assistant("of another")])
+    done = await queued(ledger, *(ledger.messages.append(one, [assistant("goes on")]) for one in THREADS))
+    assert [one.version for one in done] == [5] + [4] * 7
+
+
+async def test_a_thread_that_another_process_deleted_is_missed_alone(ledger: Ledger, pg_database: Database) -> None:
+    async with pg_database.open() as other:
+        await other.threads.delete("t0")
+    done = await queued(ledger, *(ledger.messages.append(one, [assistant("goes on")]) for one in THREADS))
+    assert [type(one).__name__ for one in done] == ["ThreadNotFound"] + ["Appended"] * 7
+
+
+async def test_a_thread_that_another_process_created_again_begins_anew(ledger: Ledger, pg_database: Database) -> None:
+    async with pg_database.open() as other:
+        await other.threads.delete("t0")
+        await other.threads.create("t0")
+    done = await queued(ledger, *(ledger.messages.append(one, [assistant("goes on")]) for one in THREADS))
+    assert [one.version for one in done] == [1] + [4] * 7
+
+
+async def test_appends_of_a_group_renew_when_their_threads_were_active(ledger: Ledger, pg_database: Database) -> None:
+    await query(pg_database, "UPDATE threads SET active_at = '2020-01-01T00:00:00+00:00'")
+    async with Ledger.open(pg_database.url) as fresh:  # knows of no time
+        for thread_id in ("first", *THREADS):
+            await fresh.messages.append(thread_id, [assistant("again")])
+        await query(pg_database, "UPDATE threads SET active_at = '2020-01-01T00:00:00+00:00'")
+        await asyncio.sleep(ACTIVITY_RESOLUTION.total_seconds())
+        await queued(fresh, *(fresh.messages.append(one, [assistant("goes on")]) for one in THREADS))
+        threads = [await fresh.threads.get(one) for one in THREADS]
+        assert all(one.active_at.year > 2020 for one in threads)
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_statement_of_several_threads_that_is_cut_is_stored_once(
+    ledger: Ledger, proxy: Proxy, where: Any
+) -> None:
+    proxy.cut(where, 2)  # the one ahead runs alone
+    done = await queued(ledger, *(ledger.messages.append(one, [assistant(f"to {one}")]) for one in THREADS))
+    assert proxy.spare()
+    assert [one.version for one in done] == [4] * 8
+    assert await last_texts(ledger, 2) == [["before", f"to {one}"] for one in THREADS]
