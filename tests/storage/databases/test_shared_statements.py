@@ -30,7 +30,7 @@ async def proxy(pg_database: Database) -> AsyncIterator[Proxy]:
 @pytest.fixture
 async def ledger(proxy: Proxy) -> AsyncIterator[Ledger]:
     """A ledger that has the tips of its threads in its cache, and connections that are open."""
-    async with Ledger.open(proxy.url) as opened:
+    async with Database("postgresql", proxy.url).open() as opened:
         await opened.threads.create("first")
         await opened.messages.append("first", [assistant("hello")])
         for thread_id in THREADS:
@@ -208,7 +208,7 @@ async def test_a_thread_that_another_process_created_again_begins_anew(ledger: L
 
 async def test_appends_of_a_group_renew_when_their_threads_were_active(ledger: Ledger, pg_database: Database) -> None:
     await query(pg_database, "UPDATE threads SET active_at = '2020-01-01T00:00:00+00:00'")
-    async with Ledger.open(pg_database.url) as fresh:  # knows of no time
+    async with pg_database.open() as fresh:  # knows of no time
         for thread_id in ("first", *THREADS):
             await fresh.messages.append(thread_id, [assistant("again")])
         await query(pg_database, "UPDATE threads SET active_at = '2020-01-01T00:00:00+00:00'")
