@@ -5,6 +5,7 @@ is in another's way.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
@@ -227,3 +228,34 @@ async def test_a_statement_of_several_threads_that_is_cut_is_stored_once(
     assert proxy.spare()
     assert [one.version for one in done] == [4] * 8
     assert await last_texts(ledger, 2) == [["before", f"to {one}"] for one in THREADS]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_acknowledged_appends_are_stored_once_whichever_are_cancelled(pg_database: Database, seed: int) -> None:
+    chance = random.Random(seed)
+    async with pg_database.open() as ledger:
+        views = [ledger.tenant(name) for name in ("a", "b", "c")]
+        for view in views:
+            for thread_id in THREADS[:4]:
+                await view.threads.create(thread_id)
+        tasks: dict[asyncio.Task[Appended], tuple[Ledger, str, str]] = {}
+        for number in range(300):
+            view, thread_id = chance.choice(views), chance.choice(THREADS[:4])
+            call = view.messages.append(thread_id, [assistant(f"{number}", message_id=f"m{number}")])
+            tasks[asyncio.create_task(call)] = view, thread_id, f"m{number}"
+            if chance.random() < 0.3:
+                await asyncio.sleep(chance.random() / 500)
+            if chance.random() < 0.2:
+                chance.choice(list(tasks)).cancel()
+        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
+        stored = {
+            (view, thread_id): [one.message_id for one in await view.messages.history(thread_id)]
+            for view in views
+            for thread_id in THREADS[:4]
+        }
+        for task, (view, thread_id, message_id) in tasks.items():
+            count = stored[view, thread_id].count(message_id)
+            assert count == 1 if not task.cancelled() else count <= 1
+        assert sum(task.cancelled() for task in tasks) > 5
+        queue = ledger._database._queue
+        assert (queue._queues, queue._ready, queue.length) == ({}, {}, 0)

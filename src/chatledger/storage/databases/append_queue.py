@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -25,6 +25,10 @@ IN_FLIGHT = 3
 """Maximum number of statements in flight, while appends wait. With more, fewer appends would share each."""
 PATIENCE = 0.05
 """Seconds after which a statement no longer counts as in flight: it may wait for a lock of somebody else's."""
+
+
+Thread = tuple[str, str]
+"""Tenant and thread as stored."""
 
 
 class Together(Protocol):
@@ -42,28 +46,33 @@ class Together(Protocol):
 class AppendQueue:
     def __init__(self, appends: Together) -> None:
         self._appends = appends
-        self._waiting: deque[_Waiter] = deque()
-        self._busy: set[Hashable] = set()
-        """Threads that have an append in flight."""
+        self._queues: dict[Thread, deque[_Waiter]] = {}
+        """By thread: the appends that wait. A thread with an append in flight or waiting has a queue."""
+        self._ready: dict[str, dict[Thread, None]] = {}
+        """By tenant: the threads with a queue and no append in flight. The tenants take turns."""
         self._in_flight = 0
         self._going_on = False
 
     @property
     def length(self) -> int:
         """The number of appends that wait for their turn."""
-        return len(self._waiting)
+        return sum(map(len, self._queues.values()))
 
     def turn(self, request: AppendRequest) -> Turn:
         return Turn(self, request)
 
     def enter(self, request: AppendRequest) -> _Flight | _Waiter:
         """A flight if the append may run immediately, which is the usual case; otherwise a waiter in the queue."""
-        thread = _thread(request)
-        if not self._in_flight and not self._waiting and thread not in self._busy:
-            return _Flight(self, (thread,))
+        thread = (request.tenant.key, request.thread)
+        queue = self._queues.get(thread)
+        if queue is None:
+            queue = self._queues[thread] = deque()
+            if not self._in_flight and not self._ready:
+                return _Flight(self, (thread,))
+            self._ready.setdefault(request.tenant.key, {})[thread] = None
         waiter = _Waiter(request, thread)
-        self._waiting.append(waiter)
-        self.go_on()
+        queue.append(waiter)
+        self._go_on()
         return waiter
 
     async def wait(self, waiter: _Waiter) -> Appended | _Flight:
@@ -71,38 +80,46 @@ class AppendQueue:
         try:
             return await waiter.turn
         except asyncio.CancelledError:
+            queue = self._queues.get(waiter.thread)
             if waiter.group is not None:
                 waiter.group.leave()
-            elif waiter in self._waiting:
-                self._waiting.remove(waiter)
+            elif queue is not None and waiter in queue:
+                queue.remove(waiter)
+                self._go_on()
             elif not waiter.turn.cancelled() and isinstance(flight := waiter.turn.result(), _Flight):
                 flight.end()  # the append got its turn, and was cancelled before it used it
             raise
 
-    def begin(self, threads: Sequence[Hashable]) -> None:
-        self._busy.update(threads)
+    def begin(self) -> None:
         self._in_flight += 1
 
-    def release(self, threads: Iterable[Hashable]) -> None:
-        """The threads' appends have ended."""
-        self._busy.difference_update(threads)
-        self.go_on()
-
     def let_others(self) -> None:
-        """A statement does not count as in flight any longer."""
+        """A statement no longer counts as in flight."""
         self._in_flight -= 1
-        self.go_on()
+        self._go_on()
 
-    def go_on(self) -> None:
-        """Start the next flights after the callers that are about to append have entered the queue."""
-        if self._waiting and not self._going_on:
+    def release(self, threads: Sequence[Thread]) -> None:
+        """The threads' appends have ended."""
+        for thread in threads:
+            if self._queues[thread]:
+                self._ready.setdefault(thread[0], {})[thread] = None
+            else:
+                del self._queues[thread]
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Start the next flights as soon as the callers that are about to append have entered the queue."""
+        if self._ready and not self._going_on:
             self._going_on = True
             asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
         self._going_on = False
-        while self._in_flight < IN_FLIGHT and (group := self._take_group()):
-            flight = _Flight(self, [waiter.thread for waiter in group])
+        while self._ready and self._in_flight < IN_FLIGHT:
+            group = self._take_group()
+            if not group:
+                continue
+            flight = _Flight(self, list(dict.fromkeys(waiter.thread for waiter in group)))
             if len(group) == 1:
                 group[0].turn.set_result(flight)
                 continue
@@ -112,7 +129,7 @@ class AppendQueue:
 
     def _finish_group(self, group: Sequence[_Waiter], flight: _Flight, task: asyncio.Task[Any]) -> None:
         """Called however the task ended, even if it was cancelled before it began, so that the queue always goes on.
-        The waiters that are not done return to the front of the queue.
+        The waiters that are not done return to the front of their queues.
         """
         done, sent = ({}, True) if task.cancelled() or task.exception() is not None else task.result()
         for index, waiter in reversed(list(enumerate(group))):
@@ -124,38 +141,50 @@ class AppendQueue:
             else:
                 waiter.alone = True
                 waiter.sent = waiter.sent or sent
-                self._waiting.appendleft(waiter)
+                self._queues[waiter.thread].appendleft(waiter)
         flight.end()
 
     def _take_group(self) -> list[_Waiter]:
-        """The first waiter that may run, and those behind it that may share its statement, taken out of the queue."""
+        """The first waiter of the next tenant, and those of the tenant that may share its statement, taken out of their
+        queues. A thread that has none any more, because they were cancelled, loses its queue.
+        """
+        tenant = next(iter(self._ready))
+        threads = self._ready.pop(tenant)
         group: list[_Waiter] = []
-        left: list[_Waiter] = []
-        closed = set(self._busy)  # threads whose next append must wait
         characters = 0
-        while self._waiting and len(group) < GROUP:
-            waiter = self._waiting.popleft()
-            if waiter.turn.cancelled():
-                continue
-            characters += waiter.request.characters
-            if waiter.thread in closed or (group and not self._may_join(waiter, group, characters)):
-                left.append(waiter)
-                closed.add(waiter.thread)
-                continue
-            group.append(waiter)
-            if not self._may_share(waiter):
+        for thread in list(threads):
+            queue = self._queues[thread]
+            size = len(group)
+            while queue and (queue[0].turn.cancelled() or self._may_join(queue[0], group, characters)):
+                waiter = queue.popleft()
+                if not waiter.turn.cancelled():
+                    group.append(waiter)
+                    characters += waiter.request.characters
+            if len(group) > size:
+                del threads[thread]
+            elif not queue:
+                del threads[thread], self._queues[thread]
+            if group and not self._may_grow(group):
                 break
-        self._waiting.extendleft(reversed(left))
+        if threads:
+            self._ready[tenant] = threads
         return group
+
+    def _may_grow(self, group: Sequence[_Waiter]) -> bool:
+        return len(group) < GROUP and self._may_share(group[0])
+
+    def _may_join(self, waiter: _Waiter, group: Sequence[_Waiter], characters: int) -> bool:
+        if not group:
+            return True
+        if not self._may_grow(group) or not self._may_share(waiter):
+            return False
+        last = group[-1]
+        if waiter.thread == last.thread and waiter.request.branch != last.request.branch:
+            return False  # they may be two names of one branch, judged on two cached tips
+        return characters + waiter.request.characters <= CHARACTERS
 
     def _may_share(self, waiter: _Waiter) -> bool:
         return not waiter.alone and self._appends.can_share(waiter.request)
-
-    def _may_join(self, waiter: _Waiter, group: Sequence[_Waiter], characters: int) -> bool:
-        first, request = group[0].request, waiter.request
-        if characters > CHARACTERS or request.tenant.key != first.tenant.key or not self._may_share(waiter):
-            return False
-        return all(one.request.branch == request.branch for one in group if one.thread == waiter.thread)
 
 
 class Turn:
@@ -196,10 +225,10 @@ class _Flight:
 
     __slots__ = ("_patience", "_queue", "_threads")
 
-    def __init__(self, queue: AppendQueue, threads: Sequence[Hashable]) -> None:
+    def __init__(self, queue: AppendQueue, threads: Sequence[Thread]) -> None:
         self._queue = queue
         self._threads = threads
-        queue.begin(threads)
+        queue.begin()
         self._patience: asyncio.TimerHandle | None = asyncio.get_running_loop().call_later(PATIENCE, self._let_others)
 
     def _let_others(self) -> None:
@@ -218,7 +247,7 @@ class _Waiter:
 
     __slots__ = ("alone", "group", "request", "sent", "thread", "turn")
 
-    def __init__(self, request: AppendRequest, thread: Hashable) -> None:
+    def __init__(self, request: AppendRequest, thread: Thread) -> None:
         self.request = request
         self.thread = thread
         self.turn: asyncio.Future[Appended | _Flight] = asyncio.get_running_loop().create_future()
@@ -241,7 +270,3 @@ class _Group:
         self._left -= 1
         if not self._left:
             self._task.cancel()
-
-
-def _thread(request: AppendRequest) -> Hashable:
-    return request.tenant.key, request.thread
