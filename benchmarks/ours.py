@@ -32,9 +32,7 @@ class Chatledger:
 
     async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
         """With `run`, as services and adapters call: with an id for each message, and a run of the turn's own."""
-        messages = (
-            turn.models if run is None else [one.model_copy(update={"message_id": new_id()}) for one in turn.models]
-        )
+        messages = turn.models if run is None else with_own_ids(turn)
         await self.ledger.messages.append(thread, messages, run_id=run)
 
     async def load(self, thread: str) -> list[ChatMessage]:
@@ -45,3 +43,8 @@ class Chatledger:
 
     async def close(self) -> None:
         await self.ledger.close()
+
+
+def with_own_ids(turn: Turn) -> list[ChatMessage]:
+    """The messages of the turn, each with a new id of the caller's own."""
+    return [one.model_copy(update={"message_id": new_id()}) for one in turn.models]

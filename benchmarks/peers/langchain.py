@@ -36,7 +36,7 @@ class _History:
     loads_last: ClassVar[bool] = False
 
     async def ready(self, thread: Any, turn: Turn) -> list[Any]:
-        return [langchain_message(message) for message in turn.bare]
+        return _calls(turn)[0]
 
     async def append(self, thread: Any, ready: list[Any]) -> None:
         await thread.aadd_messages(ready)

@@ -22,7 +22,7 @@ class _Session:
     loads_last: ClassVar[bool] = True
 
     async def ready(self, thread: Any, turn: Turn) -> list[Any]:
-        return [item for message in turn.bare for item in _items(message)]
+        return [item for added in _calls(turn) for item in added]
 
     async def append(self, thread: Any, ready: list[Any]) -> None:
         await thread.add_items(ready)

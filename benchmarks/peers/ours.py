@@ -1,4 +1,8 @@
-"""chatledger, and the bare driver that all are compared with."""
+"""chatledger, and the bare driver that all are compared with.
+
+Both take what an application sends: an id of its own for each message, and a run of its own for each turn. The calls of
+the other stores carry their ids as well.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,17 @@ from typing import Any, ClassVar, Self
 
 from benchmarks.bare_postgres import OneStatement
 from benchmarks.bare_sqlite import Aiosqlite
+from benchmarks.cases import SERVICE
+from benchmarks.ours import with_own_ids
 from benchmarks.rows import BRANCH, LINEAGE, TENANT
 from benchmarks.turns import Turn
-from chatledger import Ledger
+from chatledger import ChatMessage, Ledger
 from chatledger.ids import new_id, new_stamp
 from chatledger.storage.schema.text import to_microseconds
 
 
 class Ours:
-    name: ClassVar[str] = "chatledger"
+    name: ClassVar[str] = f"chatledger, {SERVICE}"
     items: ClassVar[int] = 5
     loads_last: ClassVar[bool] = True
 
@@ -31,11 +37,12 @@ class Ours:
     async def new_thread(self) -> str:
         return (await self._ledger.threads.create()).thread_id
 
-    async def ready(self, thread: str, turn: Turn) -> Any:
-        return turn.models
+    async def ready(self, thread: str, turn: Turn) -> tuple[list[ChatMessage], str]:
+        return with_own_ids(turn), new_id()
 
-    async def append(self, thread: str, ready: Any) -> None:
-        await self._ledger.messages.append(thread, ready)
+    async def append(self, thread: str, ready: tuple[list[ChatMessage], str]) -> None:
+        messages, run = ready
+        await self._ledger.messages.append(thread, messages, run_id=run)
 
     async def load(self, thread: str) -> Sequence[Any]:
         return (await self._ledger.messages.history(thread)).messages
@@ -54,11 +61,12 @@ class _Bare:
     loads_last: ClassVar[bool] = True
     store: Any
 
-    async def ready(self, thread: str, turn: Turn) -> Turn:
-        return turn
+    async def ready(self, thread: str, turn: Turn) -> tuple[Turn, str]:
+        """The ids of the messages are made with their rows, inside the clock."""
+        return turn, new_id()
 
-    async def append(self, thread: str, ready: Turn) -> None:
-        await self.store.append(thread, ready)
+    async def append(self, thread: str, ready: tuple[Turn, str]) -> None:
+        await self.store.append(thread, *ready)
 
     async def load(self, thread: str) -> Sequence[Any]:
         found: Sequence[Any] = await self.store.load(thread)
@@ -73,7 +81,7 @@ class _Bare:
 
 
 class BarePostgres(_Bare):
-    name: ClassVar[str] = "asyncpg, one statement"
+    name: ClassVar[str] = f"{OneStatement.name}, {SERVICE}"
 
     @classmethod
     async def open(cls, url: str) -> Self:
@@ -99,7 +107,7 @@ class BarePostgres(_Bare):
 
 
 class BareSqlite(_Bare):
-    name: ClassVar[str] = "aiosqlite"
+    name: ClassVar[str] = f"{Aiosqlite.name}, {SERVICE}"
 
     @classmethod
     async def open(cls, url: str) -> Self:
