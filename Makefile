@@ -137,7 +137,7 @@ DURABLE = $(BIN)/python -m tests.postgres --durable
 bench: $(READY)  ## Compare append, load and import with the bare drivers, in under five minutes
 	$(DURABLE) $(BIN)/python -m benchmarks
 
-bench-full: $(READY)  ## Run bench up to 100,000 messages, and write docs/explanation/benchmarks.md and the figures in the README
+bench-full: $(READY)  ## Run bench up to 1,000,000 messages, and write docs/explanation/benchmarks.md and the figures in the README
 	$(DURABLE) $(BIN)/python -m benchmarks --full --page docs/explanation/benchmarks.md --keep .bench
 	$(BIN)/python -m benchmarks.readme
 

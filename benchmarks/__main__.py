@@ -40,9 +40,9 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="chatledger beside the bare drivers")
-    parser.add_argument("--full", action="store_true", help="more rounds, and threads of 100,000 messages")
+    parser.add_argument("--full", action="store_true", help="more rounds, and threads of up to 1,000,000 messages")
     parser.add_argument("--only", choices=["postgres", "sqlite"], help="one database")
-    parser.add_argument("--part", help="only parts with this in their title: append, growth, bytes, import, start, …")
+    parser.add_argument("--part", help="only parts with this in their title: append, growth, bytes, import, million, …")
     parser.add_argument("--page", type=Path, help="write the results and their plots into this Markdown page")
     parser.add_argument("--keep", type=Path, help="where parts are kept until the run is complete: it can be resumed")
     return parser.parse_args()

@@ -65,6 +65,16 @@ class OneStatement(Postgres):
             assert await self.connection.fetchval(_APPEND_WITH_RUN, *place, *arrays, run, now) is not None
 
 
+class TipFirst(OneStatement):
+    """The tip is read, as by whoever checks a turn against it, then the one statement is sent."""
+
+    name = "asyncpg, the tip, then one statement"
+
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        assert await self.connection.fetchrow(_TIP, TENANT, thread, BRANCH) is not None
+        await super().append(thread, turn, run)
+
+
 class CallPerTable(Postgres):
     """BEGIN, the tip, one executemany a table, COMMIT."""
 
@@ -117,5 +127,6 @@ _SINCE = [_scan(table, " AND seq >= $4", _ORDERS[table]) for table in ("message_
 _INSERTS = {table: _insert(table, (*KEY, *columns)) for table, columns in COLUMNS.items()}
 _INSERTS_OF_A_RUN = {table: _insert(table, (*KEY, *columns)) for table, columns in OF_A_RUN.items()}
 _INSERT_RUN = _insert("runs", RUN_COLUMNS) + " ON CONFLICT DO NOTHING"
+_TIP = f"SELECT last_seq, last_role, open_calls, stamp FROM chatledger.branches WHERE {_PLACE}"
 _APPEND = _append(COLUMNS)
 _APPEND_WITH_RUN = _append(OF_A_RUN)

@@ -19,6 +19,7 @@ from chatledger.ids import new_id
 OURS = "chatledger"
 WRITERS = 16
 LAST = 50
+LAST_TARGET = Target(1.0)
 
 
 class Contender(Protocol):
@@ -50,6 +51,8 @@ class Extent:
     starts: int
     size_turns: int
     threads: int
+    giant: int
+    """Messages of the giant thread; 0: the run has none."""
 
     @property
     def longest(self) -> int:
@@ -76,6 +79,7 @@ SHORT = Extent(
     starts=7,
     size_turns=1_200,
     threads=30_000,
+    giant=0,
 )
 FULL = Extent(
     lengths=(0, 100, 1_000, 10_000, 100_000),
@@ -87,6 +91,7 @@ FULL = Extent(
     starts=15,
     size_turns=6_000,
     threads=300_000,
+    giant=1_000_000,
 )
 
 Growth = dict[str, dict[int, Sample]]
@@ -144,6 +149,12 @@ async def grow(
     return growth
 
 
+def append_calls(
+    contenders: Mapping[str, Contender], threads: Mapping[str, Sequence[str]], *, runs: bool
+) -> dict[str, Call]:
+    return {who: partial(_append, contender, threads[who], runs=runs) for who, contender in contenders.items()}
+
+
 async def _append(contender: Contender, threads: Sequence[str], number: int, *, runs: bool = False) -> None:
     stock = turns()
     run = new_id() if runs else None
@@ -161,16 +172,14 @@ async def service_append_rows(
     reference: str,
     target: Target,
     *,
+    length: int = 1_000,
     label: str = "",
 ) -> list[Row]:
-    """A turn with ids of the caller's own for its messages, and a run of its own, on warm threads of 1,000."""
+    """A turn with ids of the caller's own for its messages, and a run of its own, on warm threads of that length."""
     say(f"{label}append with {SERVICE}")
-    calls: dict[str, Call] = {
-        who: partial(_append, contender, threads[who], runs=True) for who, contender in contenders.items()
-    }
-    return sample_rows(
-        f"{label}append with {SERVICE}, at 1,000", await race(calls, extent.rounds), reference, {OURS: target}
-    )
+    calls = append_calls(contenders, threads, runs=True)
+    case = f"{label}append with {SERVICE}, at {length:,}"
+    return sample_rows(case, await race(calls, extent.rounds), reference, {OURS: target})
 
 
 def append_rows(growth: Growth, reference: str, target: Target, *, label: str = "append") -> list[Row]:
@@ -198,12 +207,9 @@ def growth_rows(growth: Growth, target: Target | None, *, label: str = "growth")
 
 
 async def load(contenders: Mapping[str, Contender], thread: str, length: int, rounds: Rounds) -> dict[str, Sample]:
-    await _require(contenders, thread, length)
+    for who, contender in contenders.items():
+        _require(who, await contender.load(thread), length)
     return await race({who: partial(_load, contender, thread) for who, contender in contenders.items()}, rounds)
-
-
-async def load_last(contenders: Mapping[str, Contender], thread: str, rounds: Rounds) -> dict[str, Sample]:
-    return await race({who: partial(_last, contender, thread) for who, contender in contenders.items()}, rounds)
 
 
 async def _load(contender: Contender, thread: str, _number: int) -> None:
@@ -214,12 +220,10 @@ async def _last(contender: Contender, thread: str, _number: int) -> None:
     await contender.last(thread, LAST)
 
 
-async def _require(contenders: Mapping[str, Contender], thread: str, length: int) -> None:
+def _require(who: str, given: Sequence[Any], expected: int) -> None:
     """A figure is worth nothing where a contender did not load what the others did."""
-    for who, contender in contenders.items():
-        given = len(await contender.load(thread)), len(await contender.last(thread, LAST))
-        if given != (length, min(length, LAST)):
-            raise RuntimeError(f"{who} loaded {given} messages of {length}")
+    if len(given) != expected:
+        raise RuntimeError(f"{who} loaded {len(given)} messages of {expected}")
 
 
 async def load_rows(
@@ -239,10 +243,27 @@ async def load_rows(
         samples = await load(contenders, thread, length, extent.loads)
         rows += sample_rows(f"{label}load {length:,}", samples, reference, target)
     longest = max(threads)
-    target = {} if label else {OURS: Target(1.0)}
-    say(f"{label}last {LAST} of {longest:,}")
-    samples = await load_last(contenders, threads[longest], extent.rounds)
-    return rows + sample_rows(f"{label}last {LAST} of {longest:,}", samples, reference, target)
+    target = {} if label else {OURS: LAST_TARGET}
+    return rows + await last_rows(contenders, threads[longest], longest, extent, reference, target, label=label)
+
+
+async def last_rows(
+    contenders: Mapping[str, Contender],
+    thread: str,
+    length: int,
+    extent: Extent,
+    reference: str,
+    targets: dict[str, Target],
+    *,
+    label: str = "",
+) -> list[Row]:
+    """The end of a thread of that length."""
+    case = f"{label}last {LAST} of {length:,}"
+    say(case)
+    for who, contender in contenders.items():
+        _require(who, await contender.last(thread, LAST), min(length, LAST))
+    calls = {who: partial(_last, contender, thread) for who, contender in contenders.items()}
+    return sample_rows(case, await race(calls, extent.rounds), reference, targets)
 
 
 # --- Writers ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from functools import partial
 import asyncpg
 from tests.postgres import Server
 
-from benchmarks.bare_postgres import CallPerTable, OneStatement
+from benchmarks.bare_postgres import CallPerTable, OneStatement, TipFirst
 from benchmarks.cases import (
     WRITERS,
     Contender,
@@ -32,6 +32,7 @@ from benchmarks.imports import postgres_import_rows
 from benchmarks.lists import postgres_list_rows
 from benchmarks.measure import Rounds
 from benchmarks.memory import memory_rows
+from benchmarks.million import SHORT, giant_rows, plan_giant, plan_rested, read_rows, rested_rows
 from benchmarks.ours import Chatledger
 from benchmarks.progress import say
 from benchmarks.report import Row, Target
@@ -51,11 +52,12 @@ Appends = Mapping[str, Mapping[int, Sequence[str]]]
 Kinds = Sequence[type[OneStatement] | type[CallPerTable] | type[Chatledger]]
 ALL: Kinds = (OneStatement, CallPerTable, Chatledger)
 TWO: Kinds = (OneStatement, Chatledger)
+COLD: Kinds = (OneStatement, TipFirst, Chatledger)
 
 
 def sections(server: Server, extent: Extent) -> dict[str, Callable[[], Outcome]]:
     """Parts of a run by name; each makes its own databases, and drops them."""
-    return {
+    found: dict[str, Callable[[], Outcome]] = {
         "append, load, writers": partial(_main_section, server, extent),
         "growth among short threads": partial(_growth_section, server, extent),
         "bytes per turn": partial(_size_section, server, extent),
@@ -66,6 +68,7 @@ def sections(server: Server, extent: Extent) -> dict[str, Callable[[], Outcome]]
         "search": partial(_search_section, server, extent),
         "scores": partial(_score_section, server, extent),
     }
+    return found | {"a million messages": partial(_million_section, server, extent)} if extent.giant else found
 
 
 @contextmanager
@@ -153,6 +156,13 @@ def _frame_section(server: Server, extent: Extent) -> Outcome:
     return outcome
 
 
+def _million_section(server: Server, extent: Extent) -> Outcome:
+    with _database(server) as url:
+        outcome = _outcome(url)
+        asyncio.run(_million(url, extent, outcome))
+    return outcome
+
+
 async def require_durable(url: str) -> str:
     """The server's version. Raises RuntimeError where a commit is not on the disk when it returns."""
     connection = await asyncpg.connect(url)
@@ -236,3 +246,21 @@ async def _growth(url: str, extent: Extent, *, statistics: bool) -> list[Row]:
     growth = await grow(contenders, lengths, Rounds(extent.rounds.count // 2, extent.rounds.seconds))
     await close_all(list(contenders.values()))
     return growth_rows(growth, GROWTH, label=label)
+
+
+async def _million(url: str, extent: Extent, outcome: Outcome) -> None:
+    """Each contender has a giant thread of its own: who finds that another wrote to it has to look again."""
+    plan = Plan()
+    warm = {kind.name: plan_giant(plan, extent) for kind in TWO}
+    cold = {kind.name: plan_rested(plan, extent) for kind in COLD}
+    short, giant = plan.threads(SHORT)[0], warm[Chatledger.name][extent.giant][0]
+    say(f"filling a database with {sum(plan.lengths.values()):,} messages")
+    await fill_postgres(url, plan)
+    contenders = await _open(url, TWO)
+    readers = {SCANS: contenders[REFERENCE], Chatledger.name: contenders[Chatledger.name]}
+    outcome.rows += await read_rows(readers, url, short, giant, extent, SCANS)
+    outcome.rows += await giant_rows(contenders, warm, extent, REFERENCE, append=APPEND, service=SERVICE, growth=GROWTH)
+    await close_all(list(contenders.values()))
+    contenders = await _open(url, COLD)
+    outcome.rows += await rested_rows(contenders, cold, extent, TipFirst.name)
+    await close_all(list(contenders.values()))

@@ -33,6 +33,7 @@ from benchmarks.frames import frame_plan, frame_rows
 from benchmarks.imports import sqlite_import_rows
 from benchmarks.lists import sqlite_list_rows
 from benchmarks.memory import memory_rows
+from benchmarks.million import SHORT, giant_rows, plan_giant, plan_rested, read_rows, rested_rows
 from benchmarks.ours import Chatledger
 from benchmarks.progress import say
 from benchmarks.report import Row, Target
@@ -46,13 +47,16 @@ from chatledger import migrate
 
 REFERENCE = Aiosqlite.name
 APPEND, GROWTH = Target(1.2), Target(1.15)
-Kinds = Sequence[type[InPlace] | type[Aiosqlite] | type[Chatledger]]
+Kind = type[InPlace] | type[Aiosqlite] | type[Chatledger]
+Kinds = Sequence[Kind]
+Files = Mapping[Kind, Path]
 ALL: Kinds = (InPlace, OneHop, Aiosqlite, Chatledger)
+TWO: Kinds = (Aiosqlite, Chatledger)
 
 
 def sections(extent: Extent) -> dict[str, Callable[[], Outcome]]:
     """Parts of a run by name; each makes its own files, and removes them."""
-    return {
+    found: dict[str, Callable[[], Outcome]] = {
         "append, load, writers": partial(_section, _main, extent),
         "bytes per turn": partial(_section, _sizes, extent),
         "import": partial(_section, _imports, extent),
@@ -63,6 +67,7 @@ def sections(extent: Extent) -> dict[str, Callable[[], Outcome]]:
         "search": partial(_section, _searches, extent),
         "scores": partial(_section, _scores, extent),
     }
+    return found | {"a million messages": partial(_section, _million, extent)} if extent.giant else found
 
 
 def _section(fill: Callable[[Path, Path, Extent, Outcome], None], extent: Extent) -> Outcome:
@@ -121,6 +126,10 @@ def _scores(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None
     outcome.rows += asyncio.run(sqlite_score_rows(str(path), extent))
 
 
+def _million(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    asyncio.run(_giant(empty, folder, extent, outcome))
+
+
 def _schema(path: Path) -> list[str]:
     connection = sqlite3.connect(path)
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
@@ -136,7 +145,7 @@ async def _cases(empty: Path, folder: Path, extent: Extent, outcome: Outcome) ->
     filled = shutil.copyfile(empty, folder / "filled.db")
     say(f"filling a file with {sum(plan.lengths.values()):,} messages")
     fill_sqlite(str(filled), plan)
-    contenders = await _open(filled, folder)
+    contenders = await _open(_copies(filled, folder, ALL))
     growth = await grow(contenders, dict.fromkeys(contenders, appends), extent.rounds)
     outcome.plots["append of one turn"] = growth
     outcome.rows += append_rows(growth, REFERENCE, APPEND) + growth_rows(growth, GROWTH)
@@ -149,12 +158,30 @@ async def _cases(empty: Path, folder: Path, extent: Extent, outcome: Outcome) ->
     outcome.rows += await memory_rows(str(filled), loads[1_000], loads[max(loads)])
 
 
-async def _open(filled: Path, folder: Path) -> dict[str, Contender]:
-    opened: dict[str, Contender] = {}
-    for number, kind in enumerate(ALL):
-        path = shutil.copyfile(filled, folder / f"contender{number}.db")
-        opened[kind.name] = await kind.open(str(path))
-    return opened
+async def _giant(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
+    plan = Plan()
+    warm = dict.fromkeys((kind.name for kind in TWO), plan_giant(plan, extent))
+    cold = dict.fromkeys(warm, plan_rested(plan, extent))
+    short, giant = plan.threads(SHORT)[0], warm[Chatledger.name][extent.giant][0]
+    filled = shutil.copyfile(empty, folder / "filled.db")
+    say(f"filling a file with {sum(plan.lengths.values()):,} messages")
+    fill_sqlite(str(filled), plan)
+    files = _copies(filled, folder, TWO)
+    contenders = await _open(files)
+    outcome.rows += await read_rows(contenders, str(filled), short, giant, extent, REFERENCE)
+    outcome.rows += await giant_rows(contenders, warm, extent, REFERENCE, append=APPEND, service=APPEND, growth=GROWTH)
+    await close_all(list(contenders.values()))
+    contenders = await _open(files)
+    outcome.rows += await rested_rows(contenders, cold, extent, REFERENCE)
+    await close_all(list(contenders.values()))
+
+
+def _copies(filled: Path, folder: Path, kinds: Kinds) -> Files:
+    return {kind: shutil.copyfile(filled, folder / f"contender{number}.db") for number, kind in enumerate(kinds)}
+
+
+async def _open(files: Files) -> dict[str, Contender]:
+    return {kind.name: await kind.open(str(path)) for kind, path in files.items()}
 
 
 async def _writers(contenders: Mapping[str, Contender], threads: Sequence[str], extent: Extent) -> list[Row]:

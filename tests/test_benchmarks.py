@@ -9,9 +9,11 @@ from benchmarks import against, postgres, seed, server_list, sqlite
 from benchmarks import server as load
 from benchmarks.against import BASE, NOW, Comparison, paired_ratio, take_turns
 from benchmarks.against_worker import CASES, LONG, Block, Case, fill, measure
-from benchmarks.cases import Extent, Outcome
+from benchmarks.cases import SHORT, Extent, Outcome
 from benchmarks.measure import Ratio, Rounds, Sample
+from benchmarks.million import RESTED, plan_rested, rested_rows
 from benchmarks.report import as_markdown, as_text
+from benchmarks.turns import Turn
 
 from chatledger import ChatMessage, Ledger
 from tests.conftest import Database
@@ -26,6 +28,7 @@ TINY = Extent(
     starts=2,
     size_turns=10,
     threads=4_000,
+    giant=1_500,
 )
 
 
@@ -61,6 +64,51 @@ def test_the_cases_on_sqlite(name: str) -> None:
     assert outcome.rows
     assert len(as_text(outcome.title, outcome.rows).splitlines()) == len(outcome.rows) + 5
     assert len(as_markdown(outcome.rows).splitlines()) == len(outcome.rows) + 2
+
+
+GIANT = {
+    "append at 0",
+    "append at 1,500",
+    "growth, 1,500 against 0",
+    "append with own ids and a run, at 1,500",
+    "last 50 of 1,500",
+    "iterate()",
+    "memory of iterate()",
+    "first append to a rested thread",
+    "first append to a rested thread, own ids and a run",
+}
+
+
+async def test_the_giant_thread_on_postgresql(pg_database: Database) -> None:
+    outcome = Outcome("PostgreSQL")
+    await postgres._million(pg_database.url, TINY, outcome)
+    assert cases(outcome) == GIANT
+
+
+def test_the_giant_thread_on_sqlite() -> None:
+    assert cases(sqlite.sections(TINY)["a million messages"]()) == GIANT
+
+
+def test_a_short_run_has_no_giant_thread() -> None:
+    assert "a million messages" not in sqlite.sections(SHORT)
+
+
+class Writer:
+    """Notes the threads that it is told to append to."""
+
+    def __init__(self) -> None:
+        self.used: list[str] = []
+
+    async def append(self, thread: str, turn: Turn, run: str | None = None) -> None:
+        self.used.append(thread)
+
+
+async def test_each_rested_thread_is_appended_to_once() -> None:
+    plan, writer = seed.Plan(), Writer()
+    await rested_rows({"store": writer}, {"store": plan_rested(plan, TINY)}, TINY, "store")  # type: ignore[dict-item]
+    calls = TINY.rounds.count + TINY.rounds.warm_up
+    assert len(set(writer.used)) == len(writer.used) == 2 * calls
+    assert {plan.lengths[thread] for thread in writer.used} == {RESTED}
 
 
 def test_a_ratio_is_of_medians_and_says_how_far_to_trust_it() -> None:
