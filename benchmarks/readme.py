@@ -6,16 +6,14 @@ A test holds the two against each other, so that neither is changed without the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.parts import read_part, write_part
+from benchmarks.figures import PART, Figure, figures
+from benchmarks.parts import write_part
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explanation" / "benchmarks.md"
 README = ROOT / "README.md"
-PART = "figures"
 DATABASES = ("PostgreSQL", "SQLite")
 LINES = {
     "append of one turn to 10,000 messages": ("append at 10,000", "chatledger"),
@@ -26,33 +24,6 @@ LINES = {
     "import of 20,000 messages, messages a second": ("import of 20,000 messages", "chatledger"),
 }
 """What each line says, and the case and the contender whose figure stands in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    database: str
-    case: str
-    who: str
-    median: str
-    ratio: str
-    target: str
-
-    @property
-    def shown(self) -> str:
-        value = self.ratio.partition(" ")[0] or self.median
-        return f"{value} ({self.target})" if self.target else value
-
-
-def figures(page: Path) -> Iterator[Figure]:
-    """The rows of the page's tables."""
-    database = case = ""
-    for line in read_part(page, PART).splitlines():
-        if line.startswith("### "):
-            database = line.split()[1]
-        elif line.startswith("| ") and not line.startswith(("| case", "| ---")):
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            case = cells[0] or case
-            yield Figure(database, case, cells[1], cells[2], cells[5], cells[6])
 
 
 def quoted(page: Path = PAGE) -> str:

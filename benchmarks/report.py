@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.measure import Ratio, Sample, Throughput
@@ -106,8 +106,12 @@ def as_text(title: str, rows: Sequence[Row]) -> str:
     return "\n".join(["", title, "=" * len(title), lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
+def as_markdown(rows: Sequence[Row], *, before: Mapping[tuple[str, str], str] | None = None) -> str:
+    """`before` adds a column: what an earlier run gave, by case and store, for the rows that have a target."""
     lines = [HEADINGS, ("---",) * len(HEADINGS), *_named_once(rows)]
+    if before is not None:
+        given = [before.get((row.case, row.who), "") if row.target else "" for row in rows]
+        lines = [(*line[:5], cell, *line[5:]) for line, cell in zip(lines, ["before", "---", *given], strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 from benchmarks import against, postgres, seed, server_list, sqlite
@@ -12,7 +13,8 @@ from benchmarks.against_worker import CASES, LONG, Block, Case, fill, measure
 from benchmarks.cases import SHORT, Extent, Outcome
 from benchmarks.measure import Ratio, Rounds, Sample
 from benchmarks.million import RESTED, plan_rested, rested_rows
-from benchmarks.report import as_markdown, as_text
+from benchmarks.page import write_page
+from benchmarks.report import Row, Target, as_markdown, as_text
 from benchmarks.turns import Turn
 
 from chatledger import ChatMessage, Ledger
@@ -114,6 +116,42 @@ async def test_each_rested_thread_is_appended_to_once() -> None:
 def test_a_ratio_is_of_medians_and_says_how_far_to_trust_it() -> None:
     ratio = Sample([2.0, 2.0, 2.0, 4.0, 2.0]).ratio(Sample([1.0, 2.0, 1.0, 1.0, 1.0]))
     assert (ratio.value, ratio.low, ratio.high) == (2.0, 1.0, 4.0)
+
+
+def test_a_page_shows_beside_each_target_what_the_run_before_gave(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin figures: make x -->\n<!-- end figures -->\n")
+
+    def run(title: str, *ratios: str) -> list[str]:
+        """The tables of the page after a run with these ratios of two stores, of which the second has a target."""
+        targets = (None, Target(1.2))
+        rows = [
+            Row("load 50", f"store {at}", "1 ms", ratio=ratio, target=targets[at]) for at, ratio in enumerate(ratios)
+        ]
+        others = Outcome("SQLite 3: lists (fsync 9 µs)", [Row("load 50", "store 1", "7 kB", target=Target(5))])
+        write_page(page, "a machine", [Outcome(title, rows), others], full=True)
+        return [line for line in page.read_text().splitlines() if line.startswith("|")]
+
+    heading = "| case | store | median | p95 | spread | before | ratio | target |  |"
+    dashes = f"| {' | '.join(['---'] * 9)} |"
+    assert run("PostgreSQL 15: append (fsync 1 µs)", "1", "1.50 (1.40–1.60)") == [
+        heading,
+        dashes,
+        "| load 50 | store 0 | 1 ms |  |  |  | 1 |  |  |",
+        "|  | store 1 | 1 ms |  |  |  | 1.50 (1.40–1.60) | ≤ 1.2 | reached |",
+        heading,
+        dashes,
+        "| load 50 | store 1 | 7 kB |  |  |  |  | ≤ 5 | reached |",
+    ]
+    again = run("PostgreSQL 16: append (fsync 2 µs)", "1", "1.10 (1.00–1.20)")
+    assert again[2:4] == [
+        "| load 50 | store 0 | 1 ms |  |  |  | 1 |  |  |",
+        "|  | store 1 | 1 ms |  |  | 1.50 | 1.10 (1.00–1.20) | ≤ 1.2 | reached |",
+    ]
+    assert again[6:] == ["| load 50 | store 1 | 7 kB |  |  | 7 kB |  | ≤ 5 | reached |"]
+    assert run("PostgreSQL 16: another part (fsync 2 µs)", "1", "9")[3] == (
+        "|  | store 1 | 1 ms |  |  |  | 9 | ≤ 1.2 | reached |"
+    )
 
 
 # --- The server -------------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.figures import PART
 from benchmarks.parts import read_part, write_part
-from benchmarks.readme import LINES, PAGE, PART, README, quoted
+from benchmarks.readme import LINES, PAGE, README, quoted
 
 
 def test_the_readme_quotes_the_page() -> None:
