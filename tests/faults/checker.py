@@ -23,6 +23,7 @@ from chatledger import Ledger
 from tests.conftest import Database
 from tests.faults.batches import batch, ids_of, is_changing, links
 from tests.faults.changes_check import check_changes
+from tests.faults.growth import Growth
 from tests.faults.positions import Positions, read_positions
 from tests.faults.recording import Append, Change, Read, Recording
 from tests.faults.stored import Fault, Stored, read_stored
@@ -39,12 +40,15 @@ class Figures:
     faults: int = 0
     unknown: int = 0
     found: Counter[str] = field(default_factory=Counter)
+    growths: list[Growth] = field(default_factory=list)
+    """What the processes that appended over many threads held."""
 
     def add(self, other: Figures) -> None:
         self.acknowledged += other.acknowledged
         self.faults += other.faults
         self.unknown += other.unknown
         self.found += other.found
+        self.growths += other.growths
 
     @property
     def lost(self) -> int:

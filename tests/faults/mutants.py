@@ -656,6 +656,16 @@ def let_the_erased_come_back_with_an_append() -> None:
     _put(create, _ERASED="SELECT 1 FROM {schema}erasures WHERE :tenant <> :tenant AND :subject <> :subject")
 
 
+def keep_every_tip() -> None:
+    """Nothing leaves the cache of tips but the entry that is used."""
+    from chatledger.storage.append.tip_cache import TipCache
+
+    def keep(self: TipCache, key: Any, seen: Any) -> None:
+        self._seen[key] = seen
+
+    TipCache._keep = keep  # type: ignore[method-assign]
+
+
 def trust_the_cached_owner() -> None:
     """The cached tip is used for every user."""
     from chatledger.storage.append import attempt, together
@@ -1836,6 +1846,13 @@ MUTANTS = (
         "the owner in the cached tip",
         "DID NOT RAISE",
         trust_the_cached_owner,
+    ),
+    Mutant(
+        "growth",
+        "test_growth.py -k 'nothing_behind and postgresql'",
+        "dropping the oldest entry of the cache of tips",
+        "PER_APPEND",
+        keep_every_tip,
     ),
     Mutant(
         "owner-preflight",

@@ -19,6 +19,7 @@ from tests.faults.awaits import cancelled_at, timed_out_at
 from tests.faults.checker import Figures
 from tests.faults.cuts import cut_everything, cut_writers
 from tests.faults.damage import damage_often, leave
+from tests.faults.growth import require_bounded, spread
 from tests.faults.kills import kill_clients, kill_server
 from tests.faults.streams import kill_streamers
 from tests.faults.writers import write_together
@@ -173,6 +174,18 @@ def _migrate(kind: str) -> Run:
     return run
 
 
+def _spread(kind: str) -> Run:
+    """One process for the whole round."""
+
+    def run(place: Place, seed: int) -> Figures:
+        with place.database(kind) as database:
+            growth = spread(database, threads=100_000, appends=200_000, seed=seed)
+        require_bounded(growth)
+        return Figures(growth.appends, growths=[growth])
+
+    return run
+
+
 PROOFS = (
     Proof("clients killed, SQLite", 10, _on("sqlite", _kill_clients)),
     Proof("clients killed, PostgreSQL", 12, _on("postgresql", _kill_clients)),
@@ -188,6 +201,8 @@ PROOFS = (
     Proof("16 writers on 1 thread, PostgreSQL", 2, _on("postgresql", _write(1, 2_000))),
     Proof("16 writers on 16 threads, PostgreSQL", 4, _on("postgresql", _write(16, 5_000))),
     Proof("16 writers on 1,000 threads, PostgreSQL", 4, _on("postgresql", _write(1_000, 5_000))),
+    Proof("100,000 threads, SQLite", 20, _spread("sqlite")),
+    Proof("100,000 threads, PostgreSQL", 20, _spread("postgresql")),
     Proof("cancelled and timed out at each await, SQLite", 1, _on("sqlite", _stop)),
     Proof("cancelled and timed out at each await, PostgreSQL", 5, _on("postgresql", _stop)),
     Proof("halted at each await while another runs", 4, _on("postgresql", _halt)),

@@ -27,6 +27,7 @@ from typing import Any
 
 from chatledger import migrate
 from tests.faults.checker import FAILURES, Figures
+from tests.faults.growth import Growth
 from tests.faults.mutants import MUTANTS, Mutant
 from tests.faults.rounds import PROOFS, Place, Proof
 from tests.postgres import own_server
@@ -218,6 +219,30 @@ def _row(name: str, account: Account) -> str:
     return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
 
 
+_GROWTH_COLUMNS = (
+    "rounds",
+    "appends",
+    "threads",
+    "MiB of memory",
+    "blocks of Python",
+    "file descriptors",
+    "connections",
+)
+_GROWTH_HEAD = f"| proof | {' | '.join(_GROWTH_COLUMNS)} |\n|---|{'---:|' * len(_GROWTH_COLUMNS)}\n"
+
+
+def growth_table(accounts: dict[str, Account]) -> str:
+    """The appends and the threads of a round, and the largest growth of any round."""
+    rows = [_growth_row(name, account.figures.growths) for name, account in accounts.items() if account.figures.growths]
+    return _GROWTH_HEAD + "\n".join(rows)
+
+
+def _growth_row(name: str, growths: Sequence[Growth]) -> str:
+    counts = [f"{count:,}" for count in (len(growths), growths[0].appends, growths[0].threads)]
+    largest = [max(getattr(one, column) for one in growths) for column in ("memory", "blocks", "files", "connections")]
+    return f"| {name} | {' | '.join([*counts, *(f'{slope:,.1f}' for slope in largest)])} |"
+
+
 def _file_of(mutant: Mutant) -> str:
     return mutant.test.split(" -k ")[0].split("::")[0]
 
@@ -256,10 +281,11 @@ def main() -> int:
     seed = random.randrange(2**32) if given.seed is None else given.seed
     print(f"seed {seed}", flush=True)
     accounts, failed = soak(proofs, minutes=given.minutes, seed=seed, count=given.lanes)
-    table = figures_table(accounts)
-    print(table)
+    table, grown = figures_table(accounts), growth_table(accounts)
+    print(f"{table}\n\n{grown}")
     if given.page is not None and not failed and given.only is None:
         page = put(given.page.read_text(), "figures", f"{given.minutes:g} minutes, seed {seed}.\n\n{table}")
+        page = put(page, "growth", grown)
         given.page.write_text(put(page, "mutants", mutants_table()))
     return failed > 0
 

@@ -9,7 +9,7 @@ lock. Elsewhere a transaction creates the thread before the append is judged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from chatledger.errors import Erased
@@ -139,7 +139,7 @@ def _values(names: str, *, typed: bool) -> str:
     return ", ".join(f":{name}::{_TYPES[name]}" if typed else f":{name}" for name in names.split(", "))
 
 
-@cache
+@lru_cache(maxsize=2)
 def _alone(*, plain: bool) -> str:
     """The statement that creates a thread without messages."""
     made = _insert_thread(typed=True, plain=plain)
