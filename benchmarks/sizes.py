@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import asyncpg
@@ -11,6 +14,7 @@ from benchmarks.progress import say
 from benchmarks.report import Row, Target
 from benchmarks.turns import turns
 from chatledger import Ledger
+from chatledger.storage.append.write import ACTIVITY_RESOLUTION
 
 THREADS = 30
 """Conversations that are held at the same time: pages split as they do in a service."""
@@ -55,6 +59,28 @@ async def sqlite_sizes(path: str, count: int, *, runs: bool) -> dict[str, float]
         await write_turns(ledger, count, runs=runs)
     after = _pages(path)
     return {name: (size - before[name]) / count for name, size in after.items() if size > before[name]}
+
+
+async def sqlite_wal(path: str) -> float:
+    """Bytes that a turn adds to the WAL, if nothing else is written at its time: one turn on each thread of the file,
+    longer ago than the ledger waits before it notes the activity of a thread again.
+    """
+    say("WAL of a lone turn")
+    stock = turns()
+    with closing(sqlite3.connect(path)) as connection:
+        async with Ledger.open(path) as ledger:
+            threads = await ledger.threads.list(limit=THREADS)
+            await asyncio.sleep(ACTIVITY_RESOLUTION.total_seconds())
+            size = 0
+            for number, thread in enumerate(threads):
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                await ledger.messages.append(thread.thread_id, stock[number].models)
+                size += _size(f"{path}-wal")
+    return size / len(threads)
+
+
+def _size(path: str) -> int:
+    return os.stat(path).st_size
 
 
 def _pages(path: str) -> dict[str, int]:

@@ -41,12 +41,13 @@ from benchmarks.scores import sqlite_score_rows
 from benchmarks.search import search_rows
 from benchmarks.seed import Plan, fill_sqlite
 from benchmarks.service import service_rows
-from benchmarks.sizes import size_rows, sqlite_sizes
+from benchmarks.sizes import size_rows, sqlite_sizes, sqlite_wal
 from benchmarks.starts import start_rows
 from chatledger import migrate
 
 REFERENCE = Aiosqlite.name
 APPEND, GROWTH = Target(1.2), Target(1.15)
+WAL = Target(100, " kB")
 Kind = type[InPlace] | type[Aiosqlite] | type[Chatledger]
 Kinds = Sequence[Kind]
 Files = Mapping[Kind, Path]
@@ -89,6 +90,9 @@ def _sizes(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
         path = shutil.copyfile(empty, folder / f"sizes{runs}.db")
         sizes = asyncio.run(sqlite_sizes(str(path), extent.size_turns, runs=runs))
         outcome.rows += size_rows("bytes per turn" + ", a run each" * runs, sizes, target)
+        if not runs:
+            wal = asyncio.run(sqlite_wal(str(path))) / 1000
+            outcome.rows.append(Row("WAL of a lone turn", "all", f"{wal:.1f} kB", target=WAL, judged=wal))
 
 
 def _imports(empty: Path, folder: Path, extent: Extent, outcome: Outcome) -> None:
