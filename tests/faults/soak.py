@@ -33,8 +33,8 @@ from tests.faults.rounds import PROOFS, Place, Proof
 from tests.postgres import own_server
 
 LANES = 2
-TIMEOUT = 600
-"""Seconds after which a round without a report has failed."""
+TIMEOUT = 1_800
+"""Seconds after which a round without a report has failed. A round of 200,000 appends may take ten minutes."""
 
 
 @dataclass
