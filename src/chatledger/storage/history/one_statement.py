@@ -6,7 +6,7 @@ three range scans are as fast. On SQLite, which has no round trip, they always a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -16,10 +16,25 @@ from chatledger.storage.history.window import SMALL
 from chatledger.storage.rows.messages import CALL_COLUMNS, MESSAGE_COLUMNS, PART_COLUMNS
 
 _HEADER, _MESSAGE, _PART, _CALL = range(4)
-# The columns that are not text, and the index of each in a row of the union. The text columns follow in their order.
-_PLACES = {"branch": 1, "seq": 2, "call_count": 3, "idx": 3, "is_error": 4, "created_at": 5}
-_FIRST_TEXT = 6
-_TEXTS = len([name for name in MESSAGE_COLUMNS if name not in _PLACES])
+# A row of the union is the number of its arm, then the row of a message as `decode_messages` expects it. So messages,
+# which are most rows, are cut out in one piece. A column of another table stands where a message has one of its type.
+_COLUMNS = ("arm", "branch", *MESSAGE_COLUMNS)
+_TYPES = {"arm": "int", "branch": "int", "seq": "bigint", "call_count": "int", "is_error": "boolean"}
+_TYPES |= {"created_at": "timestamptz"}
+_PLACES = {name: _COLUMNS.index(name) for name in _TYPES} | {"idx": _COLUMNS.index("call_count")}
+_TEXT_PLACES = [place for place, name in enumerate(_COLUMNS) if name not in _TYPES]
+
+
+def _places(columns: Sequence[str]) -> dict[str, int]:
+    """The places of the columns of a table in a row of the union. Text columns keep their order."""
+    texts = dict(zip([name for name in columns if name not in _PLACES], _TEXT_PLACES, strict=False))
+    return {name: _PLACES[name] if name in _PLACES else texts[name] for name in columns}
+
+
+def _row(arm: int, values: Mapping[int, str]) -> str:
+    """A row of the union with these values at their places, and NULL at the others."""
+    nulls = (f"NULL::{_TYPES.get(name, 'text')}" for name in _COLUMNS)
+    return ", ".join(str(arm) if not place else values.get(place, null) for place, null in enumerate(nulls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +62,26 @@ def read_rows(rows: Sequence[Row]) -> PageRows | None:
     """The rows of PAGE or NEWEST by table; None if the thread does not exist."""
     if not rows:
         return None
-    kinds: list[list[Row]] = [[], [], [], []]
+    arms: list[list[Row]] = [[], [], [], []]
     for row in rows:
-        kinds[row[0]].append(_REORDER[row[0]](row))
-    kinds[_MESSAGE].sort(key=_SEQ)  # a bitmap scan returns rows in the order of the heap
-    kinds[_PART].sort(key=_SEQ_IDX)
-    kinds[_CALL].sort(key=_SEQ_IDX)
-    header = kinds[_HEADER][0]
-    return PageRows(header[:-1], header[-1], *kinds[_MESSAGE:])
+        arm = row[0]
+        arms[arm].append(_CUT[arm](row))
+    arms[_MESSAGE].sort(key=_SEQ)  # a bitmap scan returns rows in the order of the heap
+    arms[_PART].sort(key=_SEQ_IDX)
+    arms[_CALL].sort(key=_SEQ_IDX)
+    header = arms[_HEADER][0]
+    return PageRows(header[:-1], header[-1], *arms[_MESSAGE:])
 
 
-def _select(kind: int, alias: str, table: str, columns: Sequence[str]) -> str:
-    """One arm of the union: each column at its index, NULL at the others."""
-    at = dict.fromkeys(range(1, _FIRST_TEXT + _TEXTS), "NULL::text")
-    at |= {3: "NULL::int", 4: "NULL::boolean", 5: "NULL::timestamptz", 1: f"{alias}.branch", 2: f"{alias}.seq"}
-    at |= {_PLACES[name]: f"{alias}.{name}{'::int' if name == 'idx' else ''}" for name in columns if name in _PLACES}
-    texts = [name for name in columns if name not in _PLACES]
-    at |= {_FIRST_TEXT + index: f"{alias}.{name}" for index, name in enumerate(texts)}
+def _select(arm: int, alias: str, table: str, columns: Sequence[str]) -> str:
+    """One arm of the union."""
+    places = _places(("branch", *columns))
+    values = {place: f"{alias}.{name}{'::int' if name == 'idx' else ''}" for name, place in places.items()}
     return (
-        f"SELECT {kind}, {', '.join(at[place] for place in sorted(at))} FROM s CROSS JOIN LATERAL ("
+        f"SELECT {_row(arm, values)} FROM s CROSS JOIN LATERAL ("
         f"SELECT * FROM {{schema}}{table} r WHERE r.tenant_id = :tenant AND r.thread_id = :thread"
         f" AND r.branch = s.branch AND r.seq BETWEEN s.low AND s.high OFFSET 0) {alias}"
     )
-
-
-def _reorder(columns: Sequence[str]) -> itemgetter[Any]:
-    texts = [name for name in columns if name not in _PLACES]
-    places = [_PLACES[name] if name in _PLACES else _FIRST_TEXT + texts.index(name) for name in columns]
-    return itemgetter(_PLACES["branch"], *places)
 
 
 _BRANCH = """
@@ -132,13 +139,11 @@ SELECT w.user_id, w.active_branch, w.branch, w.last_seq, w.lineage, w.stamp, w.a
 # planner from turning the scans into joins: if it expected short threads, it would read the whole thread for them.
 # The LIMIT in _BRANCH repeats what the key guarantees. The planner multiplies the frequencies of the key's columns.
 # With one thread id in many tenants it would expect hundreds of branches, and read the whole thread to join them.
-# The header holds user_id, active_branch, branch, last_seq, lineage, stamp, absent, last.
-_HEADER_COLUMNS = ("b.branch", "b.last_seq", "b.active_branch", "NULL::boolean", "NULL::timestamptz")
-_HEADER_TEXTS = ["b.user_id", "b.lineage", "b.stamp::text", "b.absent::text", "b.last::text"]
-_HEADER_SELECT = (
-    f"SELECT {_HEADER}, {', '.join(_HEADER_COLUMNS)},"
-    f" {', '.join(_HEADER_TEXTS + ['NULL::text'] * (_TEXTS - len(_HEADER_TEXTS)))} FROM b"
-)
+_HEADER_NUMBERS = {"branch": "b.branch", "seq": "b.last_seq", "call_count": "b.active_branch"}
+_HEADER_TEXTS = ("b.user_id", "b.lineage", "b.stamp::text", "b.absent::text", "b.last::text")
+_HEADER_VALUES = {_PLACES[name]: value for name, value in _HEADER_NUMBERS.items()}
+_HEADER_VALUES |= dict(zip(_TEXT_PLACES, _HEADER_TEXTS, strict=False))
+_HEADER_SELECT = f"SELECT {_row(_HEADER, _HEADER_VALUES)} FROM b"
 _ARMS = (
     f"s AS ({_segments('b', source='b CROSS JOIN LATERAL')}) {_HEADER_SELECT}",
     _select(_MESSAGE, "m", "messages", MESSAGE_COLUMNS),
@@ -153,11 +158,17 @@ TURN = f"WITH {_WHOLE_TURN}, " + " UNION ALL ".join(_ARMS)
 
 
 def _header(row: Row) -> Row:
-    user_id, lineage, stamp, absent, last = row[_FIRST_TEXT : _FIRST_TEXT + len(_HEADER_TEXTS)]
+    """(user_id, active_branch, branch, last_seq, lineage, stamp, absent, last)"""
+    user_id, lineage, stamp, absent, last = _TEXTS_OF_HEADER(row)
+    branch, last_seq, active_branch = _NUMBERS_OF_HEADER(row)
     numbers = (0 if stamp is None else int(stamp), None if absent is None else int(absent), int(last))
-    return user_id, row[3], row[1], row[2], lineage, *numbers
+    return user_id, active_branch, branch, last_seq, lineage, *numbers
 
 
-_REORDER = (_header, _reorder(MESSAGE_COLUMNS), _reorder(PART_COLUMNS), _reorder(CALL_COLUMNS))
+_NUMBERS_OF_HEADER = itemgetter(*(_PLACES[name] for name in _HEADER_NUMBERS))
+_TEXTS_OF_HEADER = itemgetter(*_TEXT_PLACES[: len(_HEADER_TEXTS)])
+_MESSAGE_OF = itemgetter(slice(1, None))
+_PART_OF, _CALL_OF = (itemgetter(*_places(("branch", *columns)).values()) for columns in (PART_COLUMNS, CALL_COLUMNS))
+_CUT: tuple[Callable[[Row], Row], ...] = (_header, _MESSAGE_OF, _PART_OF, _CALL_OF)
 _SEQ: itemgetter[Any] = itemgetter(1 + MESSAGE_COLUMNS.index("seq"))
 _SEQ_IDX: itemgetter[Any] = itemgetter(1, 2)
