@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from chatledger import ChatMessage, Feedback, ImagePart, OpaquePart, TextPart, ThinkPart, ToolCall, Violation
-from chatledger.models.trusted import build, copy_with
+from chatledger.models.trusted import build, copy_with, revive, revive_all
 
 FULL = ChatMessage(
     role="assistant",
@@ -35,6 +35,16 @@ def test_built_models_equal_validated_ones(instance: BaseModel) -> None:
     assert repr(built) == repr(instance)
     assert list(built.model_dump()) == list(instance.model_dump())
     assert built.model_dump_json() == instance.model_dump_json()
+
+
+def test_models_that_are_revived_together_equal_those_that_are_revived_alone() -> None:
+    calls = [ToolCall(name="a"), ToolCall(id="c", name="b", arguments="{}")]
+    values, given = [one.__dict__ for one in calls], [one.model_fields_set for one in calls]
+    together = revive_all(ToolCall, values, given)
+    alone = [revive(ToolCall, *one) for one in zip(values, given, strict=True)]
+    assert together == alone == calls
+    assert [one.model_fields_set for one in together] == given
+    assert [(one.model_extra, one.__pydantic_private__) for one in together] == [(None, None)] * 2
 
 
 def test_generated_defaults_are_not_shared() -> None:

@@ -6,8 +6,10 @@ reading a page. Tests check that the models built here equal validated ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -39,6 +41,19 @@ def revive(model: type[M], values: dict[str, Any], given: set[str]) -> M:
     _set_extra(instance, None)
     _set_private(instance, None)
     return instance
+
+
+def revive_all(model: type[M], values: Sequence[dict[str, Any]], given: Iterable[set[str]]) -> list[M]:
+    """As `revive`, for each of the values with its `given`. Loops in C cost less than a call for each instance."""
+    instances: list[M] = list(map(_new, repeat(model, len(values))))
+    for put, those in (
+        (_set_values, values),
+        (_set_given, given),
+        (_set_extra, repeat(None)),
+        (_set_private, repeat(None)),
+    ):
+        deque(map(put, instances, those), maxlen=0)
+    return instances
 
 
 def blank(model: type[BaseModel]) -> dict[str, Any]:

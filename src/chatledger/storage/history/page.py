@@ -402,7 +402,8 @@ def answer_linker(*, complete: bool) -> Link:
                 known = complete
             if fields["tool_calls"]:
                 for index, one in enumerate(fields["tool_calls"]):
-                    waiting.setdefault(one.id, []).append((seq, index, one.id, one.name))
+                    called = one.__dict__
+                    waiting.setdefault(called["id"], []).append((seq, index, called["id"], called["name"]))
 
     return link
 

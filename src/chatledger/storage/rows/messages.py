@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Column
@@ -31,11 +32,12 @@ from chatledger.models import (
 )
 from chatledger.models.base import refuse_own_fields
 from chatledger.models.json import dumps
-from chatledger.models.trusted import blank, build, revive
+from chatledger.models.trusted import blank, build, revive_all
 from chatledger.storage.drivers.sql import Row
 from chatledger.storage.rows.encryption import TABLES, Tenant, damaged_cell
 from chatledger.storage.schema.columns import JsonText, can_decode
 from chatledger.storage.schema.text import (
+    ESCAPE_MARK,
     UNREADABLE,
     decode_json,
     decode_object,
@@ -194,6 +196,8 @@ def _encode_call(call: Any) -> tuple[Any, ...]:
 Link: TypeAlias = Callable[[Sequence[ChatMessage]], None]
 """Is called with the messages of a page, a block at a time and in order, while nobody else holds them."""
 
+_Place: TypeAlias = tuple[int, int]
+"""The branch and the seq of a message."""
 _BLOCK = 64
 """Messages that are linked right after they were decoded. In a page that is decoded whole before, the first messages
 have left the processor's cache, and linking takes twice as long.
@@ -219,16 +223,14 @@ def decode_messages(
         messages = encryption.decrypt("messages", ("branch", *MESSAGE_COLUMNS), messages, thread)
         parts = encryption.decrypt("message_parts", ("branch", *PART_COLUMNS), parts, thread)
         calls = encryption.decrypt("tool_calls", ("branch", *CALL_COLUMNS), calls, thread)
-    parts_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    parts_of: dict[_Place, list[Row]] = defaultdict(list)
     for row in parts:
         parts_of[row[0], row[1]].append(row)
-    calls_of: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in calls:
-        calls_of[row[0], row[1]].append(row)
     decoded: list[ChatMessage] = []
     try:
+        calls_of = _decode_calls(calls)
         for start in range(0, len(messages), _BLOCK):
-            block = [_decode_message(thread_id, row, parts_of, calls_of) for row in messages[start : start + _BLOCK]]
+            block = _decode_block(thread_id, messages[start : start + _BLOCK], parts_of, calls_of)
             if link is not None:
                 link(block)
             decoded += block
@@ -311,65 +313,86 @@ def is_damage(error: ChatLedgerError) -> bool:
     return isinstance(error, (DamagedCell, HalfStored))
 
 
-def _decode_message(thread_id: str, row: Row, parts_of: Any, calls_of: Any) -> ChatMessage:
-    """Written out field by field, because a history spends most of its time here."""
-    (
+def _decode_block(
+    thread_id: str,
+    rows: Sequence[Row],
+    parts_of: Mapping[_Place, Sequence[Row]],
+    calls_of: Mapping[_Place, list[ToolCall]],
+) -> list[ChatMessage]:
+    """One loop, written out field by field, because a history spends most of its time here.
+
+    A text that is less than ESCAPE_MARK is stored as it is. Nearly every text is, and a comparison costs less than a
+    call of `decode_text`.
+    """
+    defaults = {**_BLANK, "thread_id": thread_id}
+    values: list[dict[str, Any]] = []
+    given: list[set[str]] = []
+    stored_moment: object = None
+    moment: datetime | None = None
+    for (
         branch, message_id, role, name, content_form, text, reasoning_form, call_count, tool_call_id, is_error, run_id,
         format_, residual, response_metadata, custom_data, seq, state, violations, created_at,
-    ) = row  # fmt: skip
-    fields = _BLANK.copy()
-    fields["role"] = role if role in ROLES else decode_text(role)
-    fields["thread_id"] = thread_id
-    fields["branch"] = branch
-    fields["seq"] = seq
-    fields["state"] = state
-    fields["created_at"] = _decode_moment(created_at)
-    fields["violations"] = []
-    if content_form == "str":  # nearly all messages
-        fields["content"] = decode_text(text or "")
-    elif content_form is not None:
-        fields["content"] = _decode_content(content_form, text, parts_of.get((branch, seq), ()))
-    if reasoning_form is not None:
-        fields["reasoning"] = _decode_reasoning(reasoning_form, parts_of.get((branch, seq), ()))
-    if call_count is not None:
-        fields["tool_calls"] = [_decode_call(call) for call in calls_of.get((branch, seq), ())]
-    if call_count or reasoning_form is not None or content_form == "parts":
-        parts, calls = parts_of.get((branch, seq), ()), calls_of.get((branch, seq), ())
-        _require_whole(thread_id, branch, seq, parts, calls, reasoning_form, call_count or 0)
-    if message_id is not None:
-        fields["message_id"] = decode_text(message_id)
-    if tool_call_id is not None:
-        fields["tool_call_id"] = decode_text(tool_call_id)
-    if run_id is not None:
-        fields["run_id"] = decode_text(run_id)
-    often = (
-        content_form is None, call_count is None, message_id is None, tool_call_id is None, run_id is None,
-        role != "tool",
-    )  # fmt: skip
-    if (  # as in nearly all messages
-        reasoning_form is name is is_error is format_ is residual
-        is response_metadata is custom_data is violations is None
-    ):  # fmt: skip
-        return revive(ChatMessage, fields, _given(often))
-    if name is not None:
-        fields["name"] = decode_text(name)
-    if is_error is not None:
-        fields["is_error"] = _FLAGS[is_error]
-    if format_ is not None:
-        fields["format"] = decode_text(format_)
-    if residual is not None:
-        fields["residual"] = decode_json(residual)
-    if response_metadata is not None:
-        fields["response_metadata"] = decode_object(response_metadata)
-    if custom_data is not None:
-        fields["custom_data"] = decode_object(custom_data)
-    if violations is not None:
-        fields["violations"] = _decode_violations(violations)
-    rarely = (
-        reasoning_form is None, name is None, is_error is None, format_ is None, residual is None,
-        response_metadata is None, custom_data is None, violations is None,
-    )  # fmt: skip
-    return revive(ChatMessage, fields, _given(often, rarely))
+    ) in rows:  # fmt: skip
+        fields = defaults.copy()
+        values.append(fields)
+        fields["role"] = role if role in ROLES else decode_text(role)
+        fields["branch"] = branch
+        fields["seq"] = seq
+        fields["state"] = state
+        if moment is None or created_at != stored_moment:  # the messages of an append share one moment
+            stored_moment, moment = created_at, _decode_moment(created_at)
+        fields["created_at"] = moment
+        fields["violations"] = [] if violations is None else _decode_violations(violations)
+        if content_form == "str":  # nearly all messages
+            fields["content"] = text if text and text < ESCAPE_MARK else decode_text(text or "")
+        elif content_form is not None:
+            parts = _parts_of_one(thread_id, branch, seq, parts_of)
+            fields["content"] = _decode_content(content_form, text, parts)
+        if call_count is not None:
+            fields["tool_calls"] = calls = calls_of.get((branch, seq), [])
+            if len(calls) != call_count:
+                # :d raises ValueError for a count that is a text
+                stored = f"{len(calls)} of its {call_count:d} calls are stored"
+                raise HalfStored(thread_id, branch, seq, stored)
+        if message_id is not None:
+            fields["message_id"] = message_id if message_id < ESCAPE_MARK else decode_text(message_id)
+        if tool_call_id is not None:
+            fields["tool_call_id"] = tool_call_id if tool_call_id < ESCAPE_MARK else decode_text(tool_call_id)
+        if run_id is not None:
+            fields["run_id"] = run_id if run_id < ESCAPE_MARK else decode_text(run_id)
+        often = (
+            content_form is None, call_count is None, message_id is None, tool_call_id is None, run_id is None,
+            role != "tool",
+        )  # fmt: skip
+        if (  # as in nearly all messages
+            reasoning_form is name is is_error is format_ is residual
+            is response_metadata is custom_data is violations is None
+        ):  # fmt: skip
+            given.append(_given(often))
+            continue
+        if reasoning_form is not None:
+            parts = _parts_of_one(thread_id, branch, seq, parts_of)
+            if reasoning_form == "str" and not any(row[3] == "reasoning" for row in parts):
+                raise HalfStored(thread_id, branch, seq, "its reasoning is not stored")
+            fields["reasoning"] = _decode_reasoning(reasoning_form, parts)
+        if name is not None:
+            fields["name"] = decode_text(name)
+        if is_error is not None:
+            fields["is_error"] = _FLAGS[is_error]
+        if format_ is not None:
+            fields["format"] = decode_text(format_)
+        if residual is not None:
+            fields["residual"] = decode_json(residual)
+        if response_metadata is not None:
+            fields["response_metadata"] = decode_object(response_metadata)
+        if custom_data is not None:
+            fields["custom_data"] = decode_object(custom_data)
+        rarely = (
+            reasoning_form is None, name is None, is_error is None, format_ is None, residual is None,
+            response_metadata is None, custom_data is None, violations is None,
+        )  # fmt: skip
+        given.append(_given(often, rarely))
+    return revive_all(ChatMessage, values, given)
 
 
 class HalfStored(StorageError):
@@ -386,23 +409,14 @@ class HalfStored(StorageError):
         self.missing = missing
 
 
-def _require_whole(
-    thread_id: str,
-    branch: int,
-    seq: int,
-    parts: Sequence[Row],
-    calls: Sequence[Row],
-    reasoning_form: str | None,
-    call_count: int,
-) -> None:
-    """Raises HalfStored if rows are missing. It cannot see parts that are missing at the end of a list."""
-    if len(calls) != call_count:
-        # :d raises ValueError for a count that is a text
-        raise HalfStored(thread_id, branch, seq, f"{len(calls)} of its {call_count:d} calls are stored")
+def _parts_of_one(thread_id: str, branch: int, seq: int, parts_of: Mapping[_Place, Sequence[Row]]) -> Sequence[Row]:
+    """The part rows of a message. Raises HalfStored if rows are missing. It cannot see parts that are missing at the
+    end of a list.
+    """
+    parts = parts_of.get((branch, seq), ())
     if parts and parts[-1][2] != len(parts) - 1:
         raise HalfStored(thread_id, branch, seq, f"{len(parts)} of at least {parts[-1][2] + 1} parts are stored")
-    if reasoning_form == "str" and not any(row[3] == "reasoning" for row in parts):
-        raise HalfStored(thread_id, branch, seq, "its reasoning is not stored")
+    return parts
 
 
 _BLANK = blank(ChatMessage)
@@ -476,17 +490,27 @@ def _decode_part(row: Row) -> Part:
     return part
 
 
-def _decode_call(row: Row) -> ToolCall:
-    _, _, _, call_id, name, arguments, form, extras = row
-    if arguments is not None:
-        arguments = decode_text(arguments) if form == "str" else decode_object(arguments)
-    fields = {
-        "id": None if call_id is None else decode_text(call_id),
-        "name": decode_text(name),
-        "arguments": arguments,
-        "extras": None if extras is None else decode_object(extras),
-    }
-    return revive(ToolCall, fields, _CALL_FIELDS)
+def _decode_calls(rows: Sequence[Row]) -> dict[_Place, list[ToolCall]]:
+    """The calls of each message that has any."""
+    values = []
+    for _, _, _, call_id, name, arguments, form, extras in rows:
+        if arguments is not None:
+            if form != "str":
+                arguments = decode_object(arguments)
+            elif not arguments < ESCAPE_MARK:
+                arguments = decode_text(arguments)
+        values.append(
+            {
+                "id": call_id if call_id is None or call_id < ESCAPE_MARK else decode_text(call_id),
+                "name": name if name < ESCAPE_MARK else decode_text(name),
+                "arguments": arguments,
+                "extras": None if extras is None else decode_object(extras),
+            }
+        )
+    calls_of: dict[_Place, list[ToolCall]] = defaultdict(list)
+    for row, call in zip(rows, revive_all(ToolCall, values, repeat(_CALL_FIELDS)), strict=True):
+        calls_of[row[0], row[1]].append(call)
+    return calls_of
 
 
 _CALL_FIELDS = {"id", "name", "arguments", "extras"}
