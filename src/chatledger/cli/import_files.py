@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
+from chatledger.cli.collection import collected_rarely
 from chatledger.cli.exit_codes import ExitCode, UsageError, say
 from chatledger.cli.options import (
     Debug,
@@ -211,7 +212,8 @@ def import_files(
         is_store = source is not None or store is not None
         _refuse_both(of_files if is_store else of_stores, with_="--from" if is_store else "files")
         require_one({"FILE": bool(files), "--from": is_store})
-        return await (from_store() if is_store else from_files())
+        with collected_rarely():
+            return await (from_store() if is_store else from_files())
 
     run_async(command, debug=debug)
 
