@@ -16,9 +16,11 @@ from chatledger import (
     Limits,
     RuleViolation,
     StorageError,
+    Thread,
     UnknownFormat,
     VersionConflict,
 )
+from chatledger.storage.repositories.bulk import NewThread
 from chatledger.storage.repositories.threads import ThreadRepository
 from chatledger.transfer import import_file, new_threads
 from chatledger.transfer.plan import ImportOptions
@@ -245,6 +247,32 @@ async def test_threads_of_a_batch_are_looked_for_at_once(ledger: Ledger, monkeyp
     monkeypatch.delattr(ThreadRepository, "find")
     assert outcome(await bring(ledger, content)) == (0, 0, 20, 0, 0)
     assert asked[1:] == [20]  # the first asks whether the file is there under other ids
+
+
+async def test_rows_of_threads_that_are_probably_stored_are_not_made(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a batch with a stored thread, the next batch is looked up first."""
+    old, new = [{"id": n, "messages": talk(f"text {n}")} for n in range(100, 120)], talk("new")
+    monkeypatch.setattr(new_threads, "MAX_BYTES", 4 * len(lines(old[0])))
+    prepared: list[str] = []
+    original = ThreadRepository.prepare
+
+    def noted(self: ThreadRepository, thread: Thread, *given: Any, **options: Any) -> NewThread:
+        prepared.append(thread.thread_id)
+        return original(self, thread, *given, **options)
+
+    monkeypatch.setattr(ThreadRepository, "prepare", noted)
+    await bring(ledger, lines(*old), id_field="id")
+    stored = set(prepared)
+    assert len(stored) == len(prepared) == 20
+    fresh = [{"id": n, "messages": new} for n in range(200, 220)]
+    report = await bring(ledger, lines(*old, *fresh), id_field="id")
+    assert outcome(report) == (20, 0, 20, 0, 20)
+    again = [one for one in prepared[20:] if one in stored]
+    assert len(again) <= 8  # the first batch, and on PostgreSQL the one that was gathered while it was loading
+    assert len(prepared) - 20 - len(again) >= 8  # a batch of new threads is followed by batches that are loaded
+    assert len(await texts(ledger)) == 40
 
 
 async def test_second_record_of_a_thread_continues_it(ledger: Ledger) -> None:

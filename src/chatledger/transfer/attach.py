@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from chatledger.errors import VersionConflict
 from chatledger.models import ChatMessage, History
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.rows.messages import is_encoded_alike
 from chatledger.transfer.shapes import BranchMessages
 
 
@@ -83,7 +83,7 @@ def _known(thread_id: str, number: int, branch: BranchMessages, spots: dict[Spot
         if message.message_id not in replies:
             return count
         spot, there = replies[message.message_id]
-        if encode_message(there) != encode_message(message):
+        if not is_encoded_alike(there, message):
             detail = f"message {message.message_id!r} of the record differs from the stored message"
             raise VersionConflict(thread_id, spot.branch, spot.seq, stored.versions[spot.branch], detail)
         spots[Spot(number, branch.at + count + 1)] = spot

@@ -161,6 +161,7 @@ class _FileImport:
         self._loading = None
         for one in gathered:
             if found is None:
+                assert one.new is not None
                 self._stored(one.planned, "created", one.planned.count, one.new.violations)
             else:
                 await self._store(one.record, one.planned, found.get(one.planned.thread_id))

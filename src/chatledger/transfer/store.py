@@ -14,7 +14,7 @@ from chatledger.errors import AlreadyExists, VersionConflict
 from chatledger.ledger import Ledger, Transaction
 from chatledger.models import ChatMessage, History, Limits, Thread
 from chatledger.models.json import same_json
-from chatledger.storage.rows.messages import encode_message
+from chatledger.storage.rows.messages import encode_message, is_encoded_alike
 from chatledger.transfer.attach import Stored, Tail, attach
 from chatledger.transfer.envelope import Envelope, from_metadata
 from chatledger.transfer.plan import ImportOptions, PlannedThread
@@ -59,7 +59,7 @@ async def _following(ledger: Ledger, planned: PlannedThread) -> list[Tail]:
     thread_id, messages = planned.thread_id, planned.branches[0].messages
     history = await ledger.messages.history(thread_id, branch=0, limit=len(messages))
     for position, (stored, given) in enumerate(zip(history.messages, messages, strict=False)):
-        if encode_message(stored) != encode_message(given):
+        if not is_encoded_alike(stored, given):
             detail = f"message {position} of the record differs from the stored message"
             raise VersionConflict(thread_id, 0, position, history.version, detail)
     rest = messages[len(history) :]

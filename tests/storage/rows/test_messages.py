@@ -6,6 +6,7 @@ import itertools
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from chatledger import (
 )
 from chatledger.models import LENIENT
 from chatledger.models.json import same_json
+from chatledger.storage.rows.messages import is_encoded_alike
 from tests.conversations import assistant, call, turn, user
 
 NUMBERS = itertools.count()
@@ -139,6 +141,43 @@ async def assert_read_back(ledger: Ledger, batch: list[ChatMessage], rules: Any)
         alone = await own.messages.get("t", message.message_id or "")
         assert same_json(alone.model_dump(), message.model_copy(update={"answers": None}).model_dump())
     assert (await own.messages.append("t", history)).replayed
+
+
+FIELDS = [
+    {"message_id": "b"},
+    {"role": "tool"},
+    {"content": "other"},
+    {"content": [TextPart(text="text")]},
+    {"content": None},
+    {"reasoning": "because"},
+    {"name": "ada"},
+    {"tool_calls": [ToolCall(name="f", arguments={"a": 1.0})]},
+    {"tool_call_id": "c"},
+    {"is_error": False},
+    {"run_id": "r"},
+    {"format": "openai-chat"},
+    {"residual": {"b": 2, "a": 1}},
+    {"response_metadata": {"a": True}},
+    {"custom_data": {"a": float("nan")}},
+]
+
+
+@pytest.mark.parametrize("changed", FIELDS, ids=repr)
+def test_messages_are_encoded_alike_if_all_their_rows_are_equal(changed: dict[str, Any]) -> None:
+    message = ChatMessage(
+        role="user",
+        content="text",
+        message_id="a",
+        tool_calls=[ToolCall(name="f", arguments={"a": 1})],
+        residual={"a": 1, "b": 2},
+        response_metadata={"a": 1},
+        custom_data={"a": 1},
+    )
+    other = message.model_copy(update=changed)
+    assert is_encoded_alike(message, message.model_copy(deep=True))
+    assert is_encoded_alike(other, other.model_copy(deep=True))
+    assert not is_encoded_alike(message, other)
+    assert not is_encoded_alike(other, message)
 
 
 QUICKLY = settings(max_examples=60, suppress_health_check=list(HealthCheck))

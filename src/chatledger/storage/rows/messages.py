@@ -134,6 +134,22 @@ def encode_message(message: ChatMessage, message_id: str | None = None) -> Encod
     )
 
 
+def is_encoded_alike(message: ChatMessage, other: ChatMessage) -> bool:
+    """Whether `encode_message` gives the same for both. Nearly all fields are None or a text, and need no encoding."""
+    fields, others = message.__dict__, other.__dict__
+    for name in _GIVEN_FIELDS:
+        one, two = fields[name], others[name]
+        if one is not two and (type(one) is not str or type(two) is not str or one != two):
+            return encode_message(message) == encode_message(other)
+    return True
+
+
+_GIVEN_FIELDS = (
+    "message_id", "role", "name", "content", "reasoning", "tool_calls", "tool_call_id", "is_error", "run_id", "format",
+    "residual", "response_metadata", "custom_data",
+)  # fmt: skip
+
+
 def _numbered(content: Sequence[Row], reasoning: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
     channels = [("content", row) for row in content] + [("reasoning", row) for row in reasoning]
     return ((idx, channel, *row) for idx, (channel, row) in enumerate(channels))
