@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from chatledger.errors import RunConflict, StorageError
 from chatledger.models import Appended
@@ -33,6 +33,7 @@ from chatledger.storage.drivers.urls import MEMORY
 from chatledger.storage.rows.encryption import Tenant
 from chatledger.storage.upgrade.versions import create_schema
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 READERS = 4
@@ -46,7 +47,7 @@ class SqliteDatabase(OpenDatabase):
         self.one_connection = path == MEMORY
         self._tips = TipCache()
         self._writer = Writer(path, timeout, self._append_together)
-        self._readers = None if path == MEMORY else ThreadPoolExecutor(READERS, thread_name_prefix="chatledger-reader")
+        self._readers = None if path == MEMORY else _Readers()
         self._own = threading.local()
         self._connections: list[SqliteConnection] = []
         self._states = _States(path, timeout)
@@ -56,7 +57,7 @@ class SqliteDatabase(OpenDatabase):
         if self._readers is None:
             return await self._writer.submit(work)
         given: list[T] = []
-        await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work, given)
+        await asyncio.wrap_future(self._readers.submit(self._read, work, given))
         return given.pop()
 
     async def write(self, tenant: Tenant, work: Callable[[Sql], T], *, single: bool = False) -> T:
@@ -75,7 +76,7 @@ class SqliteDatabase(OpenDatabase):
     async def states(self, followed: Sequence[Followed]) -> States:
         if self._readers is None:
             return await super().states(followed)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._states.read, followed)
+        return await asyncio.wrap_future(self._readers.submit(self._states.read, followed))
 
     async def create_schema(self) -> None:
         """Create the tables of a database in memory."""
@@ -160,6 +161,28 @@ class SqliteDatabase(OpenDatabase):
             if ours is None:
                 raise
             raise ours from error
+
+
+class _Readers:
+    """The threads that read. The first one gets each read that finds it free, because its connection has pages and
+    statements in the processor's cache. A pool alone would let all threads take turns.
+    """
+
+    def __init__(self) -> None:
+        self._first = ThreadPoolExecutor(1, thread_name_prefix="chatledger-reader")
+        self._others = ThreadPoolExecutor(READERS - 1, thread_name_prefix="chatledger-reader")
+        self._latest: Future[Any] | None = None
+
+    def submit(self, work: Callable[P, T], *given: P.args, **options: P.kwargs) -> Future[T]:
+        if self._latest is not None and not self._latest.done():
+            return self._others.submit(work, *given, **options)
+        self._latest = future = self._first.submit(work, *given, **options)
+        return future
+
+    def shutdown(self) -> None:
+        """Wait for the reads that run."""
+        self._first.shutdown()
+        self._others.shutdown()
 
 
 class _States:
