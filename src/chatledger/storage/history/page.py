@@ -408,7 +408,7 @@ def answer_linker(*, complete: bool) -> Link:
     return link
 
 
-@lru_cache(maxsize=4_096)  # threads begin alike, and a place that was read is read again
+@lru_cache(maxsize=512)  # threads begin alike, and the places of a page are read again
 def _call_place(seq: int, index: int) -> CallPlace:
     return CallPlace(seq=seq, index=index)
 
