@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from chatledger import IdConflict, Ledger, RunConflict, StorageError, Transaction, migrate, schema_status
-from chatledger.storage.schema.row_security import begin_as
+from chatledger.storage.schema.row_security import begin_as, set_tenant
 from chatledger.storage.schema.tables import INSERTION_ORDER
 from chatledger.storage.schema.views import VIEWS
 from tests.conftest import Database
@@ -164,9 +164,20 @@ async def test_a_tenants_name_is_data(secured: str, name: str) -> None:
         assert await ledger.tenant("b").threads.find("t") is None
 
 
-def test_the_begin_statement_holds_no_character_of_the_tenants_name() -> None:
-    assert "61273b" in (begun := begin_as("BEGIN", "a';"))
-    assert "a';" not in begun
+def test_the_tenant_is_set_by_its_literal_name_and_no_character_of_it_is_sent() -> None:
+    """A distributed PostgreSQL sends its other servers the text of a SET LOCAL, and not the call of a function."""
+    begun = begin_as("BEGIN", "a';")
+    assert begun == r"BEGIN; SET LOCAL chatledger.tenant = E'\U00000061\U00000027\U0000003b'"
+
+
+@pytest.mark.parametrize("name", ["a", "\\", "E'x'", "ü'\"$$", "\U0001f600", "%s:x{}", "default; --"])
+async def test_the_set_tenant_is_the_name(pg_url: str, name: str) -> None:
+    connection = await asyncpg.connect(pg_url)
+    async with connection.transaction():
+        await connection.execute(set_tenant(name))
+        assert await connection.fetchval("SELECT current_setting('chatledger.tenant')") == name
+    assert await connection.fetchval("SELECT current_setting('chatledger.tenant')") == ""
+    await connection.close()
 
 
 async def test_a_ledger_follows_the_database_and_can_require_row_security(owned: str, pg_url: str) -> None:

@@ -19,7 +19,7 @@ from chatledger.storage.databases.database import Database
 from chatledger.storage.drivers.errors import commit_unheard, in_greenlet, translate
 from chatledger.storage.drivers.sql import Sql
 from chatledger.storage.rows.encryption import Tenant
-from chatledger.storage.schema.row_security import SET_TENANT
+from chatledger.storage.schema.row_security import set_tenant
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class ExternalConnection(Database):
             _require_transaction(connection)
             self._check = False
         if self._secured:
-            connection.exec_driver_sql(SET_TENANT, (tenant.key,))
+            connection.exec_driver_sql(set_tenant(tenant.key))
         return work(Sql(connection, self._schema))
 
 
@@ -90,7 +90,7 @@ async def begin_transaction(
     try:
         async with engine.connect() as connection, connection.begin():
             if secured is not None:
-                await connection.exec_driver_sql(SET_TENANT, (secured.key,))
+                await connection.exec_driver_sql(set_tenant(secured.key))
             try:
                 yield ExternalConnection(connection, schema)
                 done = True

@@ -21,7 +21,6 @@ from chatledger.storage.schema.views import VIEWS
 
 TENANT = "chatledger.tenant"
 MIGRATING = "chatledger.migrating"
-SET_TENANT = f"SELECT set_config('{TENANT}', $1, true)"
 NEEDS = 150_000
 """The PostgreSQL version that is needed. From 15 on a view can work with its reader's rights; with its owner's rights
 it could bypass the policies.
@@ -108,13 +107,18 @@ def only_postgresql() -> StorageError:
     return StorageError("row-level security needs PostgreSQL; SQLite does not have it")
 
 
-def begin_as(begin: str, tenant: str) -> str:
-    """The statements that begin a transaction of this tenant in one round trip. They cannot have parameters, so the
-    tenant's name is sent as hexadecimal digits, which cannot be anything but a value.
+def set_tenant(tenant: str) -> str:
+    """The statement that sets the tenant until the transaction ends. It is a SET with the value itself, because a
+    distributed PostgreSQL sends its other servers only that, and not the call of a function. It cannot have parameters,
+    so each character of the tenant's name is sent as hexadecimal digits, which cannot be anything but a value.
     """
-    return (
-        f"{begin}; SELECT set_config('{TENANT}', convert_from(decode('{tenant.encode().hex()}', 'hex'), 'UTF8'), true)"
-    )
+    digits = "".join([f"\\U{ord(character):08x}" for character in tenant])
+    return f"SET LOCAL {TENANT} = E'{digits}'"
+
+
+def begin_as(begin: str, tenant: str) -> str:
+    """The statements that begin a transaction of this tenant in one round trip."""
+    return f"{begin}; {set_tenant(tenant)}"
 
 
 def _tables(connection: Connection, schema: str | None) -> list[_Table]:
