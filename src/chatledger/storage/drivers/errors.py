@@ -1,7 +1,8 @@
 """Translates drivers' errors into errors of the ledger. The driver's error stays as the cause.
 
 A `Failure` holds the facts: the kind of failure and, for a key or a foreign key, its columns. Columns are the same on
-both databases and on partitions; the names of constraints are not.
+both databases and on partitions; the names of constraints are not. A distributed PostgreSQL may relay a violation that
+another of its servers found as an internal error. Only the words of that error then name the constraint of the shard.
 """
 
 from __future__ import annotations
@@ -55,11 +56,16 @@ _LOST = {
 _FULL = {"53100", "53200"}  # no disk space, no memory: the statement was undone, and there may be space later
 _UNDEFINED = {"42P01", "42703", "3F000"}
 _NO_ANSWER = "no answer within the time limit, which Ledger.open(timeout=…) sets"
+_VIOLATIONS = {"23505": Kind.UNIQUE, "23503": Kind.FOREIGN_KEY}
+_INTERNAL = "XX000"
+_RELAYED = re.compile(r'violates (unique|foreign key) constraint "([^"]*)"')
+_RELAYED_STATES = {"unique": "23505", "foreign key": "23503"}
 _KEY_COLUMNS = re.compile(r"\(([^()]*)\)=\(")
-_LAST_COLUMN = re.compile(r"_(message_id|run_id)(?:_thread_id)?_(?:fkey|key|idx)\d*$")
+_SHARD = r"\d*(?:_\d+)?$"  # the number that a partition adds to a constraint's name, and that of a shard
+_LAST_COLUMN = re.compile(rf"_(message_id|run_id)(?:_thread_id)?_(?:fkey|key|idx){_SHARD}")
 BRANCHES_KEY = ("tenant_id", "thread_id", "branch")
 """The columns of the key that fires if two callers make the branch of one number."""
-_BRANCHES_PKEY = re.compile(r"(?:^|_)branches(?:_\w*)?_pkey\d*$")
+_BRANCHES_PKEY = re.compile(rf"(?:^|_)branches(?:_\w*)?_pkey{_SHARD}")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 
 
@@ -104,11 +110,13 @@ def _is_lost(error: BaseException, driver_error: BaseException) -> bool:
 
 def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
     detail = str(getattr(error, "detail", None) or "")
-    said = f"{error}: {detail}" if detail else str(error)
-    if sqlstate == "23505":
-        return Failure(Kind.UNIQUE, said, _columns(error, detail))
-    if sqlstate == "23503":
-        return Failure(Kind.FOREIGN_KEY, said, _columns(error, detail))
+    constraint = str(getattr(error, "constraint_name", None) or "")
+    relayed = _RELAYED.search(str(error)) if sqlstate == _INTERNAL else None
+    if relayed is not None:
+        sqlstate, constraint = _RELAYED_STATES[relayed[1]], relayed[2]
+    if sqlstate in _VIOLATIONS:
+        said = f"{error}: {detail}" if detail else str(error)
+        return Failure(_VIOLATIONS[sqlstate], said, _columns(constraint, detail))
     if sqlstate in _AGAIN:
         return Failure(Kind.AGAIN, str(error))
     if sqlstate in _LOST or sqlstate.startswith("08"):
@@ -118,18 +126,17 @@ def _read_postgresql(error: BaseException, sqlstate: str) -> Failure:
     return Failure(Kind.SCHEMA if sqlstate in _UNDEFINED else Kind.OTHER, str(error))
 
 
-def _columns(error: BaseException, detail: str) -> tuple[str, ...]:
+def _columns(constraint: str, detail: str) -> tuple[str, ...]:
     """The columns of the violated key, or only its last one. Under row-level security PostgreSQL withholds the detail,
     because it holds values. Then only the constraint's name is left, which ends with the last column, in partitions
-    too.
+    and shards too.
     """
     columns = _KEY_COLUMNS.search(detail)
     if columns:
         return tuple(name.strip() for name in columns[1].split(","))
-    name = str(getattr(error, "constraint_name", None) or "")
-    if _BRANCHES_PKEY.search(name):
+    if _BRANCHES_PKEY.search(constraint):
         return BRANCHES_KEY
-    last = _LAST_COLUMN.search(name)
+    last = _LAST_COLUMN.search(constraint)
     return (last[1],) if last else ()
 
 
